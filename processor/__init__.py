@@ -1,0 +1,1 @@
+"""The path of an event: from a record of a topic to published documents."""

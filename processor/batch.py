@@ -1,0 +1,193 @@
+"""One round of the path: a micro-batch from its records to its published documents, in two parts with a barrier between them.
+
+    write_part     records of some partitions -> decode, dedupe, write state, find roots; dead letters kept
+    publish_part   the roots of one publish slot -> assemble, publish
+
+All write parts of a round end before its first publish part begins. Both parts are the same under Spark and in `try`; who runs
+them, and where requests and messages go, is the caller's. Everything that a part needs is in `Round`, as plain data.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+from zlib import crc32
+
+from processor.lockstep import Lockstep, Outbox
+from processor.model import canonical_json
+from processor.model.change import Change, Ignored, Record, Rejected
+from processor.model.document import Renderer
+from processor.model.epochs import Partition
+from processor.model.ledger import Mark, Run
+from processor.model.plan import Plan, ProductPlan
+from processor.model.step import Step
+from processor.model.touch import Oversized, Root, Touch
+from processor.rejects import reject_message
+from processor.steps.assemble import assemble
+from processor.steps.decode import decode
+from processor.steps.dedupe import Net, dedupe, net
+from processor.steps.find_roots import find_roots
+from processor.steps.publish import Body, Sender, publish
+from processor.steps.write_state import write_state
+from statestore.items import Row, spell_version
+
+T = TypeVar("T")
+CHUNK = 500
+"""Steps in lockstep: enough to fill batched reads, few enough to bound what a part holds."""
+OVERSIZED = "the row does not fit into an item of the table (400 KB)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What the parts of a round share. `run`: the run so far; `number`: of this round in the run; `batch`: the micro-batch, as
+    headers show it. `starts`: where each partition's committed batches end. `forget`: when delete markers written now may be
+    forgotten (seconds since 1970). `rejects`: the dead letter topic."""
+
+    plan: Plan
+    run: Run
+    number: int
+    batch: int
+    starts: Mapping[Partition, int]
+    forget: int
+    rejects: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a write part did: the roots it touched, its accounting, and where its partitions continue."""
+
+    roots: frozenset[Root]
+    tally: Counter[str]
+    ends: Mapping[Partition, int]
+
+
+def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rejects: Outbox) -> Written:
+    """Writes the changes of `records`, which hold all of the batch's records of their partitions, in the order of offsets."""
+    tally: Counter[str] = Counter()
+    starts: dict[Partition, str] = {}
+    ends: dict[Partition, int] = {}
+    changes: list[Change] = []
+    refuse = partial(_refuse, round_, rejects, tally)
+    topics = {e.entity.topic: e.entity for e in round_.plan.entities.values()}
+    for record in records:
+        tally["read"] += 1
+        _place(record, round_, starts, ends)
+        match decode(record, topics.get(record.topic)):
+            case Change() as change:
+                changes.append(change)
+            case Rejected() as rejected:
+                refuse(rejected)
+            case Ignored(why=why):
+                tally["ignored"] += 1
+                tally[f"ignored: {why}"] += 1
+    written = _write(dedupe(changes), round_, lockstep, starts, refuse)
+    for net_, touch in written:
+        tally["superseded" if touch.how == "superseded" else "applied"] += 1
+        tally["superseded"] += len(net_.parts) - 1
+    rejects.flush()
+    steps = (find_roots(touch, round_.plan) for _, touch in written)
+    roots = frozenset(root for found in _chunked(lockstep, steps) for root in found)
+    return Written(roots=roots, tally=tally, ends=ends)
+
+
+def publish_part(roots: Iterable[Root], round_: Round, slot: int, attempt: int, lockstep: Lockstep) -> Counter[str]:
+    """Publishes the documents of `roots`, all those of the publish slot in this round; returns when all are acknowledged."""
+    tally: Counter[str] = Counter()
+    mark = Mark(round_.run.number, round_.number, slot, attempt)
+    by_product: dict[str, list[str]] = {}
+    for product, root in sorted(set(roots)):
+        by_product.setdefault(product, []).append(root)
+    for name, todo in by_product.items():
+        publish_one = _publisher(round_, round_.plan.products[name], mark, tally)
+        while todo:
+            results = list(_chunked(lockstep, map(publish_one, todo)))
+            tally.update(results)
+            todo = [root for root, result in zip(todo, results, strict=True) if result == "contended"]
+    lockstep.outbox.flush()
+    return tally
+
+
+def publish_slot(root: Root, slots: int) -> int:
+    """Which publish slot a root belongs to, whichever the round."""
+    return crc32(f"{root[0]}#{root[1]}".encode()) % slots
+
+
+def document_body(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[Body]:
+    """Assembles a root's document and encodes it."""
+    top = yield from assemble(plan, product, root)
+    if top is None:
+        return Body(key="", value=None)
+    entities = {name: entity.entity for name, entity in plan.entities.items()}
+    value = Renderer(product=product.product, entities=entities, tally=tally).document(top)
+    return Body(key=_message_key(plan, product, top.row), value=canonical_json.dumps(value).encode())
+
+
+def _message_key(plan: Plan, product: ProductPlan, row: Row) -> str:
+    columns = row.columns or {}
+    return canonical_json.dumps({c: columns[c] for c in plan.entities[product.product.root].entity.key})
+
+
+def _publisher(round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str]) -> Callable[[str], Step[str]]:
+    sender = Sender(
+        topic=product.product.topic,
+        product=product.product.name,
+        headers={
+            "statestore.product": product.product.name,
+            "statestore.product_version": str(product.version),
+            "statestore.registry_version": str(round_.plan.version),
+            "statestore.batch": str(round_.batch),
+        },
+        mark=mark,
+        runs={round_.run.number: round_.run},
+    )
+    return lambda root: publish(sender, root, partial(document_body, round_.plan, product, root, tally))
+
+
+def _place(record: Record, round_: Round, starts: dict[Partition, str], ends: dict[Partition, int]) -> None:
+    """Notes where the record's partition starts in this batch, and where it continues."""
+    at = (record.topic, record.partition)
+    start = min(record.offset, round_.starts.get(at, record.offset))
+    version = spell_version(record.epoch, start)
+    starts[at] = min(version, starts.get(at, version))
+    ends[at] = max(record.offset + 1, ends.get(at, 0))
+
+
+def _refuse(round_: Round, rejects: Outbox, tally: Counter[str], rejected: Rejected) -> None:
+    tally["dead letters"] += 1
+    rejects.send(reject_message(rejected, round_.rejects))
+
+
+def _write(
+    nets: Sequence[Net],
+    round_: Round,
+    lockstep: Lockstep,
+    starts: Mapping[Partition, str],
+    refuse: Callable[[Rejected], None],
+) -> list[tuple[Net, Touch]]:
+    """Writes net changes. One whose row is too large is refused, and the change of its key before it counts instead."""
+
+    def step(change: Change) -> Step[Touch | Oversized]:
+        start = starts[change.record.topic, change.record.partition]
+        return write_state(change, round_.plan.entities[change.entity], start=start, forget=round_.forget)
+
+    written: list[tuple[Net, Touch]] = []
+    while nets:
+        outcomes = list(_chunked(lockstep, (step(n.change) for n in nets)))
+        again = []
+        for n, outcome in zip(nets, outcomes, strict=True):
+            if isinstance(outcome, Touch):
+                written.append((n, outcome))
+                continue
+            refuse(Rejected(record=n.parts[-1].record, reason=OVERSIZED))
+            if len(n.parts) > 1:
+                again.append(net(list(n.parts[:-1])))
+        nets = again
+    return written
+
+
+def _chunked(lockstep: Lockstep, steps: Iterable[Step[T]]) -> Iterable[T]:
+    steps = iter(steps)
+    while chunk := list(islice(steps, CHUNK)):
+        yield from lockstep.run(chunk)

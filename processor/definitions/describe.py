@@ -1,0 +1,58 @@
+"""The model as definitions again: JSON values which `load` reads back to equal model values.
+
+Equal for whatever `load` can make: a level's `join`s stand before its `embed`s.
+"""
+
+from typing import Any
+
+from processor.definitions.columns import write_path
+from processor.model.entity import Entity
+from processor.model.product import Bare, Fields, Join, Order, Product, Selection, Whole
+
+
+def describe_entity(entity: Entity) -> dict[str, Any]:
+    """The entity's value in `entities.yaml` (its name is the key there)."""
+    described: dict[str, Any] = {
+        "topic": entity.topic,
+        "key": list(entity.key),
+        "columns": {name: str(column) for name, column in entity.columns.items()},
+        "shards": entity.shards,
+    }
+    return described if entity.format is None else described | {"format": entity.format}
+
+
+def describe_product(product: Product) -> dict[str, Any]:
+    """The product's file."""
+    heading = {"product": product.name, "root": product.root, "topic": product.topic}
+    return heading | _selection(product.selection) | _joins(product.joins)
+
+
+def _selection(selection: Selection) -> dict[str, Any]:
+    match selection:
+        case Whole():
+            return {}
+        case Bare(of=column):
+            return {"value": write_path(column)}
+        case Fields(members=members):
+            if all(name == column.name and not column.path for name, column in members):
+                return {"fields": [name for name, _ in members]}
+            return {"fields": {name: write_path(column) for name, column in members}}
+
+
+def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
+    words = (("join", False), ("embed", True))
+    described = {word: {join.name: _join(join) for join in joins if join.shown is shown} for word, shown in words}
+    return {word: below for word, below in described.items() if below}
+
+
+def _join(join: Join) -> dict[str, Any]:
+    described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": dict(join.on)}
+    if join.order_by:
+        described["order_by"] = [_term(term) for term in join.order_by]
+    if join.limit is not None:
+        described["limit"] = join.limit
+    return described | _selection(join.selection) | _joins(join.joins)
+
+
+def _term(order: Order) -> str:
+    return ("-" if order.descending else "") + write_path(order.by)

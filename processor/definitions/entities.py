@@ -1,0 +1,99 @@
+"""`entities.yaml`: the tables of the source."""
+
+from collections.abc import Mapping
+from typing import get_args
+
+from processor.definitions.errors import Problems, suggest
+from processor.definitions.shape import as_count, as_map, as_name, as_text, as_texts, as_topic, check_keys, describe
+from processor.definitions.yaml_nodes import Map, Node, Scalar
+from processor.model.entity import ColumnType, Entity, RecordFormat
+from processor.model.types import parse_type
+
+_KEYS = ("topic", "key", "columns", "shards", "format")
+_MOST_SHARDS = 100
+
+
+def read_entities(root: Node, problems: Problems) -> dict[str, Entity | None]:
+    """The entities in the order written; None for one with problems, so that what names it is not called unknown."""
+    cure = "write `name: {key: [...], columns: {name: type}}`"
+    entries = as_map(root, "the file", cure, problems)
+    if entries is None:
+        return {}
+    return {name: _read_entity(key, node, problems) for name, (key, node) in entries.entries.items()}
+
+
+def _read_entity(key: Scalar, node: Node, problems: Problems) -> Entity | None:
+    before = len(problems)
+    name = as_name(key, "the name of an entity", problems)
+    body = as_map(node, f"entity `{key.text}`", "write `key` and `columns` below it", problems)
+    if name is None or body is None:
+        return None
+    check_keys(body, f"entity `{name}`", _KEYS, (), problems)
+    columns = _read_columns(name, key, body, problems)
+    columns_read = len(problems) == before
+    key_columns = _read_key(name, key, body, columns if columns_read else None, problems)
+    topic, shards, record_format = _read_options(name, body, problems)
+    if len(problems) > before:
+        return None
+    return Entity(name=name, topic=topic, key=key_columns, columns=columns, shards=shards, format=record_format)
+
+
+def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict[str, ColumnType]:
+    cure = "write `columns: {name: type}`"
+    if "columns" not in body.entries:
+        problems.add(key, f"entity `{name}` has no `columns`", cure)
+    columns = as_map(body.get("columns"), f"`columns` of entity `{name}`", cure, problems)
+    types: dict[str, ColumnType] = {}
+    for column, (column_key, node) in columns.entries.items() if columns else ():
+        as_text(column_key, "the name of a column", "use text without control characters", problems)
+        text = as_text(
+            node, f"the type of column `{column}`", "write a type, e.g. `string`, `string[]` in quotes", problems
+        )
+        if text is None:
+            continue
+        try:
+            types[column] = parse_type(text)
+        except ValueError as error:
+            problems.add(node, f"the type of column `{column}` cannot be read", str(error))
+    return types
+
+
+def _read_key(
+    name: str, key: Scalar, body: Map, columns: Mapping[str, ColumnType] | None, problems: Problems
+) -> tuple[str, ...]:
+    """The key columns; checked against `columns` if those are known (None: they have problems of their own)."""
+    node = body.get("key")
+    cure = "write the primary key's columns, e.g. `key: [id]`"
+    if node is None:
+        problems.add(key, f"entity `{name}` has no `key`", cure)
+        return ()
+    parts = as_texts(node, f"`key` of entity `{name}`", cure, problems)
+    if not parts and describe(node) == "an empty list":
+        problems.add(node, f"`key` of entity `{name}` is empty", cure)
+    seen: set[str] = set()
+    for item, column in parts:
+        if column in seen:
+            problems.add(item, f"`key` of entity `{name}` names `{column}` twice", "name each column once")
+        seen.add(column)
+        if columns is None:
+            continue
+        if column not in columns:
+            problems.add(item, f"entity `{name}` has no column `{column}` for its `key`", suggest(column, columns))
+        elif columns[column].kind is None:
+            what = f"key column `{column}` of entity `{name}` is {columns[column]}"
+            problems.add(item, what, "a key is made of scalars, not of json or arrays")
+    return tuple(column for _, column in parts)
+
+
+def _read_options(name: str, body: Map, problems: Problems) -> tuple[str, int, RecordFormat | None]:
+    topic_node, shards_node, format_node = body.get("topic"), body.get("shards"), body.get("format")
+    topic = as_topic(topic_node or Scalar(file=body.file, line=body.line, value=name, text=name), problems)
+    shards = as_count(shards_node, "`shards`", _MOST_SHARDS, problems) if shards_node else 1
+    record_format: RecordFormat | None = None
+    if format_node is not None:
+        formats = get_args(RecordFormat)
+        text = as_text(format_node, "`format`", f"write one of {', '.join(formats)}", problems)
+        record_format = next((known for known in formats if known == text), None)
+        if text is not None and record_format is None:
+            problems.add(format_node, f"there is no format `{text}`", suggest(text, formats))
+    return topic or name, shards or 1, record_format

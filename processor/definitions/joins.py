@@ -1,0 +1,144 @@
+"""The joins of a level, `join` and `embed`: each with its own level below it."""
+
+from dataclasses import dataclass
+
+from processor.definitions.columns import Level
+from processor.definitions.errors import Problems, suggest
+from processor.definitions.selection import check_members, read_order, read_selection
+from processor.definitions.shape import as_count, as_map, as_text, check_keys
+from processor.definitions.yaml_nodes import Map, Node, Scalar
+from processor.model.product import Join
+
+_KEYS = ("one", "many", "on", "order_by", "limit", "fields", "value", "join", "embed")
+LATER = ("where", "required", "total", "strong")
+_ON = "write `on: {child column: parent column}`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """A join to be read. `shown`: it is an `embed`; `visible`: and stands below no `join`, so that somebody sees it."""
+
+    name: Scalar
+    body: Map
+    shown: bool
+    visible: bool
+
+
+def read_joins(body: Map, above: Level, visible: bool, problems: Problems) -> dict[str, Join | None]:
+    """The joins of a level, those of `join` before those of `embed`; None for one with problems."""
+    joins: dict[str, Join | None] = {}
+    for word, shown in (("join", False), ("embed", True)):
+        written = as_map(body.get(word), f"`{word}`", f"write `{word}: {{name: {{one: entity, on: ...}}}}`", problems)
+        for name, (key, node) in written.entries.items() if written else ():
+            if name in joins:
+                problems.add(key, f"`{name}` is both a `join` and an `embed`", "rename one of them")
+            as_text(key, "the name of a join", "use text without control characters", problems)
+            what = f"the join `{name}`"
+            joined = as_map(node, what, "write `{one: entity, on: {child column: parent column}}`", problems)
+            place = _Place(name=key, body=joined, shown=shown, visible=visible and shown) if joined else None
+            joins[name] = _read_join(place, above, problems) if place else None
+    return joins
+
+
+def _read_join(place: _Place, above: Level, problems: Problems) -> Join | None:
+    before = len(problems)
+    body, name = place.body, place.name.text
+    check_keys(body, f"the join `{name}`", _KEYS, LATER, problems)
+    entity, many = _read_entity(place, above, problems)
+    if entity is None:
+        return None
+    child = Level(entities=above.entities, entity=entity)
+    on = _read_on(place, child, above, problems)
+    joins = read_joins(body, child, place.visible, problems)
+    level = Level(entities=above.entities, entity=entity, joins=joins)
+    selection = read_selection(body, level, problems)
+    order_by = read_order(body.get("order_by"), level, problems)
+    limit = _read_limit(body, many, problems)
+    embeds = body.get("embed")
+    check_members(body, selection, embeds.entries if isinstance(embeds, Map) else (), level, problems)
+    if len(problems) > before:
+        return None
+    return Join(
+        name=name,
+        entity=entity,
+        many=many,
+        shown=place.shown,
+        on=on,
+        order_by=order_by,
+        limit=limit,
+        selection=selection,
+        joins=tuple(join for join in joins.values() if join is not None),
+    )
+
+
+def _read_entity(place: _Place, above: Level, problems: Problems) -> tuple[str | None, bool]:
+    """The joined entity, and whether it is a `many`; no entity when it is not said or unknown."""
+    body, name = place.body, place.name.text
+    words = [word for word in ("one", "many") if word in body.entries]
+    if len(words) != 1:
+        what = f"the join `{name}` has {'both `one` and `many`' if words else 'neither `one` nor `many`'}"
+        problems.add(place.name, what, "write `one: entity` for an object, or `many: entity` for a list")
+        return None, False
+    node = body.entries[words[0]][1]
+    if words == ["many"] and not place.visible:
+        what = f"`{name}` is a `many` inside a `join`: only aggregates may use it, and this version has none"
+        problems.add(body.key("many"), what, "use `embed`, or `one`")
+    entity = as_text(node, f"`{words[0]}`", "write the name of an entity", problems)
+    if entity is not None and entity not in above.entities:
+        problems.add(node, f"there is no entity `{entity}`", suggest(entity, above.entities))
+        return None, False
+    return entity, words == ["many"]
+
+
+def _read_on(place: _Place, child: Level, above: Level, problems: Problems) -> tuple[tuple[str, str], ...]:
+    node = place.body.get("on")
+    if node is None:
+        problems.add(place.name, f"the join `{place.name.text}` has no `on`", _ON)
+    pairs = as_map(node, "`on`", _ON, problems)
+    on: list[tuple[str, str]] = []
+    for key, value in pairs.entries.values() if pairs else ():
+        parent = as_text(value, f"the parent column of `{key.text}`", _ON, problems)
+        if parent is None:
+            continue
+        on.append((key.text, parent))
+        # The list, because both sides are to be checked.
+        if all([_check_side(key.text, key, child, problems), _check_side(parent, value, above, problems)]):
+            _check_pair(key, parent, child, above, problems)
+    return tuple(on)
+
+
+def _check_side(column: str, node: Node, level: Level, problems: Problems) -> bool:
+    """Is the column declared? True also if nobody knows, because its entity has problems of its own."""
+    columns = level.columns
+    if columns is None or column in columns:
+        return True
+    if "[]" in column:
+        problems.add(node, f"list joins (`{column}`) are not supported by this version", "join on a scalar column")
+    elif "." in column:
+        problems.add(node, f"`{column}` is no column of `{level.entity}`", "join on columns of the two rows themselves")
+    else:
+        problems.add(node, f"entity `{level.entity}` has no column `{column}`", suggest(column, columns))
+    return False
+
+
+def _check_pair(key: Scalar, parent: str, child: Level, above: Level, problems: Problems) -> None:
+    if child.columns is None or above.columns is None:
+        return
+    sides = ((child.entity, key.text, child.columns[key.text]), (above.entity, parent, above.columns[parent]))
+    for entity, name, column in sides:
+        if column.kind is None:
+            problems.add(key, f"`{entity}.{name}` is {column}, which joins nothing", "join on a scalar column")
+            return
+    if sides[0][2].kind != sides[1][2].kind:
+        said = " and ".join(f"`{entity}.{name}` is {column}" for entity, name, column in sides)
+        problems.add(key, f"{said}: they never match", "join columns of the same type")
+
+
+def _read_limit(body: Map, many: bool, problems: Problems) -> int | None:
+    node = body.get("limit")
+    if node is None:
+        return None
+    if not many:
+        problems.add(body.key("limit"), "`limit` belongs to a `many`", "remove it: a `one` takes the first row")
+        return None
+    return as_count(node, "`limit`", None, problems)

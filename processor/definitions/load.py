@@ -1,0 +1,109 @@
+"""A directory of definitions -> `Definitions`: `entities.yaml`, and one file a product beside it or under `products/`.
+
+`read_directory` is the only one that touches files; `load` is pure, and reports all problems at once.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from processor.definitions.entities import read_entities
+from processor.definitions.errors import DefinitionError, Place, Problem, Problems
+from processor.definitions.products import Heading, read_product
+from processor.definitions.yaml_nodes import Map, Node, read_yaml
+from processor.model.entity import Entity
+from processor.model.product import Definitions, Product
+
+ENTITIES = "entities.yaml"
+_SUFFIXES = {".yaml", ".yml", ".json"}
+
+
+def read_directory(path: Path) -> dict[str, str]:
+    """The text of each definition file by its name relative to the directory, sorted.
+
+    Others are not looked at. Raises: DefinitionError when the directory or one of those files cannot be read.
+    """
+    texts: dict[str, str] = {}
+    problems: list[Problem] = []
+    try:
+        files = sorted(_definition_files(path))
+    except OSError as error:
+        what = f"the directory cannot be read: {error.strerror}"
+        raise DefinitionError(
+            [Problem(file=str(path), line=0, what=what, cure="give a directory of definitions")]
+        ) from None
+    for name in files:
+        try:
+            texts[name] = (path / name).read_text(encoding="utf-8-sig")
+        except OSError as error:
+            what = f"the file cannot be read: {error.strerror}"
+            problems.append(Problem(file=name, line=0, what=what, cure="make it readable, or remove it"))
+        except UnicodeDecodeError as error:
+            what = f"the file is not UTF-8 (byte {error.start})"
+            problems.append(Problem(file=name, line=0, what=what, cure="save it as UTF-8"))
+    if problems:
+        raise DefinitionError(problems)
+    return texts
+
+
+def _definition_files(path: Path) -> Iterator[str]:
+    for folder in (path, path / "products"):
+        if folder == path or folder.is_dir():
+            for file in folder.iterdir():
+                if file.suffix in _SUFFIXES and not file.name.startswith(".") and not file.is_dir():
+                    yield file.relative_to(path).as_posix()
+
+
+def load(texts: Mapping[str, str]) -> Definitions:
+    """The definitions that the files (by relative name) say. Raises: DefinitionError with everything that is wrong."""
+    problems = Problems()
+    nodes = {file: read_yaml(file, texts[file], problems) for file in sorted(texts)}
+    if ENTITIES not in texts:
+        others = [file for file in ("entities.yml", "entities.json") if file in texts]
+        cure = f"rename {others[0]} to {ENTITIES}" if others else "write the tables of the source there"
+        raise DefinitionError([Problem(file=ENTITIES, line=0, what="the file is missing", cure=cure)])
+    root = nodes.pop(ENTITIES)
+    products: dict[str, Product] = {}
+    entities = read_entities(root, problems) if root else {}
+    if root:
+        products = _read_products(nodes, entities, _entity_topics(root, entities, problems), problems)
+    problems.raise_if_any()
+    return Definitions(entities={name: e for name, e in entities.items() if e is not None}, products=products)
+
+
+def _entity_topics(root: Node, entities: Mapping[str, Entity | None], problems: Problems) -> dict[str, str]:
+    """Who has each topic already; an entity whose topic another has is a problem."""
+    owners: dict[str, str] = {}
+    for name, entity in entities.items():
+        if entity is not None and isinstance(root, Map):
+            _claim(entity.topic, f"entity `{name}`", root.key(name), owners, problems)
+    return owners
+
+
+def _read_products(
+    nodes: Mapping[str, Node | None],
+    entities: Mapping[str, Entity | None],
+    topics: dict[str, str],
+    problems: Problems,
+) -> dict[str, Product]:
+    products: dict[str, Product] = {}
+    headings: dict[str, Heading] = {}
+    for node in nodes.values():
+        heading, product = read_product(node, entities, problems) if node else (None, None)
+        if heading is None:
+            continue
+        if heading.name in headings:
+            other = headings[heading.name].name_node
+            what = f"the product `{heading.name}` is in {other.file} already"
+            problems.add(heading.name_node, what, "rename one of them")
+            continue
+        headings[heading.name] = heading
+        _claim(heading.topic, f"product `{heading.name}`", heading.topic_node, topics, problems)
+        if product is not None:
+            products[product.name] = product
+    return products
+
+
+def _claim(topic: str, owner: str, place: Place, owners: dict[str, str], problems: Problems) -> None:
+    first = owners.setdefault(topic, owner)
+    if first != owner:
+        problems.add(place, f"the topic `{topic}` of {owner} is that of {first} already", "give each its own `topic`")

@@ -1,0 +1,1 @@
+"""The demo's data: real GitHub events retold as what a source database would have sent."""

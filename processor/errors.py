@@ -1,0 +1,44 @@
+"""The base of all errors that statestore raises on purpose."""
+
+
+class StatestoreError(Exception):
+    """What went wrong, to which thing, and what to do about it."""
+
+
+class PlanError(StatestoreError):
+    """Definitions and slot assignments that do not fit together."""
+
+
+class SettingError(StatestoreError):
+    """A setting that is missing or wrong; names it."""
+
+
+class KafkaError(StatestoreError):
+    """The broker refused, or did not answer."""
+
+
+class Fenced(StatestoreError):
+    """Another job took over: this one must stop."""
+
+
+class BoundaryError(StatestoreError):
+    """A topic is not the one that the epochs were recorded for."""
+
+
+class TooManyRejects(StatestoreError):
+    """More dead letters than the set share of a batch: the job stops instead of draining the stream."""
+
+
+class AccountError(StatestoreError):
+    """Records read are not records accounted for: a defect, and a reason to stop."""
+
+
+class PartError(StatestoreError):
+    """An embedded part (`processor/local`) cannot start, or stopped.
+
+    Args: part: its name. why: what happened. cure: what to install or to do.
+    """
+
+    def __init__(self, part: str, why: str, cure: str) -> None:
+        super().__init__(f"{part}: {why}. {cure[:1].upper()}{cure[1:]}.")
+        self.part = part

@@ -1,0 +1,56 @@
+"""Recorded topics into a broker, and what a job published out of it: the two ends of `run --from ... --to ...`."""
+
+from collections.abc import Iterable
+
+from processor.errors import KafkaError
+from processor.kafka import Admin, Outbox, read_topic
+from processor.model.change import Record
+from processor.model.plan import Plan
+from processor.model.step import Message
+from processor.recorded import read_records
+from processor.rejects import rejected_record
+from processor.settings import Settings
+
+
+def feed(settings: Settings, plan: Plan, path: str) -> int:
+    """Produces recorded topics, in file order, into topics that are made for them; returns the number of records. Raises
+    KafkaError when one of the topics holds records already."""
+    return produce(settings, plan, list(read_records(path)))
+
+
+def produce(settings: Settings, plan: Plan, records: Iterable[Record]) -> int:
+    """Produces records into fresh topics, each into its partition."""
+    records = list(records)
+    admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+    partitions = {entity.entity.topic: settings.partitions for entity in plan.entities.values()}
+    for record in records:
+        partitions[record.topic] = max(record.partition + 1, partitions.get(record.topic, 1))
+    for topic in admin.topics(sorted(partitions)):
+        if any(admin.ends(topic).values()):
+            raise KafkaError(
+                f"topic {topic} holds records already, and --from needs fresh topics: leave --from out to go on with what is "
+                "there, or start anew with `statestore local down`"
+            )
+    for topic, count in sorted(partitions.items()):
+        admin.ensure([topic], partitions=count, compacted=False)
+    outbox = Outbox(settings.bootstrap_servers, dict(settings.kafka))
+    for record in records:
+        message = Message(topic=record.topic, key=record.key, value=record.value, headers=record.headers)
+        outbox.produce(message, record.partition, max(record.timestamp, 0))
+    outbox.flush()
+    return len(records)
+
+
+def read_back(settings: Settings, plan: Plan) -> tuple[list[Record], list[Message]]:
+    """What was published to the products' topics, each key in order; and the dead letters, each once."""
+    published = [record for product in plan.products.values() for record in _read(settings, product.product.topic)]
+    letters = {}
+    for record in _read(settings, settings.rejects_topic):
+        message = Message(topic=record.topic, key=record.key, value=record.value, headers=record.headers)
+        source = rejected_record(message).record
+        letters[source.topic, source.partition, source.offset, source.epoch] = message
+    return published, list(letters.values())
+
+
+def _read(settings: Settings, topic: str) -> Iterable[Record]:
+    return read_topic(settings.bootstrap_servers, dict(settings.kafka), topic)

@@ -1,0 +1,44 @@
+"""Finding a Java that can run the parts."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from processor.errors import PartError
+
+OLDEST = 17  # Kafka 4 brokers need it; Spark 3.5 and 4 run on it
+INSTALL = f"install a JDK or JRE {OLDEST} or newer, and set JAVA_HOME to it or put its java on PATH"
+
+
+def find_java() -> str:
+    """The path of a java of version 17 or newer, from JAVA_HOME, else PATH. Raises PartError."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = str(Path(home) / "bin" / "java")
+        if shutil.which(java) is None:
+            raise PartError("Java", f"JAVA_HOME is {home}, and there is no bin/java in it", INSTALL)
+    else:
+        java = shutil.which("java") or ""
+        if not java:
+            raise PartError("Java", "there is no java on PATH, and JAVA_HOME is not set", INSTALL)
+    major = _major_version(java)
+    if major < OLDEST:
+        raise PartError("Java", f"{java} is version {major}, too old", INSTALL)
+    return java
+
+
+@functools.cache
+def _major_version(java: str) -> int:
+    try:
+        run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PartError("Java", f"{java} does not run ({error})", INSTALL) from error
+    match = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
+    if match is None:
+        raise PartError("Java", f"{java} -version says no version: {(run.stderr + run.stdout).strip()[:200]}", INSTALL)
+    return int(match[1])

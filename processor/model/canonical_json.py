@@ -1,0 +1,112 @@
+"""JSON as the project reads and writes it: exact numbers, member order kept, one compact spelling.
+
+Integers are int and other numbers Decimal, with every digit that they came with. Writing what was read gives equal
+values, and mostly the same bytes where they were compact. Reading is the standard library's scanner (the faster one),
+writing simplejson's (it knows Decimal). Does not sort members and does not change digits: 1.50 stays 1.50.
+"""
+
+import json
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, NoReturn
+
+import simplejson
+
+MAX_DEPTH: Final = 200
+"""Arrays and objects within each other. The limit of Python's own stack depends on the caller; this one does not."""
+
+_BLANKS: Final = " \t\r\n"
+
+_ENCODER: Final = simplejson.JSONEncoder(
+    ensure_ascii=False,
+    separators=(",", ":"),
+    use_decimal=True,
+    allow_nan=False,
+    check_circular=False,
+    namedtuple_as_object=False,
+)
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON of str, int, Decimal, bool, None, and lists and dicts of them.
+
+    Raises ValueError for NaN, infinities and text with half a surrogate pair, TypeError for what JSON does not know.
+    """
+    text: str = _ENCODER.encode(value)
+    if not text.isascii():
+        text.encode()  # refuses half a surrogate pair, which UTF-8 cannot hold
+    return text
+
+
+def encode(value: Any) -> bytes:
+    """`dumps` as UTF-8."""
+    text: str = _ENCODER.encode(value)
+    return text.encode()
+
+
+def loads(text: str | bytes) -> Any:
+    """The value that JSON text, or its UTF-8 bytes, spells; of a repeated member the last.
+
+    Raises ValueError, with a short reason in one line, for everything else; never another error.
+    """
+    try:
+        if not isinstance(text, str):
+            text = text.decode()
+        text = text.strip(_BLANKS)
+        value, end = _DECODER.raw_decode(text)
+        if end != len(text):
+            raise json.JSONDecodeError("Extra data", text, end)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {_lower(error.msg)} at character {error.pos + 1}") from None
+    except InvalidOperation:
+        raise ValueError("not JSON: a number with too large an exponent") from None
+    except _Constant:
+        raise
+    except ValueError:  # Python's own limit for reading integers: 4,300 digits, unless it is told otherwise
+        raise ValueError("not JSON: a number of too many digits") from None
+    except RecursionError:
+        raise _too_deep() from None
+    if len(text) > 2 * MAX_DEPTH:
+        _check_depth(text, value)
+    if "\\ud" in text or "\\uD" in text:
+        _check_surrogates(value)
+    return value
+
+
+def _check_depth(text: str, value: Any) -> None:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        members = [x for outer in level for x in (outer.values() if isinstance(outer, dict) else outer)]
+        level = [x for x in members if isinstance(x, list | dict)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _check_surrogates(value: Any) -> None:
+    try:
+        encode(value)
+    except UnicodeEncodeError:
+        raise ValueError("not Unicode: half of a surrogate pair") from None
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"nested more than {MAX_DEPTH} levels")
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:].removesuffix(" at")
+
+
+class _Constant(ValueError):
+    """NaN, Infinity or -Infinity, which Python reads and JSON does not know."""
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _Constant(f"not JSON: {name}")
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)

@@ -1,0 +1,97 @@
+"""A product as its definition describes it: a tree of joins below a root, and what each level selects. No access paths here."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from processor.model.entity import Entity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A simple expression: a column of the level's own row, or of a `one` join reachable by its name (`repo.name`)."""
+
+    name: str
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One term of `order_by`; nulls come last either way."""
+
+    by: Column
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """Neither `fields` nor `value`: the declared columns in their order, then the stored undeclared ones by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """An object with these members, in this order."""
+
+    members: tuple[tuple[str, Column], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bare:
+    """`value`: a bare value instead of an object."""
+
+    of: Column
+
+
+Selection = Whole | Fields | Bare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """A join below a level. `on`: (child column, parent column) pairs in the order written. `shown`: an `embed` (its result is a
+    member under `name`), not a `join` (only available to its level)."""
+
+    name: str
+    entity: str
+    many: bool
+    shown: bool
+    on: tuple[tuple[str, str], ...]
+    order_by: tuple[Order, ...] = ()
+    limit: int | None = None
+    selection: Selection = Whole()
+    joins: tuple["Join", ...] = ()
+
+    @property
+    def child_columns(self) -> tuple[str, ...]:
+        return tuple(child for child, _ in self.on)
+
+    @property
+    def parent_columns(self) -> tuple[str, ...]:
+        return tuple(parent for _, parent in self.on)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """A document definition."""
+
+    name: str
+    topic: str
+    root: str
+    selection: Selection
+    joins: tuple[Join, ...]
+
+    def walk(self) -> Iterator[tuple[str, Join]]:
+        """Each join with the entity above it, parents first, in the order written."""
+
+        def below(entity: str, joins: tuple[Join, ...]) -> Iterator[tuple[str, Join]]:
+            for join in joins:
+                yield entity, join
+                yield from below(join.entity, join.joins)
+
+        yield from below(self.root, self.joins)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definitions:
+    """Everything a definitions directory says; order as written (entities.yaml; products by file name)."""
+
+    entities: dict[str, Entity]
+    products: dict[str, Product]

@@ -1,0 +1,38 @@
+"""How steps ask: a step is a generator that yields the requests it needs next, gets their answers, and returns its result.
+
+A step never sends: `processor.lockstep` runs many steps side by side, asks each distinct read once, and sends.
+
+    Key      the item with that key, strongly consistent          -> Item | None
+    Query    the items of one index query                         -> list[Item]
+    Write    one conditional write                                -> Outcome
+    Send     one message to a topic, acknowledged before the task ends -> None
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from statestore.keys import Key
+from statestore.store import Query, Write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message for a Kafka topic; `value` None is a tombstone."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """The request to send a message."""
+
+    message: Message
+
+
+Request = Key | Query | Write | Send
+T = TypeVar("T")
+Step = Generator[tuple[Request, ...], tuple[Any, ...], T]

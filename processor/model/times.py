@@ -1,0 +1,83 @@
+"""Dates and timestamps as columns keep them: `2026-11-20`, `2026-11-20T22:38:37.758449Z`, years 0001 to 9999."""
+
+import re
+from datetime import date, datetime, timedelta
+from typing import Any, Final, Literal
+
+from processor.model.entity import ColumnType
+from processor.model.numbers import to_int
+from processor.model.unexpected import unexpected
+
+Unit = Literal["ms", "us", "ns"]
+
+_DATE: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})Z?")
+_TIMESTAMP: Final = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]((?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])(?:\.([0-9]+))?"
+    r"(?:[Zz]|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?)?"
+)
+_DIGITS: Final = {"ms": 3, "us": 6, "ns": 9}
+_EPOCH: Final = datetime(1970, 1, 1)
+_FIRST_SECOND: Final = int((datetime.min - _EPOCH).total_seconds())
+_LAST_SECOND: Final = int((datetime.max - _EPOCH).total_seconds())
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_NO_UNIT: Final = "of which unit? Declare timestamp(ms), timestamp(us) or timestamp(ns)"
+_YEARS: Final = "outside the years 0001 to 9999"
+
+
+def to_date(value: Any, column_type: ColumnType) -> str:
+    """ISO text (Debezium's isostring mode ends it in Z), or days since 1970."""
+    if isinstance(value, str):
+        match = _DATE.fullmatch(value)
+        if match is None:
+            raise unexpected(column_type, value)
+        return _checked_day(match.group(1), value, column_type)
+    days = to_int(value, column_type)
+    if not date.min.toordinal() <= _EPOCH_DAY + days <= date.max.toordinal():
+        raise unexpected(column_type, value, _YEARS)
+    return date.fromordinal(_EPOCH_DAY + days).isoformat()
+
+
+def to_timestamp(value: Any, column_type: ColumnType, unit: Unit | None) -> str:
+    """RFC 3339 text, or a number of `unit` since 1970; refuses numbers when `unit` is None."""
+    if isinstance(value, str):
+        return _of_text(value, column_type)
+    count = to_int(value, column_type)
+    if unit is None:
+        raise unexpected(column_type, value, _NO_UNIT)
+    digits = _DIGITS[unit]
+    seconds, fraction = divmod(count, 10**digits)
+    if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
+        raise unexpected(column_type, value, _YEARS)
+    return _spelt(_EPOCH + timedelta(seconds=seconds), f"{fraction:0{digits}d}")
+
+
+def _of_text(text: str, column_type: ColumnType) -> str:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        raise unexpected(column_type, text)
+    day, clock, fraction, sign, hours, minutes = match.groups()
+    _checked_day(day, text, column_type)
+    fraction = fraction.rstrip("0") if fraction else ""
+    if len(fraction) > 9:
+        raise unexpected(column_type, text, "more than 9 digits of a second")
+    if sign is None:
+        return f"{day}T{clock}.{fraction}Z" if fraction else f"{day}T{clock}Z"
+    offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}") + (offset if sign == "-" else -offset)
+    except OverflowError:
+        raise unexpected(column_type, text, _YEARS) from None
+    return _spelt(moment, fraction)
+
+
+def _spelt(moment: datetime, fraction: str) -> str:
+    fraction = fraction.rstrip("0")
+    return f"{moment.isoformat()}.{fraction}Z" if fraction else f"{moment.isoformat()}Z"
+
+
+def _checked_day(day: str, text: str, column_type: ColumnType) -> str:
+    try:
+        date.fromisoformat(day)
+    except ValueError:
+        raise unexpected(column_type, text, "no such day") from None
+    return day

@@ -1,0 +1,32 @@
+"""What a write may have altered, and the roots above it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from processor.model.change import Change
+from statestore.items import Row
+
+MORE = "_more"
+"""Stands among changed columns for the undeclared ones."""
+
+Root = tuple[str, str]
+"""(product, spelt primary key of the root row)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touch:
+    """What a change may have altered: the row as it stands now, the (slot, key) pairs that it left, the used columns that
+    changed (None: all count as changed), and how the write went."""
+
+    entity: str
+    row: Row
+    left: frozenset[tuple[int, str]]
+    changed: frozenset[str] | None
+    how: Literal["applied", "replayed", "superseded"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oversized:
+    """The row would not fit into an item; nothing was written."""
+
+    change: Change

@@ -1,0 +1,213 @@
+"""Recorded topics: JSON lines, one Kafka record each, plain, `.gz` or `.zst`; `-` is standard input or output.
+
+    {"topic": "user", "partition": 0, "offset": 17, "timestamp": 1420070400000, "key": {"id": 1}, "value": {"id": 1}}
+
+`key` and `value` are JSON, which stands for its compact bytes; or a string, whose text is the bytes; or null; or base64
+under `key_base64`, `value_base64`. Without `key` there is none; `value` must be said, null for a tombstone. Left out,
+`partition` is 0, `offset` one above the highest seen in that partition, `timestamp` the line's number, `headers` none.
+A header is text, null or {"base64": ...}; where a name occurs twice, `headers` is a list of [name, value]. Other
+members are ignored.
+
+Promises: reading what `to_line` wrote gives the same record, byte for byte. Does not know what keys and values mean.
+"""
+
+import base64
+import binascii
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Final, TextIO, cast
+
+import zstandard
+
+from processor.errors import StatestoreError
+from processor.model import canonical_json
+from processor.model.change import Record, Rejected
+from processor.model.unexpected import describe
+
+NO_TIMESTAMP: Final = -1
+"""What Kafka says of a record without a timestamp."""
+
+_BROKEN: Final = (OSError, EOFError, zlib.error, zstandard.ZstdError)
+
+
+class RecordedError(StatestoreError):
+    """A recorded topic that cannot be read: names the file, the line and the cure."""
+
+
+def read_records(path: str) -> Iterator[Record]:
+    """The records of a file in its order; blank lines are passed over. Raises RecordedError at a line that is none."""
+    highest: dict[tuple[str, int], int] = {}
+    for number, line in enumerate(_raw_lines(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = _record(canonical_json.loads(line), number, highest)
+        except ValueError as error:
+            raise RecordedError(f"{path}:{number}: {error}") from None
+        at = (record.topic, record.partition)
+        highest[at] = max(highest.get(at, -1), record.offset)
+        yield record
+
+
+def to_line(record: Record) -> str:
+    """The line that holds the record, without a line end."""
+    return canonical_json.dumps(_members(record))
+
+
+def to_reject_line(rejected: Rejected) -> str:
+    """The line that holds a dead letter: its record, with `epoch` and `reason`."""
+    return canonical_json.dumps(_members(rejected.record) | {"epoch": rejected.record.epoch, "reason": rejected.reason})
+
+
+@contextmanager
+def open_writer(path: str) -> Iterator[TextIO]:
+    """A text file for lines, compressed as its name says; the caller ends each line with \\n."""
+    if path == "-":
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    with (
+        open(path, "wb") as raw,
+        _compressor(path, raw) as binary,
+        io.TextIOWrapper(binary, "utf-8", newline="\n") as text,
+    ):
+        yield text
+
+
+def _raw_lines(path: str) -> Iterator[bytes]:
+    try:
+        if path == "-":
+            yield from sys.stdin.buffer
+            return
+        with open(path, "rb") as raw, _decompressor(path, raw) as lines:
+            yield from lines
+    except _BROKEN as error:
+        cause = getattr(error, "strerror", None) or str(error)
+        raise RecordedError(f"{path}: cannot be read: {cause}; expected JSON lines, plain, .gz or .zst") from error
+
+
+def _decompressor(path: str, raw: BinaryIO) -> BinaryIO:
+    if path.endswith(".gz"):
+        return cast(BinaryIO, gzip.open(raw))
+    if path.endswith(".zst"):
+        stream = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        return cast(BinaryIO, io.BufferedReader(stream))
+    return raw
+
+
+def _compressor(path: str, raw: BinaryIO) -> BinaryIO:
+    if path.endswith(".gz"):
+        return cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
+    if path.endswith(".zst"):
+        return cast(BinaryIO, zstandard.ZstdCompressor().stream_writer(raw))
+    return raw
+
+
+def _record(line: Any, number: int, highest: dict[tuple[str, int], int]) -> Record:
+    if not isinstance(line, dict):
+        raise ValueError('not an object: expected {"topic": ..., "key": ..., "value": ...}')
+    topic = line.get("topic")
+    if not isinstance(topic, str) or not topic:
+        raise ValueError('no topic: add "topic": "name"')
+    if "value" not in line and "value_base64" not in line:
+        raise ValueError('no value: add "value", null for a tombstone, or "value_base64"')
+    partition = _count(line, "partition", 0)
+    return Record(
+        topic=topic,
+        partition=partition,
+        offset=_count(line, "offset", highest.get((topic, partition), -1) + 1),
+        epoch=_count(line, "epoch", 0),
+        timestamp=_count(line, "timestamp", number, lowest=NO_TIMESTAMP),
+        key=_bytes(line, "key"),
+        value=_bytes(line, "value"),
+        headers=_headers(line.get("headers")),
+    )
+
+
+def _count(line: dict[str, Any], name: str, default: int, *, lowest: int = 0) -> int:
+    value = line.get(name)
+    if value is None:
+        return default
+    if type(value) is not int or not lowest <= value < 2**63:
+        raise ValueError(f"{name} is {describe(value)}: write an integer from {lowest}, or leave it out")
+    return value
+
+
+def _bytes(line: dict[str, Any], name: str) -> bytes | None:
+    encoded = f"{name}_base64"
+    if encoded in line:
+        if name in line:
+            raise ValueError(f"both {name} and {encoded}: keep one of them")
+        return _from_base64(encoded, line[encoded])
+    value = line.get(name)
+    if value is None:
+        return None
+    return value.encode() if isinstance(value, str) else canonical_json.encode(value)
+
+
+def _from_base64(name: str, value: Any) -> bytes | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        pass
+    raise ValueError(f"{name} is not base64: write the bytes with the alphabet A-Z a-z 0-9 + / and padding")
+
+
+def _headers(value: Any) -> tuple[tuple[str, bytes | None], ...]:
+    pairs = list(value.items()) if isinstance(value, dict) else [] if value is None else value
+    if not isinstance(pairs, list):
+        raise ValueError('headers are no object: write {"name": "text"}')
+    return tuple(_header(pair) for pair in pairs)
+
+
+def _header(pair: Any) -> tuple[str, bytes | None]:
+    match pair:
+        case (str(name), None):
+            return name, None
+        case (str(name), str(text)):
+            return name, text.encode()
+        case (str(name), {"base64": encoded}):
+            return name, _from_base64(f"header {name!r}", encoded)
+    raise ValueError('a header is no text: write {"name": "text"}')
+
+
+def _members(record: Record) -> dict[str, Any]:
+    members: dict[str, Any] = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    members |= {"timestamp": record.timestamp, **_member("key", record.key), **_member("value", record.value)}
+    if record.headers:
+        pairs = [(name, _header_value(data)) for name, data in record.headers]
+        named = dict(pairs)
+        members["headers"] = named if len(named) == len(pairs) else [list(pair) for pair in pairs]
+    return members
+
+
+def _member(name: str, data: bytes | None) -> dict[str, Any]:
+    """The bytes as JSON where that stands for the same bytes, else as text, else as base64."""
+    if data is None:
+        return {name: None}
+    try:
+        value = canonical_json.loads(data)
+        if value is not None and not isinstance(value, str) and canonical_json.encode(value) == data:
+            return {name: value}
+    except ValueError:
+        pass
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}
+
+
+def _header_value(data: bytes | None) -> Any:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

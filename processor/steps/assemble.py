@@ -1,0 +1,65 @@
+"""Fetches the rows of one document: the root by key, then level by level what each join of the product finds.
+
+Requests of one level are asked together; siblings that share a slot ask the same query, which is sent once. An index answer is
+a hint: each row's real columns are checked against the join. What to show of the rows, and in which order, is
+`processor.model.document`'s matter.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from processor.model.document import Match
+from processor.model.plan import Node, Plan, ProductPlan, SlotRead
+from processor.model.step import Request, Step
+from statestore import keys
+from statestore.items import Row, read_row
+from statestore.store import Item
+
+Ask = tuple[Match, Node, str]
+
+
+def assemble(plan: Plan, product: ProductPlan, root: str) -> Step[Match | None]:
+    """The rows of the document whose root has the spelt key `root`; None when that row is not there."""
+    (item,) = yield (plan.entities[product.product.root].key(root),)
+    row = read_row(item) if item is not None else None
+    if row is None or row.columns is None:
+        return None
+    top = Match(row=row)
+    level = [(top, product.top)]
+    while asks := list(_asks(product, level)):
+        answers = yield tuple(_request(plan, ask) for ask in asks)
+        level = []
+        for (match, node, key), answer in zip(asks, answers, strict=True):
+            for found in _rows(node, key, answer):
+                child = Match(row=found)
+                match.found[node.join.name].append(child)
+                level.append((child, node.below))
+    return top
+
+
+def _asks(product: ProductPlan, level: Iterable[tuple[Match, tuple[int, ...]]]) -> Iterable[Ask]:
+    for match, nodes in level:
+        for index in nodes:
+            node = product.nodes[index]
+            match.found[node.join.name] = []
+            columns = match.row.columns or {}
+            key = keys.spell([columns.get(c) for c in node.parent_columns])
+            if key is not None:
+                yield match, node, key
+
+
+def _request(plan: Plan, ask: Ask) -> Request:
+    _, node, key = ask
+    if isinstance(node.down, SlotRead):
+        return plan.query(node.join.entity, node.down, key)
+    return plan.entities[node.join.entity].key(key)
+
+
+def _rows(node: Node, key: str, answer: Any) -> Iterable[Row]:
+    items: Iterable[Item] = answer if isinstance(node.down, SlotRead) else [answer] if answer is not None else []
+    for item in items:
+        if keys.entity_of(item["PK"]) != node.join.entity:
+            continue
+        row = read_row(item)
+        if row.columns is not None and keys.spell([row.columns.get(c) for c in node.child_columns]) == key:
+            yield row

@@ -1,0 +1,169 @@
+"""Decode: from the bytes of a Kafka record to the change of a row, or the reason why it is none. Pure; never raises.
+
+The key is taken from the Kafka key, parts that it lacks from the row; where both have a part they must agree. Values
+become canonical for their declared types; declared columns that are missing are null, undeclared ones stay as parsed.
+
+    Kafka key                         read as
+    {"id": 1}                         the parts by name; other members are ignored
+    1, "a"                            the only column of the key
+    octocat                           text that is no JSON: the only column of the key, when it is a string
+                                      (StringConverter); there 42 is text too; what begins with {, [ or " must be JSON
+    none, null                        no parts: all are taken from the row
+"""
+
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from typing import Final
+
+from processor.model import canonical_json
+from processor.model.change import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Value
+from processor.model.debezium import Image, Schemas, is_unavailable, key_schemas, read_image, reading, unwrap
+from processor.model.entity import Entity
+from processor.model.unexpected import describe
+from processor.model.values import DEBEZIUM, Convert, Reading, converter
+
+MAX_ROW_BYTES: Final = 400_000
+"""Bytes of a row's columns as compact JSON. An item of DynamoDB holds 409,600, with its keys and slots."""
+
+_ALWAYS_SMALL: Final = MAX_ROW_BYTES // 25
+"""Bytes of a value that needs no measuring: nothing grows more than `1e125`, which the row holds in 126 digits."""
+
+_MAX_DECODERS: Final = 1024
+_decoders: Final[dict[int, "Decoder"]] = {}
+
+
+def decode(record: Record, entity: Entity | None) -> Decoded:
+    """What a record of the entity's topic says; `entity` is None for a topic that no entity names."""
+    if entity is None:
+        return Ignored(record=record, why="unknown topic")
+    decoder = _decoders.get(id(entity))
+    if decoder is None or decoder.entity is not entity:
+        if len(_decoders) >= _MAX_DECODERS:
+            _decoders.clear()
+        decoder = _decoders[id(entity)] = Decoder(entity)
+    return decoder.decode(record)
+
+
+class Decoder:
+    """Decodes the records of one entity; what depends on the entity alone is worked out once, here."""
+
+    __slots__ = ("_debezium", "_plain", "_text_key", "entity")
+
+    def __init__(self, entity: Entity) -> None:
+        self.entity = entity
+        self._plain = {name: converter(column) for name, column in entity.columns.items()}
+        self._debezium = {name: converter(column, DEBEZIUM) for name, column in entity.columns.items()}
+        self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
+
+    def decode(self, record: Record) -> Decoded:
+        """The change, or why there is none."""
+        try:
+            image = read_image(_json("value", record.value), self.entity)
+            if image is None:
+                return Ignored(record=record, why="control")
+            parts = self._key_parts(record.key, image)
+            row = self._row(image)
+            key = self._key(parts, row, image)
+            _check_size(record, row)
+        except ValueError as error:
+            return Rejected(record=record, reason=str(error))
+        return Change(entity=self.entity.name, key=key, row=None if image.deleted else row, record=record)
+
+    def _key_parts(self, data: bytes | None, image: Image) -> Mapping[str, Value]:
+        """The parts of the key that the Kafka key has."""
+        value, schema = unwrap(self._key_value(data), self.entity)
+        if value is None:
+            return {}
+        key = self.entity.key
+        if type(value) is not dict:
+            if len(key) > 1:
+                raise ValueError(f"key: expected an object with {', '.join(key)}, found {describe(value)}")
+            value = {key[0]: value}
+        converts = self._converts(key_schemas(schema, key), image.reading, key)
+        parts, name = {}, ""
+        try:
+            for name in key:
+                if name in value:
+                    parts[name] = converts[name](value[name])
+        except ValueError as error:
+            raise ValueError(f"key part {name!r}: {error}") from None
+        return parts
+
+    def _key_value(self, data: bytes | None) -> Value:
+        try:
+            value = _json("key", data)
+        except ValueError:
+            if data is None or not self._text_key or data[:1] in (b"", b"{", b"[", b'"'):
+                raise
+            return _utf8("key", data)
+        if self._text_key and data is not None and type(value) in (int, Decimal, bool):
+            return data.decode()
+        return value
+
+    def _row(self, image: Image) -> dict[str, Value]:
+        """The image with canonical values: declared columns in their order, then the others as they came; of a delete
+        only the key."""
+        source, row, name = image.row, dict[str, Value](), ""
+        columns = self.entity.key if image.deleted else self.entity.columns
+        converts = self._converts(image.schemas, image.reading, columns)
+        try:
+            for name in columns:
+                value = source.get(name)
+                if value is None:
+                    row[name] = None
+                else:
+                    row[name] = UNAVAILABLE if is_unavailable(value) else converts[name](value)
+        except ValueError as error:
+            raise ValueError(f"column {name!r}: {error}") from None
+        if not image.deleted:
+            for name, value in source.items():
+                if name not in row:
+                    row[name] = UNAVAILABLE if is_unavailable(value) else value
+        return row
+
+    def _key(self, parts: Mapping[str, Value], row: dict[str, Value], image: Image) -> tuple[Value, ...]:
+        """The key; parts that the row lacks are put into it. The old image of a delete may hold nothing but the key of
+        the table: there a null says nothing."""
+        key = []
+        for name in self.entity.key:
+            part, stated = parts.get(name), row[name]
+            if stated is None and name in image.row and not image.deleted:
+                raise ValueError(f"key part {name!r} is null in the row")
+            if stated is None or stated is UNAVAILABLE:
+                row[name] = part
+            elif part is None:
+                part = stated
+            elif part != stated:
+                one, other = describe(part), describe(stated)
+                raise ValueError(f"key part {name!r} is {one} in the Kafka key and {other} in the row")
+            if part is None:
+                raise ValueError(f"key part {name!r} is missing")
+            key.append(part)
+        return tuple(key)
+
+    def _converts(self, schemas: Schemas | None, untold: Reading, columns: Collection[str]) -> Mapping[str, Convert]:
+        if schemas is None:
+            return self._debezium if untold is DEBEZIUM else self._plain
+        return {name: converter(self.entity.columns[name], reading(schemas, name)) for name in columns}
+
+
+def _json(what: str, data: bytes | None) -> Value:
+    try:
+        return None if data is None else canonical_json.loads(data)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+
+
+def _utf8(what: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{what}: not UTF-8 at byte {error.start + 1}") from None
+
+
+def _check_size(record: Record, row: Mapping[str, Value]) -> None:
+    if record.value is None or len(record.value) <= _ALWAYS_SMALL:
+        return
+    size = len(canonical_json.encode({name: value for name, value in row.items() if value is not UNAVAILABLE}))
+    if size > MAX_ROW_BYTES:
+        raise ValueError(f"the row is {size:,} bytes; DynamoDB keeps at most 409,600 an item, its keys included")

@@ -1,0 +1,72 @@
+"""Publishes the document of one root, once, fenced.
+
+1. Read the ledger, before anything is assembled.
+2. Assemble (a step handed in: steps do not know each other).
+3. Nothing to do only if the same value stands in the ledger, acknowledged.
+4. Reserve the next sequence with the value's hash, under the sequence read. Refused: start again at the ledger, afresh.
+5. Send. The end of the round, once the broker acknowledged all, is the mark of it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from processor.model.ledger import Entry, Mark, Run, entry_key, hash_of, read_entry, read_run, reserve, run_key
+from processor.model.step import Message, Send, Step
+from statestore.store import Done
+
+Published = Literal["published", "unchanged", "contended"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """A document as it goes out: the message's key and value; value None where there is no document."""
+
+    key: str
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """What all messages of a task share. `runs`: how far the runs known here came, this one's own among them."""
+
+    topic: str
+    product: str
+    headers: Mapping[str, str]
+    mark: Mark
+    runs: Mapping[int, Run]
+
+
+def publish(sender: Sender, root: str, assembled: Callable[[], Step[Body]]) -> Step[Published]:
+    """Publishes one root's document. `contended`: another publisher reserved meanwhile; to be tried again with fresh reads."""
+    (item,) = yield (entry_key(sender.product, root),)
+    entry = read_entry(item)
+    body = yield from assembled()
+    digest = hash_of(body.value)
+    if entry.hash == digest and (yield from _acknowledged(sender, entry)):
+        return "unchanged"
+    key = body.key or entry.key
+    reserved = Entry(seq=entry.seq + 1, hash=digest, mark=sender.mark, key=key)
+    (outcome,) = yield (reserve(sender.product, root, entry, reserved),)
+    if not isinstance(outcome, Done):
+        return "contended"
+    headers = {**sender.headers, "statestore.sequence": str(reserved.seq)}
+    message = Message(
+        topic=sender.topic,
+        key=key.encode(),
+        value=body.value,
+        headers=tuple((name, text.encode()) for name, text in headers.items()),
+    )
+    yield (Send(message),)
+    return "published"
+
+
+def _acknowledged(sender: Sender, entry: Entry) -> Step[bool]:
+    if entry.mark is None:
+        return True
+    number = entry.mark.run
+    run = sender.runs.get(number)
+    if run is None:
+        (item,) = yield (run_key(number),)
+        run = read_run(number, item)
+    return run.kept(entry.mark)

@@ -1,0 +1,5 @@
+"""The registry in Postgres: the only code that knows SQLAlchemy, beside `registry.tables` and the migrations."""
+
+from registry.repository.registry import Registry
+
+__all__ = ["Registry"]

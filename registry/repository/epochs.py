@@ -1,0 +1,40 @@
+"""Epoch boundaries: only ever added, so that a record's epoch is the same in every run (DESIGN.md rule 2)."""
+
+from collections.abc import Collection, Iterable
+
+from sqlalchemy import Connection, and_, select
+from sqlalchemy.dialects.postgresql import insert
+
+from registry.errors import EpochConflict
+from registry.model import EpochBoundary
+from registry.tables import epochs
+
+
+def read(connection: Connection, topics: Collection[str]) -> tuple[EpochBoundary, ...]:
+    """The boundaries of these topics, by topic, incarnation, partition and offset."""
+    columns = (epochs.c.topic, epochs.c.topic_id, epochs.c.partition, epochs.c.from_offset)
+    rows = connection.execute(select(*columns, epochs.c.epoch).where(epochs.c.topic.in_(topics)).order_by(*columns))
+    return tuple(EpochBoundary(**row) for row in rows.mappings())
+
+
+def add(connection: Connection, boundaries: Iterable[EpochBoundary]) -> None:
+    """Adds boundaries, all or, with the transaction, none; one that is there already with the same epoch is left.
+
+    Raises:
+        EpochConflict: one is there with another epoch.
+    """
+    for one in boundaries:
+        place = {
+            "topic": one.topic,
+            "topic_id": one.topic_id,
+            "partition": one.partition,
+            "from_offset": one.from_offset,
+        }
+        connection.execute(insert(epochs).values(**place, epoch=one.epoch).on_conflict_do_nothing())
+        here = and_(*(epochs.c[name] == value for name, value in place.items()))
+        stored = connection.execute(select(epochs.c.epoch).where(here)).scalar_one()
+        if stored != one.epoch:
+            raise EpochConflict(
+                f"topic {one.topic} ({one.topic_id}) partition {one.partition} from offset {one.from_offset} has "
+                f"epoch {stored}, not {one.epoch}: epochs are never rewritten, read them again"
+            )

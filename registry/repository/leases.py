@@ -1,0 +1,112 @@
+"""Leases of jobs: one run of a job lives at a time, and each has a higher generation than the one before.
+
+Time is Postgres's clock alone. A lease that ran out is still held until another run takes it: its generation is the
+fence.
+"""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
+from registry.model import Lease
+from registry.tables import leases, meta
+
+
+def take(connection: Connection, wanted: Lease, *, take_over: bool, expires_after: float) -> Lease:
+    """Takes the lease of `wanted.job` for `wanted.owner`, one generation up (`wanted.generation` is ignored).
+
+    Raises:
+        LeaseHeld: another owner holds it, has renewed it within the time it promised, and is not taken over.
+    """
+    now = func.clock_timestamp()
+    new = insert(leases).values(
+        job=wanted.job,
+        generation=1,
+        owner=wanted.owner,
+        acquired_at=now,
+        renewed_at=now,
+        expires_after=expires_after,
+        publish_slots=wanted.publish_slots,
+    )
+    taken = connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["job"],
+            set_={
+                "generation": leases.c.generation + 1,
+                "owner": new.excluded.owner,
+                "acquired_at": now,
+                "renewed_at": now,
+                "expires_after": new.excluded.expires_after,
+                "publish_slots": func.greatest(leases.c.publish_slots, new.excluded.publish_slots),
+            },
+            where=None if take_over else _may_be_taken(wanted.owner),
+        ).returning(leases.c.generation, leases.c.publish_slots)
+    ).one_or_none()
+    if taken is None:
+        raise _held(connection, wanted.job)
+    return Lease(job=wanted.job, generation=taken.generation, owner=wanted.owner, publish_slots=taken.publish_slots)
+
+
+def renew(connection: Connection, lease: Lease) -> None:
+    """Says that the run is alive.
+
+    Raises:
+        LeaseLost: another run took it.
+    """
+    _change(connection, lease, {"renewed_at": func.clock_timestamp()})
+
+
+def holds(connection: Connection, lease: Lease) -> bool:
+    """True while no other run has taken the lease, and it was not released."""
+    return connection.scalar(select(leases.c.job).where(_is(lease))) is not None
+
+
+def release(connection: Connection, lease: Lease) -> None:
+    """Gives the lease back; of a lease that is lost already, nothing."""
+    connection.execute(update(leases).where(_is(lease)).values(owner=None))
+
+
+def applied(connection: Connection, lease: Lease, version: int) -> None:
+    """Reports, before the first write under it, that the job works by this version of the registry.
+
+    Holds out edits until it is recorded: so an edit either sees it, or makes this report fail.
+
+    Raises:
+        SnapshotOutdated: the registry has another version by now.
+        LeaseLost: another run took the lease.
+    """
+    current = connection.execute(select(meta.c.version).with_for_update(read=True)).scalar_one()
+    if version != current:
+        raise SnapshotOutdated(
+            f"job {lease.job} has read registry version {version}, it is {current} now: read it again"
+        )
+    _change(connection, lease, {"applied_version": version})
+
+
+def _change(connection: Connection, lease: Lease, values: dict[str, Any]) -> None:
+    changed = connection.execute(update(leases).where(_is(lease)).values(values).returning(leases.c.job))
+    if changed.one_or_none() is None:
+        raise LeaseLost(
+            f"job {lease.job}: {lease.owner} no longer holds the lease (generation {lease.generation}): another "
+            "run has taken it, or it was released; this one must stop"
+        )
+
+
+def _is(lease: Lease) -> ColumnElement[bool]:
+    return and_(leases.c.job == lease.job, leases.c.generation == lease.generation, leases.c.owner == lease.owner)
+
+
+def _may_be_taken(owner: str) -> ColumnElement[bool]:
+    expires = leases.c.renewed_at + func.make_interval(0, 0, 0, 0, 0, 0, leases.c.expires_after)
+    return or_(leases.c.owner.is_(None), leases.c.owner == owner, expires < func.clock_timestamp())
+
+
+def _held(connection: Connection, job: str) -> LeaseHeld:
+    held = connection.execute(select(leases).where(leases.c.job == job)).one()
+    return LeaseHeld(
+        f"job {job} runs already: {held.owner} (generation {held.generation}), alive at "
+        f"{held.renewed_at:%Y-%m-%d %H:%M:%S%z}, expires {held.expires_after:g} s after that; stop it, wait, or "
+        "take over, which fences it"
+    )

@@ -1,0 +1,100 @@
+"""Writes an edit. Decides nothing about content: `registry.edit` has."""
+
+from sqlalchemy import Connection, delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from registry.edit import Edit
+from registry.model import Assignment, EntityEntry, JoinAccess, JoinSpec, KeyRead, ProductEntry
+from registry.repository.read import join_ids
+from registry.tables import access_paths, assignments, entities, joins, meta, product_joins, products
+
+
+def sign(connection: Connection, who: str, why: str) -> None:
+    """Says to the history, for this transaction, who edits and why."""
+    connection.execute(
+        select(func.set_config("statestore.who", who, True), func.set_config("statestore.why", why, True))
+    )
+
+
+def lock(connection: Connection) -> None:
+    """Waits for every other edit, psql's included, and keeps them out until the transaction ends."""
+    connection.execute(select(meta.c.version).with_for_update())
+
+
+def write(connection: Connection, edit: Edit) -> int:
+    """Writes the entries of an edit, in the order of their references, and returns the registry's version."""
+    for entity in edit.entities:
+        _put_entity(connection, entity)
+    for assignment in edit.assignments:
+        _put_assignment(connection, assignment)
+    ids = _put_joins(connection, edit.joins)
+    for product in edit.products:
+        _put_product(connection, product, ids)
+    for join in edit.dropped:
+        connection.execute(delete(joins).where(joins.c.id == ids[join]))
+    version: int = connection.execute(select(meta.c.version)).scalar_one()
+    return version
+
+
+def _put_entity(connection: Connection, entity: EntityEntry) -> None:
+    values = {
+        "topic": entity.topic,
+        "key": list(entity.key),
+        "shards": entity.shards,
+        "columns": dict(entity.columns),
+        "definition": entity.definition,
+    }
+    put = insert(entities).values(name=entity.name, **values)
+    connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
+
+
+def _put_assignment(connection: Connection, one: Assignment) -> None:
+    connection.execute(
+        insert(assignments).values(entity=one.entity, slot=one.slot, columns=list(one.columns), state=one.state.value)
+    )
+
+
+def _put_joins(connection: Connection, accesses: tuple[JoinAccess, ...]) -> dict[JoinSpec, int]:
+    """Puts joins with their paths, and returns the numbers of all joins."""
+    for access in accesses:
+        spec = access.join
+        connection.execute(
+            insert(joins)
+            .values(
+                child=spec.child,
+                child_columns=list(spec.child_columns),
+                parent=spec.parent,
+                parent_columns=list(spec.parent_columns),
+            )
+            .on_conflict_do_nothing()
+        )
+    ids = join_ids(connection)
+    for access in accesses:
+        _put_path(connection, ids[access.join], "down", access.join.child, access.down)
+        _put_path(connection, ids[access.join], "up", access.join.parent, access.up)
+    return ids
+
+
+def _put_path(connection: Connection, join: int, direction: str, entity: str, path: Assignment | KeyRead) -> None:
+    values = {"entity": entity, "slot": None if isinstance(path, KeyRead) else path.slot}
+    put = insert(access_paths).values(join_id=join, direction=direction, **values)
+    connection.execute(put.on_conflict_do_update(index_elements=["join_id", "direction"], set_=values))
+
+
+def _put_product(connection: Connection, product: ProductEntry, ids: dict[JoinSpec, int]) -> None:
+    values = {
+        "topic": product.topic,
+        "root": product.root,
+        "definition": product.definition,
+        "version": product.version,
+    }
+    put = insert(products).values(name=product.name, **values)
+    connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
+    used = [ids[join] for join in product.joins]
+    of_product = product_joins.c.product == product.name
+    connection.execute(delete(product_joins).where(of_product, product_joins.c.join_id.not_in(used)))
+    for position, join in enumerate(used):
+        row = insert(product_joins).values(product=product.name, join_id=join, position=position)
+        connection.execute(
+            row.on_conflict_do_update(index_elements=["product", "join_id"], set_={"position": position})
+        )

@@ -1,0 +1,160 @@
+"""The registry's tables. Triggers, functions and the view `unserved` stand in the migrations alone.
+
+All names are without a schema: each connection's search path leads to the one that the settings name.
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pk",
+        "fk": "%(table_name)s_%(column_0_N_name)s_fk",
+        "uq": "%(table_name)s_%(column_0_N_name)s_uq",
+        "ix": "%(table_name)s_%(column_0_N_name)s_ix",
+    }
+)
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("one", Boolean, primary_key=True, server_default=text("true"), comment="there is one row"),
+    Column("slots", Integer, nullable=False, comment="n, of GSI_1..GSI_n; never changes"),
+    Column("version", BigInteger, nullable=False, server_default=text("0"), comment="rises with each edit transaction"),
+    Column("edited_in", Text, comment="the transaction that raised the version last"),
+    CheckConstraint("one", name="meta_one_row_ck"),
+    CheckConstraint("slots BETWEEN 1 AND 20", name="meta_slots_of_dynamodb_ck"),
+)
+
+slots = Table("slots", metadata, Column("slot", Integer, primary_key=True, autoincrement=False), comment="1..n")
+
+entities = Table(
+    "entities",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("topic", Text, nullable=False, unique=True),
+    Column("key", ARRAY(Text), nullable=False, comment="never changes: rows are stored under it"),
+    Column("shards", Integer, nullable=False, comment="never changes: rows are stored under it"),
+    Column("columns", JSON, nullable=False, comment="declared column: its type"),
+    Column("definition", JSON, nullable=False),
+    Column("created_version", BigInteger, nullable=False, server_default=text("edit_version()")),
+    CheckConstraint("cardinality(key) > 0", name="entities_has_key_ck"),
+    CheckConstraint("shards > 0", name="entities_has_shards_ck"),
+)
+
+assignments = Table(
+    "assignments",
+    metadata,
+    Column("entity", Text, ForeignKey("entities.name"), primary_key=True),
+    Column("slot", Integer, ForeignKey("slots.slot"), primary_key=True, autoincrement=False),
+    Column("columns", ARRAY(Text), nullable=False, comment="in the order in which the slot's value is spelt"),
+    Column("state", Text, nullable=False, comment="an assignment that is free is no row"),
+    CheckConstraint("cardinality(columns) > 0", name="assignments_has_columns_ck"),
+    CheckConstraint(
+        "state IN ('planned', 'writing', 'backfilling', 'serving', 'retiring')", name="assignments_state_ck"
+    ),
+)
+Index("assignments_column_set_ix", assignments.c.entity, func.sorted_columns(assignments.c.columns), unique=True)
+
+joins = Table(
+    "joins",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("child", Text, ForeignKey("entities.name"), nullable=False),
+    Column("child_columns", ARRAY(Text), nullable=False),
+    Column("parent", Text, ForeignKey("entities.name"), nullable=False),
+    Column("parent_columns", ARRAY(Text), nullable=False),
+    UniqueConstraint("child", "child_columns", "parent", "parent_columns"),
+    CheckConstraint(
+        "cardinality(child_columns) > 0 AND cardinality(child_columns) = cardinality(parent_columns)",
+        name="joins_pairs_ck",
+    ),
+)
+
+access_paths = Table(
+    "access_paths",
+    metadata,
+    Column("join_id", BigInteger, ForeignKey("joins.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("direction", Text, primary_key=True, comment="down: child rows are asked; up: parent rows"),
+    Column("entity", Text, ForeignKey("entities.name"), nullable=False, comment="the side that is asked"),
+    Column("slot", Integer, comment="null: a key read"),
+    ForeignKeyConstraint(["entity", "slot"], ["assignments.entity", "assignments.slot"], ondelete="RESTRICT"),
+    CheckConstraint("direction IN ('down', 'up')", name="access_paths_direction_ck"),
+)
+
+products = Table(
+    "products",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("topic", Text, nullable=False, unique=True),
+    Column("root", Text, ForeignKey("entities.name"), nullable=False),
+    Column("definition", JSON, nullable=False),
+    Column("version", Integer, nullable=False),
+    CheckConstraint("version > 0", name="products_version_ck"),
+)
+
+product_joins = Table(
+    "product_joins",
+    metadata,
+    Column("product", Text, ForeignKey("products.name", ondelete="CASCADE"), primary_key=True),
+    Column("join_id", BigInteger, ForeignKey("joins.id"), primary_key=True),
+    Column("position", Integer, nullable=False, comment="parents first, as the definition is written"),
+)
+
+history = Table(
+    "history",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("who", Text, nullable=False),
+    Column("why", Text),
+    Column("entry", Text, nullable=False, comment="the table"),
+    Column("operation", Text, nullable=False),
+    Column("old", JSON),
+    Column("new", JSON),
+    comment="written by triggers, so that edits made by psql are in it too",
+)
+
+epochs = Table(
+    "epochs",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("topic_id", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True, autoincrement=False),
+    Column("from_offset", BigInteger, primary_key=True, autoincrement=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("recorded_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("generation", BigInteger, nullable=False),
+    Column("owner", Text, comment="null: released"),
+    Column("acquired_at", DateTime(timezone=True), nullable=False),
+    Column("renewed_at", DateTime(timezone=True), nullable=False),
+    Column("expires_after", Double, nullable=False, comment="seconds without a renewal after which it may be taken"),
+    Column("publish_slots", Integer, nullable=False, comment="the highest number that any run has used"),
+    Column("applied_version", BigInteger, comment="the registry version that the job has applied last"),
+)

@@ -1,0 +1,259 @@
+"""DynamoDB: the doorway, and the only module that imports boto3. Sends what `requests` and `table` spell.
+
+Promises: every failure comes as `Transient` or `Terminal`, naming table, key, cause and cure; retries, time-outs and
+pool size are our own settings, since botocore is changing its defaults. Thread safe; make one store per process, never
+before a fork. Does not: hide that a time-out may conceal a write that was applied: the retry is then `Refused`, with
+the item that it wrote.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from random import Random
+from threading import Lock
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    CredentialRetrievalError,
+    HTTPClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+    NoRegionError,
+    WaiterError,
+)
+
+from statestore import requests
+from statestore import table as definition
+from statestore.errors import StoreError, Terminal, Transient
+from statestore.keys import Key
+from statestore.limits import at
+from statestore.store import MAX_ITEM_BYTES, Delete, Done, Item, Outcome, Query, Refused, TooLarge, Write
+from statestore.values import fits
+
+_REFUSED = "ConditionalCheckFailedException"
+_TOO_LARGE = "Item size"
+_THROTTLED = {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"}
+_CURES = {
+    "ResourceNotFoundException": "create it, or set the table's name, region and endpoint",
+    "AccessDeniedException": "allow this request on the table and its indexes in the role's policy",
+    "UnrecognizedClientException": "give valid AWS credentials",
+    "ExpiredTokenException": "renew the AWS credentials",
+    "ValidationException": "the request does not fit the table: compare the table with its definition",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a request is tried. attempts: of one request, the first included; `_s`: in seconds; connections: threads
+    that can ask at the same time (more than 16 a process buy nothing)."""
+
+    attempts: int = 6
+    connect_s: float = 2.0
+    read_s: float = 5.0
+    backoff_s: float = 0.05
+    backoff_cap_s: float = 5.0
+    connections: int = 16
+
+
+class DynamoStore:
+    """A `Store` over one DynamoDB table. Raises Terminal for a malformed table name or when no region is known."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        endpoint_url: str | None = None,
+        region: str | None = None,
+        patience: Patience | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self.table = definition.table_name(table)
+        self.requests: Counter[str] = Counter()
+        self._patience = patience or Patience()
+        self._random = random or Random()
+        self._lock = Lock()
+        with self._failures("connecting"):
+            self._client = boto3.session.Session().client(
+                "dynamodb", endpoint_url=endpoint_url, region_name=region, config=_config(self._patience)
+            )
+        self._client.meta.events.register("before-send.dynamodb", self._count)
+
+    def write(self, write: Write) -> Outcome:
+        """Sends one conditional update and says what stood there."""
+        request = requests.update_item(self.table, write)
+        if not fits(write.set, MAX_ITEM_BYTES):
+            return TooLarge()
+        with self._failures("writing", write.key):
+            try:
+                answer = self._client.update_item(**request)
+            except ClientError as error:
+                if _code(error) == _REFUSED:
+                    return Refused(_item(error.response.get("Item")))
+                if _code(error) == "ValidationException" and _TOO_LARGE in _message(error):
+                    return TooLarge()
+                raise
+            return Done(_item(answer.get("Attributes")))
+
+    def delete(self, delete: Delete) -> Done | Refused:
+        """Sends one conditional delete and says what stood there."""
+        request = requests.delete_item(self.table, delete)
+        with self._failures("deleting", delete.key):
+            try:
+                answer = self._client.delete_item(**request)
+            except ClientError as error:
+                if _code(error) == _REFUSED:
+                    return Refused(_item(error.response.get("Item")))
+                raise
+            return Done(_item(answer.get("Attributes")))
+
+    def get(self, keys: Collection[Key]) -> dict[Key, Item]:
+        """Reads items by key, strongly consistent, in as few requests as there can be; absent ones are left out."""
+        found: dict[Key, Item] = {}
+        for request in requests.batch_get_item(self.table, keys):
+            for wire in self._batch(request):
+                item = requests.item(wire)
+                found[Key(item["PK"], item["SK"])] = item
+        return found
+
+    def query(self, query: Query) -> list[Item]:
+        """Reads one index to the last page. A hint: it may be late."""
+        request = requests.query(self.table, query)
+        items: list[Item] = []
+        while True:
+            with self._failures(f"querying {query.slot} for {query.value!r}"):
+                page = self._client.query(**request)
+            items += [requests.item(wire) for wire in page["Items"]]
+            if not (last := page.get("LastEvaluatedKey")):
+                return items
+            request = {**request, "ExclusiveStartKey": last}
+
+    def create_table(self, slots: int) -> None:
+        """Creates the table with its indexes and its TTL and waits until it is active; one that exists is checked.
+
+        Raises Terminal, saying what differs, when the existing table has another key, other indexes or another TTL.
+        """
+        request = definition.create_table(self.table, slots)
+        exists = self.describe() is not None
+        with self._failures("creating"):
+            if not exists:
+                with suppress(self._client.exceptions.ResourceInUseException):
+                    self._client.create_table(**request)
+            waiter = self._client.get_waiter("table_exists")
+            waiter.wait(TableName=self.table, WaiterConfig={"Delay": 1, "MaxAttempts": 300})
+            description = self._client.describe_table(TableName=self.table)["Table"]
+        if wrong := definition.misfits(description, slots):
+            raise Terminal(f"table {self.table} exists, but does not fit: " + "; ".join(wrong))
+        self._enable_ttl()
+
+    def describe(self) -> int | None:
+        """The number of the table's slots, or None when there is no such table."""
+        with self._failures("describing"):
+            try:
+                return definition.slots_of(self._client.describe_table(TableName=self.table)["Table"])
+            except self._client.exceptions.ResourceNotFoundException:
+                return None
+
+    def close(self) -> None:
+        """Closes the connections; the store is not used afterwards."""
+        self._client.close()
+
+    def _enable_ttl(self) -> None:
+        with self._failures("enabling the TTL"):
+            ttl = self._client.describe_time_to_live(TableName=self.table)["TimeToLiveDescription"]
+            if ttl["TimeToLiveStatus"] in ("DISABLED", "DISABLING"):
+                self._client.update_time_to_live(**definition.enable_ttl(self.table))
+            elif ttl["AttributeName"] != definition.TTL:
+                raise Terminal(
+                    f"table {self.table} expires items by {ttl['AttributeName']!r}, not {definition.TTL!r}: "
+                    "disable its TTL, or give another table name"
+                )
+
+    def _batch(self, request: requests.Request) -> Iterator[Mapping[str, Any]]:
+        """The items of one BatchGetItem. What is left unprocessed is asked again, after a pause when nothing came."""
+        idle = 0
+        while request["RequestItems"]:
+            with self._failures("reading", *_keys(request, self.table)):
+                answer = self._client.batch_get_item(**request)
+            found = answer["Responses"].get(self.table, [])
+            yield from found
+            request = {"RequestItems": answer.get("UnprocessedKeys", {})}
+            idle = 0 if found else idle + 1
+            if request["RequestItems"] and idle >= self._patience.attempts:
+                (first, *_) = _keys(request, self.table)
+                raise Transient(
+                    f"table {self.table}: reading {at(first)}: unprocessed {idle} times: the table is throttled; wait"
+                )
+            if request["RequestItems"] and idle:
+                self._pause(idle)
+
+    def _pause(self, idle: int) -> None:
+        limit = min(self._patience.backoff_cap_s, self._patience.backoff_s * 2**idle)
+        time.sleep(self._random.uniform(0, limit))
+
+    def _count(self, event_name: str, **_: Any) -> None:
+        """Called by botocore before each attempt; returns nothing, so that the request goes on."""
+        with self._lock:
+            self.requests[event_name.rsplit(".", 1)[-1]] += 1
+
+    @contextmanager
+    def _failures(self, doing: str, *keys: Key) -> Iterator[None]:
+        """Raises what botocore raises as ours; of several keys the first is named."""
+        try:
+            yield
+        except (ClientError, BotoCoreError) as error:
+            where = f"table {self.table}: {doing}" + (f" {at(keys[0])}" if keys else "")
+            raise _failure(where, error) from error
+
+
+def _config(patience: Patience) -> Config:
+    return Config(
+        retries={"mode": "standard", "total_max_attempts": patience.attempts},
+        connect_timeout=patience.connect_s,
+        read_timeout=patience.read_s,
+        max_pool_connections=patience.connections,
+        parameter_validation=False,  # requests are compared whole in tests; checking them again costs 8 % of a write
+        tcp_keepalive=True,
+    )
+
+
+def _item(wire: Mapping[str, Any] | None) -> Item | None:
+    return requests.item(wire) if wire else None
+
+
+def _keys(request: requests.Request, name: str) -> list[Key]:
+    return [Key(key["PK"]["S"], key["SK"]["S"]) for key in request["RequestItems"][name]["Keys"]]
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response["Error"]["Code"])
+
+
+def _message(error: ClientError) -> str:
+    return str(error.response["Error"].get("Message", ""))
+
+
+def _failure(where: str, error: ClientError | BotoCoreError) -> StoreError:
+    match error:
+        case ClientError() if _code(error) in _THROTTLED:
+            return Transient(f"{where}: throttled ({_message(error)}): wait, or write less at once")
+        case ClientError() if error.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500:
+            return Transient(f"{where}: DynamoDB failed ({_code(error)}: {_message(error)}): try again")
+        case ClientError():
+            cure = _CURES.get(_code(error), "trying again does not help: see the cause")
+            return Terminal(f"{where}: {_code(error)}: {_message(error)}: {cure}")
+        case NoCredentialsError():
+            return Terminal(f"{where}: {error}: give AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role")
+        case NoRegionError():
+            return Terminal(f"{where}: {error}: set AWS_REGION")
+        case WaiterError() if "Error" not in error.last_response:
+            return Transient(f"{where}: {error}: it takes longer than 5 minutes; try again")
+        case HTTPClientError() | ConnectionError() | IncompleteReadError() | CredentialRetrievalError():
+            return Transient(f"{where}: {error}: try again; is the endpoint right and reachable?")
+    return Terminal(f"{where}: {error}")

@@ -1,0 +1,217 @@
+"""What an item of the table looks like, and how rows are read from and written to it.
+
+    PK, SK              `TABLE#star`, the spelt primary key
+    _f                  the format version of the item
+    _v                  the row's version, `epoch.offset` with fixed width, so that text order is version order
+    <column>            a declared column; a name that could be one of these attributes gets a leading `.`
+    _more               the undeclared columns, as one JSON text
+    GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
+    prev_k              what GSI_k held before the last write, set by that write itself
+    _pending            former keys that writes of batches without a commit left behind: [slot, key, version] each
+    _deleted, ttl       a delete marker, and when DynamoDB may forget it (seconds since 1970)
+
+Text, numbers that DynamoDB holds exactly, booleans and nulls are stored as such; other values as {"json": text}.
+Promises: one request writes a row and keeps its previous keys (rule 3 of the design). Does not send anything.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import simplejson
+
+from statestore import keys
+from statestore.keys import Key
+from statestore.store import Absent, AbsentOrBelow, Condition, Equals, Item, Write
+
+FORMAT = 1
+_OWN = re.compile(r"PK|SK|ttl|(GSI|prev)_\d+|[_.].*")
+_MAX_NUMBER = 10**38
+
+
+class Pending(NamedTuple):
+    """A former key of a row in a slot, and the version of the write that replaced it."""
+
+    slot: int
+    key: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """What a write makes of a row. `columns` None: a delete marker that may be forgotten at `forget` (seconds since 1970).
+    `columns` without some declared column leaves that column as it stands. `slots`: slot -> spelt key, None for no key."""
+
+    key: Key
+    version: str
+    columns: Mapping[str, Any] | None
+    more: Mapping[str, Any]
+    declared: tuple[str, ...]
+    slots: Mapping[int, str | None]
+    forget: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row as the table holds it. `columns` None: a delete marker."""
+
+    key: Key
+    version: str
+    columns: Mapping[str, Any] | None
+    more: Mapping[str, Any]
+    slots: Mapping[int, str]
+    pending: tuple[Pending, ...]
+
+    def keys(self) -> frozenset[tuple[int, str]]:
+        """The keys that the row has now: (slot, key) pairs."""
+        return frozenset((k, key) for k, key in self.slots.items() if not keys.is_no_key(key))
+
+
+def spell_version(epoch: int, offset: int) -> str:
+    """The version of a change: its epoch, then its offset."""
+    return f"{epoch:06d}.{offset:019d}"
+
+
+def slot_name(slot: int) -> str:
+    return f"GSI_{slot}"
+
+
+def write_image(image: Image, *, below: str) -> Write:
+    """The one write of a change: refused unless what stands there is older than `below`, the first version of the batch."""
+    plain = _sets(image)
+    slots = {slot_name(k): key or keys.no_key(image.key) for k, key in image.slots.items()}
+    dropped = () if image.columns is not None else tuple(map(attribute, image.declared))
+    return Write(
+        key=image.key,
+        set=plain | slots,
+        copy={f"prev_{k}": slot_name(k) for k in image.slots},
+        remove=(*_unset(image), "_pending", *dropped),
+        when=AbsentOrBelow("_v", below),
+    )
+
+
+def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
+    """The second write, over what an attempt that never committed left: refused unless `seen` still stands there. The former
+    keys of `seen` with versions from `keep_from` on stay pending."""
+    slots = {slot_name(k): key or keys.no_key(image.key) for k, key in image.slots.items()}
+    pending: list[Pending] = []
+    if seen is not None:
+        pending = [p for p in seen.pending if p.version >= keep_from]
+        pending += [Pending(k, key, image.version) for k, key in sorted(seen.keys()) if image.slots.get(k) != key]
+    sets = _sets(image) | slots
+    if pending:
+        sets["_pending"] = [list(p) for p in pending]
+    dropped = () if image.columns is not None else tuple(map(attribute, image.declared))
+    gone = (*_unset(image), *(() if pending else ("_pending",)), *(f"prev_{k}" for k in image.slots), *dropped)
+    when: Condition = Absent() if seen is None else Equals("_v", seen.version)
+    return Write(key=image.key, set=sets, remove=gone, when=when)
+
+
+def read_row(item: Item) -> Row:
+    """The row that an item holds."""
+    layout = _layout(tuple(item))
+    columns = {column: item[name] for name, column in layout.columns}
+    for column, value in columns.items():
+        if type(value) is dict:
+            columns[column] = _loads(value["json"])
+    slots = {slot: item[name] for name, slot in layout.slots}
+    former = [(slot, item[name]) for name, slot in layout.former]
+    version = item["_v"]
+    more = item.get("_more")
+    return Row(
+        key=Key(item["PK"], item["SK"]),
+        version=version,
+        columns=None if "_deleted" in item else columns,
+        more=_loads(more) if more else {},
+        slots=slots,
+        pending=tuple(_pending(item, slots, former, version)),
+    )
+
+
+def written_row(image: Image, old: Row | None) -> Row:
+    """The row as it stands after `write_image` was done over `old`."""
+    columns = image.columns
+    if columns is not None and len(columns) < len(image.declared) and old is not None and old.columns is not None:
+        columns = {**old.columns, **columns}
+    former = [(k, key) for k, key in (old.slots.items() if old else ()) if k in image.slots]
+    slots = {k: key or keys.no_key(image.key) for k, key in image.slots.items()}
+    pending = tuple(_pending({}, slots, former, image.version))
+    return Row(key=image.key, version=image.version, columns=columns, more=image.more, slots=slots, pending=pending)
+
+
+@lru_cache(maxsize=65536)
+def attribute(column: str) -> str:
+    """The attribute that holds a column."""
+    return "." + column if _OWN.fullmatch(column) else column
+
+
+def store_value(value: Any) -> Any:
+    """A column's value as an attribute's value."""
+    match value:
+        case None | str() | bool():
+            return value
+        case int() if -_MAX_NUMBER < value < _MAX_NUMBER:
+            return value
+        case Decimal() if _fits(value):
+            return value
+    return {"json": _json(value)}
+
+
+def _sets(image: Image) -> dict[str, Any]:
+    sets: dict[str, Any] = {"_f": FORMAT, "_v": image.version}
+    if image.columns is None:
+        return sets | {"_deleted": True, "ttl": image.forget}
+    for name, value in image.columns.items():
+        sets[attribute(name)] = value if type(value) is str else store_value(value)
+    if image.more:
+        sets["_more"] = _json(image.more)
+    return sets
+
+
+def _unset(image: Image) -> tuple[str, ...]:
+    if image.columns is None:
+        return ("_more",)
+    return ("_deleted", "ttl") if image.more else ("_deleted", "ttl", "_more")
+
+
+def _pending(
+    item: Item, slots: Mapping[int, str], former: Iterable[tuple[int, str]], version: str
+) -> Iterable[Pending]:
+    for k, key in former:
+        if key != slots.get(k) and not keys.is_no_key(key):
+            yield Pending(k, key, version)
+    for k, key, since in item.get("_pending", ()):
+        yield Pending(int(k), key, since)
+
+
+class _Layout(NamedTuple):
+    """Which attributes of an item are what: pairs of the attribute's name and the column or slot that it holds."""
+
+    columns: tuple[tuple[str, str], ...]
+    slots: tuple[tuple[str, int], ...]
+    former: tuple[tuple[str, int], ...]
+
+
+@lru_cache(maxsize=4096)
+def _layout(names: tuple[str, ...]) -> _Layout:
+    """The layout of items with these attributes; rows of an entity have few different ones."""
+    columns = [(name, name.removeprefix(".")) for name in names if name.startswith(".") or not _OWN.fullmatch(name)]
+    slots = [(name, int(name[4:])) for name in names if _OWN.fullmatch(name) and name.startswith("GSI_")]
+    former = [(name, int(name[5:])) for name in names if _OWN.fullmatch(name) and name.startswith("prev_")]
+    return _Layout(tuple(columns), tuple(slots), tuple(former))
+
+
+def _fits(value: Decimal) -> bool:
+    _, digits, exponent = value.as_tuple()
+    return isinstance(exponent, int) and len(digits) <= 38 and exponent >= -130 and len(digits) + exponent <= 126
+
+
+def _json(value: Any) -> str:
+    return str(simplejson.dumps(value, use_decimal=True, ensure_ascii=False, separators=(",", ":")))
+
+
+def _loads(text: str) -> Any:
+    return simplejson.loads(text, use_decimal=True)

@@ -1,0 +1,106 @@
+"""How keys are spelt: the one module that knows `#`, `!` and the escape sign.
+
+Promises: the spelling is injective (two different key tuples of one type never meet), readable for ordinary values, canonical per value
+(42, 42.0 and Decimal("42.00") are one key), never empty, at most `LIMIT` bytes. Strings are compared byte for byte.
+
+    part    = "%" (the empty string) | text with %, # and a leading ! escaped
+    key     = part *("#" part)       | the first bytes of that, "%~", 64 hex digits   when longer than LIMIT bytes
+    no key  = "!" PK "!" SK          what a slot holds for a row that has no key there; no value is spelt so
+
+A slot and a sort key are spelt alike, so a row found by another row's slot value can be read by that value as its sort key.
+Does not: know which columns make a key, or in which order; the caller's plan does.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
+from zlib import crc32
+
+LIMIT = 1024
+"""Bytes of UTF-8 in a key. DynamoDB takes 2048 in a partition key and 1024 in a sort key; the smaller serves both."""
+
+
+class Key(NamedTuple):
+    """The primary key of an item in the table."""
+
+    pk: str
+    sk: str
+
+
+def spell(parts: Sequence[object]) -> str | None:
+    """The key that `parts` make (str, int, Decimal, float or bool each), or None when one of them is None: null joins nothing."""
+    spelt = []
+    for part in parts:
+        if part is None:
+            return None
+        spelt.append(_text(part) if type(part) is str else _part(part))
+    key = "#".join(spelt)
+    return key if len(key) * 4 <= LIMIT else _cut(key)
+
+
+def partition(entity: str, shards: int, sk: str) -> str:
+    """The partition key of the row of `entity` with sort key `sk`: `TABLE#star`, or `TABLE#star#07` of several shards."""
+    if shards == 1:
+        return f"TABLE#{entity}"
+    return f"TABLE#{entity}#{crc32(sk.encode()) % shards:02d}"
+
+
+def row_key(entity: str, shards: int, sk: str) -> Key:
+    """The primary key of a row, from its spelt key."""
+    return Key(partition(entity, shards, sk), sk)
+
+
+@lru_cache(maxsize=4096)
+def entity_of(pk: str) -> str:
+    """The entity whose rows live in partition `pk`."""
+    return pk.split("#", 2)[1]
+
+
+def no_key(key: Key) -> str:
+    """What a slot of the row holds when the row has no key there: found by no join, but evidence that the index shows the row."""
+    return _cut(f"!{key.pk}!{key.sk}")
+
+
+def is_no_key(slot: str) -> bool:
+    """Whether a slot's content is a `no_key` of some row."""
+    return slot.startswith("!")
+
+
+def _part(value: object) -> str:
+    match value:
+        case str():
+            return _text(value)
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case Decimal():
+            return _number(value)
+        case float():
+            return _number(Decimal(repr(value)))
+    raise TypeError(f"a {type(value).__name__} cannot be part of a key")
+
+
+def _text(value: str) -> str:
+    if "%" in value or "#" in value:
+        value = value.replace("%", "%25").replace("#", "%23")
+    if value.startswith("!"):
+        return "%21" + value[1:]
+    return value or "%"
+
+
+def _number(value: Decimal) -> str:
+    text = format(value, "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+def _cut(key: str) -> str:
+    raw = key.encode()
+    if len(raw) <= LIMIT:
+        return key
+    head = raw[: LIMIT - 66].decode(errors="ignore")
+    return f"{head}%~{hashlib.sha256(raw).hexdigest()}"

@@ -1,0 +1,128 @@
+"""What DynamoDB does not take, said before anything is sent, so that every store and every emulator refuses alike.
+
+Every complaint is a `Terminal` that names the key, the attribute, the cause and the cure. Does not: look at what stands
+in the table, so an item that grows past its limit is for the store to find.
+"""
+
+import re
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from statestore.errors import Terminal
+from statestore.keys import Key
+from statestore.store import Absent, AbsentOrBelow, Condition, Query, Write
+from statestore.values import canonical
+
+KEY_BYTES = 1024
+"""Of PK and of SK: DynamoDB takes 2048 in a partition key, but PK is the range key of every index as well."""
+
+SLOT_BYTES = 2048
+
+MAX_CHANGES = 200
+"""Attributes in one write: an update expression has 4 KB, of which a set takes about 15 bytes and a copy 31. Copies are
+as few as slots, so 200 always fit."""
+
+_ORDERED = (str, int, Decimal)
+_SLOT = re.compile(r"GSI_\d+")
+_COPIED = re.compile(r"prev_\d+")
+
+
+def check_key(key: Key) -> None:
+    """Raises Terminal for a key that no item can have."""
+    _check_text(key, "PK", key.pk, KEY_BYTES)
+    _check_text(key, "SK", key.sk, KEY_BYTES)
+
+
+def check_condition(key: Key, when: Condition | None) -> None:
+    """Raises Terminal for a condition on what cannot be compared."""
+    if when is None or isinstance(when, Absent):
+        return
+    kind = type(when.value)
+    if isinstance(when, AbsentOrBelow) and kind not in _ORDERED:
+        raise Terminal(f"{at(key)}: {when.attribute} has no order against a {kind.__name__}: give a text or a number")
+    try:
+        canonical(when.value)
+    except ValueError as error:
+        raise _unstorable(key, when.attribute, error) from None
+
+
+def check_query(query: Query) -> None:
+    """Raises Terminal for a query that DynamoDB refuses."""
+    for name, text in (("value", query.value), ("pk", query.pk), ("pk_prefix", query.pk_prefix)):
+        if text == "":
+            raise Terminal(f"a query of {query.slot} with an empty {name}: no index holds an empty key, so do not ask")
+    if query.pk is not None and query.pk_prefix is not None:
+        raise Terminal(f"a query of {query.slot} with both pk and pk_prefix: give one of them")
+
+
+def storable(write: Write) -> dict[str, Any]:
+    """The attributes that a write sets, as they will be read back. Raises Terminal where DynamoDB would refuse."""
+    check_key(write.key)
+    check_condition(write.key, write.when)
+    _check_names(write)
+    values = {}
+    name = ""
+    try:
+        for name, value in write.set.items():
+            if is_slot(name):
+                values[name] = _check_text(write.key, name, value, SLOT_BYTES)
+            elif value == "" and is_copied(name):
+                raise ValueError("an empty text means missing there; remove it instead")
+            else:
+                values[name] = canonical(value)
+    except ValueError as error:
+        raise _unstorable(write.key, name, error) from None
+    return values
+
+
+@lru_cache(maxsize=65536)
+def is_slot(attribute: str) -> bool:
+    """Whether an attribute puts its item into an index: `GSI_1`, but not `GSI_code`."""
+    return _SLOT.fullmatch(attribute) is not None
+
+
+@lru_cache(maxsize=65536)
+def is_copied(attribute: str) -> bool:
+    """Whether an attribute may be the target of a copy: `prev_1`, but not `prev_name`. No other may be, since an empty
+    text in one means that the source was missing (see `requests`)."""
+    return _COPIED.fullmatch(attribute) is not None
+
+
+def at(key: Key) -> str:
+    """The key as a message shows it, cut when it is long."""
+    return f"{key.pk} / {key.sk}"[:200]
+
+
+def _check_names(write: Write) -> None:
+    changes = len(write.set) + len(write.copy) + len(write.remove)
+    if changes > MAX_CHANGES:
+        raise Terminal(f"{at(write.key)}: {changes} attributes in a write, {MAX_CHANGES} at most: nest them in a map")
+    named = {"", "PK", "SK", *write.set, *write.copy, *write.remove}
+    if len(named) != changes + 3:
+        raise Terminal(
+            f"{at(write.key)}: the write names an attribute twice, PK, SK, or none: name each attribute once"
+        )
+    for target, source in write.copy.items():
+        if not is_copied(target) or not is_slot(source):
+            raise Terminal(f"{at(write.key)}: {source} cannot be copied to {target}: copy a GSI_k to a prev_k")
+
+
+def _check_text(key: Key, name: str, value: Any, limit: int) -> str:
+    if type(value) is not str or not value:
+        raise Terminal(f"{at(key)}: {name} is {value!r}: a key is a non-empty text; a row without one omits it")
+    if value.isascii() and len(value) <= limit:
+        return value
+    try:
+        size = len(canonical(value).encode())
+    except ValueError as error:
+        raise _unstorable(key, name, error) from None
+    if size > limit:
+        raise Terminal(
+            f"{at(key)}: {name} has {size} bytes, at most {limit} are possible: spell it with statestore.keys"
+        )
+    return value
+
+
+def _unstorable(key: Key, name: str, error: ValueError) -> Terminal:
+    return Terminal(f"{at(key)}: attribute {name}: {error}")

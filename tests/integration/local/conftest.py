@@ -1,0 +1,87 @@
+"""What the tests of the embedded parts share: looking for processes, and talking to each part."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import boto3
+import psycopg
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from processor.local.parts import Addresses
+
+
+def processes_in(directory: Path) -> list[str]:
+    """The command lines of all processes that work in a directory or below it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            where = (entry / "cwd").readlink()
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if where.is_relative_to(directory.resolve()) or str(where).startswith(str(directory.resolve())):
+            found.append(line)
+    return found
+
+
+def use_kafka(bootstrap_servers: str, topic: str = "t", create: bool = True) -> list[bytes]:
+    """Create a topic, produce one message, and read everything from the start of the topic."""
+    if create:
+        admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+        admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(15)
+        producer = Producer({"bootstrap.servers": bootstrap_servers})
+        producer.produce(topic, key=b"k", value=b"v")
+        assert producer.flush(15) == 0
+    settings = {"bootstrap.servers": bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+    consumer = Consumer(settings | {"enable.auto.commit": False})
+    consumer.subscribe([topic])
+    try:
+        message = consumer.poll(20)
+        assert message is not None
+        assert message.error() is None
+        return [message.value()]
+    finally:
+        consumer.close()
+
+
+def use_postgres(url: str, *statements: str) -> list[tuple[object, ...]]:
+    """Run statements; the rows of the last."""
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        for statement in statements:
+            cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def list_tables(endpoint: str) -> list[str]:
+    """DynamoDB's tables."""
+    keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
+    client = boto3.client("dynamodb", endpoint_url=endpoint, region_name="us-east-1", **keys)
+    try:
+        names: list[str] = client.list_tables()["TableNames"]
+        return names
+    finally:
+        client.close()
+
+
+def use(addresses: Addresses) -> None:
+    """Use each part a little."""
+    assert use_kafka(addresses.bootstrap_servers) == [b"v"]
+    assert use_postgres(addresses.registry_url, "select 1") == [(1,)]
+    assert list_tables(addresses.dynamodb_endpoint) == []
+
+
+@pytest.fixture
+def processes() -> Callable[[Path], list[str]]:
+    if not os.path.isdir("/proc/self"):
+        pytest.skip("counts processes through /proc")
+    return processes_in
+
+
+@pytest.fixture
+def talk() -> SimpleNamespace:
+    """The functions of this file: pytest imports no test file by name."""
+    return SimpleNamespace(use=use, kafka=use_kafka, postgres=use_postgres, dynamodb=list_tables)

@@ -1,0 +1,144 @@
+"""The embedded parts answer, and nothing of them is left, however their owner ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from processor.errors import PartError
+from processor.local import parts
+from processor.local.dynamodb import start_dynamodb_local, start_moto
+from processor.local.parts import embedded
+
+Processes = Callable[[Path], list[str]]
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from processor.local.parts import embedded
+with embedded(Path(sys.argv[1])):
+    print("up", flush=True)
+    time.sleep(60)
+"""
+
+
+def gone(processes: Processes, directory: Path, within: float = 10) -> bool:
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        if not processes(directory) and not list(directory.iterdir()):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.fixture
+def owner(tmp_path: Path, processes: Processes) -> subprocess.Popen[str]:
+    running = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    with running.stdout:
+        assert running.stdout.readline() == "up\n"
+    assert len(processes(tmp_path)) >= 3
+    return running
+
+
+def test_all_parts_answer_in_a_path_with_spaces_and_leave_nothing(
+    tmp_path: Path, talk: SimpleNamespace, processes: Processes
+) -> None:
+    directory = tmp_path / "with a space, a comma and é"
+    with embedded(directory) as addresses:
+        talk.use(addresses)
+        assert len(processes(directory)) >= 3
+    assert processes(directory) == []
+    assert list(directory.iterdir()) == []
+
+
+def test_two_at_once_do_not_meet(tmp_path: Path, talk: SimpleNamespace) -> None:
+    with embedded(tmp_path / "a") as one, embedded(tmp_path / "b") as two:
+        talk.use(one)
+        talk.use(two)
+
+
+def test_an_exception_in_the_block_ends_the_parts(tmp_path: Path, processes: Processes) -> None:
+    with pytest.raises(ZeroDivisionError), embedded(tmp_path):
+        raise ZeroDivisionError
+    assert gone(processes, tmp_path, within=0.1)
+
+
+def test_a_part_that_cannot_start_ends_the_others(
+    tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PartError("Postgres", "it does not start", "look")
+
+    monkeypatch.setattr(parts, "start_postgres", refuse)
+    with pytest.raises(PartError, match="Postgres: it does not start"), embedded(tmp_path):
+        pass
+    assert gone(processes, tmp_path, within=0.1)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_parts_before_the_owner(
+    tmp_path: Path, owner: subprocess.Popen[str], processes: Processes, number: signal.Signals, code: int
+) -> None:
+    owner.send_signal(number)
+    assert owner.wait(20) == code
+    assert gone(processes, tmp_path, within=0.1)
+
+
+def test_a_killed_owner_leaves_no_process_and_no_file(
+    tmp_path: Path, owner: subprocess.Popen[str], processes: Processes
+) -> None:
+    owner.kill()
+    owner.wait()
+    assert gone(processes, tmp_path)
+
+
+def test_a_killed_owner_whose_fork_lives_leaves_no_process(tmp_path: Path, processes: Processes) -> None:
+    forked = OWNER.replace("    print", "    import os\n    os.fork() or (time.sleep(30), os._exit(0))\n    print")
+    running = subprocess.Popen([sys.executable, "-c", forked, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    with running.stdout:
+        running.stdout.readline()
+    running.kill()
+    running.wait()
+    assert gone(processes, tmp_path)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a child that its parent died")
+def test_killed_keepers_leave_no_process(tmp_path: Path, owner: subprocess.Popen[str], processes: Processes) -> None:
+    listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(owner.pid)], capture_output=True, text=True, check=True)
+    for pid in listing.stdout.split():
+        os.kill(int(pid), signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while processes(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes(tmp_path) == []
+    owner.terminate()
+    owner.wait(20)
+
+
+@pytest.mark.parametrize("start", [start_moto, start_dynamodb_local])
+def test_each_dynamodb_answers_and_stops(
+    tmp_path: Path, talk: SimpleNamespace, processes: Processes, start: Callable[[Path], parts.Part]
+) -> None:
+    part = start(tmp_path / "dynamodb")
+    try:
+        assert talk.dynamodb(part.endpoint) == []
+        assert part.alive()
+    finally:
+        part.stop()
+    assert not part.alive()
+    assert processes(tmp_path) == []
+
+
+def test_an_unusable_home_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path("~/.cache").expanduser()))
+    with embedded(tmp_path) as addresses:
+        assert addresses.bootstrap_servers

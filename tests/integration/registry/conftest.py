@@ -1,0 +1,46 @@
+"""A small plan for the registry: stars of users, joined by the user's name, and users by their id."""
+
+from dataclasses import replace
+
+import pytest
+
+from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, Plan, ProductEntry
+
+STARS = JoinSpec(child="star", child_columns=("username",), parent="user", parent_columns=("username",))
+REPOS = JoinSpec(child="repo", child_columns=("owner", "name"), parent="star", parent_columns=("owner", "repo"))
+
+
+def entity(name: str, key: tuple[str, ...], /, **columns: str) -> EntityEntry:
+    return EntityEntry(
+        name=name, topic=f"t.{name}", key=key, shards=1, columns=columns, definition={"z": 1, "a": [2.5]}
+    )
+
+
+@pytest.fixture
+def plan() -> Plan:
+    """A product of two joins below `user`."""
+    of_user, by_name = Need(entity="star", columns=("username",)), Need(entity="user", columns=("username",))
+    of_repo = Need(entity="star", columns=("repo", "owner"))
+    return Plan(
+        entities=(
+            entity("user", ("email",), email="string", username="string"),
+            entity("star", ("id",), id="int", username="string", owner="string", repo="string"),
+            entity("repo", ("owner", "name"), owner="string", name="string"),
+        ),
+        products=(
+            ProductEntry(
+                name="profile", topic="profile", root="user", definition={"fields": ["ü"]}, joins=(STARS, REPOS)
+            ),
+        ),
+        paths=(
+            JoinPaths(join=STARS, down=of_user, up=by_name),
+            JoinPaths(join=REPOS, down=KEY, up=of_repo),
+        ),
+        groups=([of_user], [by_name], [of_repo]),
+    )
+
+
+@pytest.fixture
+def wider(plan: Plan) -> Plan:
+    """The same with one more index on `repo`."""
+    return replace(plan, groups=(*plan.groups, [Need(entity="repo", columns=("owner",))]))

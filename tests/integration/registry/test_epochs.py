@@ -1,0 +1,43 @@
+"""Epoch boundaries are only ever added."""
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import IntegrityError
+
+from registry.errors import EpochConflict
+from registry.model import EpochBoundary
+from registry.repository import Registry
+
+FIRST = EpochBoundary(topic="user", topic_id="id-1", partition=0, from_offset=0, epoch=1)
+LATER = replace(FIRST, topic_id="id-2", epoch=2)
+
+
+def test_boundaries_are_read_back_in_order_and_by_topic(registry: Registry) -> None:
+    other = replace(FIRST, topic="star")
+    far = replace(FIRST, from_offset=2**53, epoch=2**40)
+    registry.add_epochs([LATER, far, other, FIRST])
+    assert registry.epochs(["user"]) == (FIRST, far, LATER)
+    assert registry.epochs(["user", "star", "none"]) == (other, FIRST, far, LATER)
+    assert registry.epochs([]) == ()
+
+
+def test_adding_the_same_again_changes_nothing_and_another_epoch_is_an_error(registry: Registry) -> None:
+    registry.add_epochs([FIRST])
+    registry.add_epochs([FIRST, LATER])
+    with pytest.raises(EpochConflict, match=r"user \(id-1\) partition 0 from offset 0 has epoch 1, not 5"):
+        registry.add_epochs([replace(FIRST, partition=1), replace(FIRST, epoch=5)])
+    assert registry.epochs(["user"]) == (FIRST, LATER)
+
+
+@pytest.mark.parametrize("edit", ["UPDATE epochs SET epoch = 9", "DELETE FROM epochs"])
+def test_a_boundary_is_never_rewritten_by_psql_either(registry: Registry, psql: Engine, edit: str) -> None:
+    registry.add_epochs([FIRST])
+    with pytest.raises(IntegrityError, match="never rewritten"), psql.begin() as connection:
+        connection.execute(text(edit))
+
+
+def test_boundaries_do_not_raise_the_registrys_version(registry: Registry) -> None:
+    registry.add_epochs([FIRST])
+    assert registry.snapshot().version == 0

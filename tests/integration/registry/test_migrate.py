@@ -1,0 +1,119 @@
+"""The schema: made once, by whoever comes first, and equal to the tables that the code knows."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import CheckConstraint, Engine, func, select, text
+
+from registry.errors import RegistryError, RegistryMissing, RegistryTooNew, RegistryUnreachable, SlotsDiffer
+from registry.repository import Registry
+from registry.tables import metadata
+
+
+def difference(psql: Engine) -> list[Any]:
+    """What alembic would change to bring the schema to the tables that the code knows."""
+    with psql.begin() as connection:
+        connection.dialect.default_schema_name = connection.scalar(select(func.current_schema()))
+        return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata))
+
+
+def test_the_schema_is_the_sum_of_the_migrations(registry: Registry, psql: Engine) -> None:
+    assert difference(psql) == []
+
+
+def test_a_schema_that_is_not_the_sum_of_the_migrations_is_seen(registry: Registry, psql: Engine) -> None:
+    with psql.begin() as connection:
+        connection.execute(text("ALTER TABLE epochs DROP COLUMN recorded_at"))
+        connection.execute(text("DROP INDEX assignments_column_set_ix"))
+    assert [one[0] for one in difference(psql)] == ["add_index", "add_column"]
+
+
+def test_the_checks_of_the_schema_are_those_of_the_tables(registry: Registry, psql: Engine) -> None:
+    """alembic does not compare these."""
+    known = {
+        str(check.name)
+        for table in metadata.sorted_tables
+        for check in table.constraints
+        if isinstance(check, CheckConstraint)
+    }
+    with psql.begin() as connection:
+        names = (
+            "SELECT conname FROM pg_constraint WHERE contype = 'c' AND connamespace = current_schema()::regnamespace"
+        )
+        assert set(connection.scalars(text(names))) == known
+    assert len(known) == 9
+
+
+def test_migrating_again_changes_nothing(registry: Registry) -> None:
+    before = registry.snapshot()
+    registry.migrate(5)
+    assert registry.snapshot() == before
+    assert (before.version, before.slots) == (0, 5)
+
+
+def test_another_number_of_slots_is_refused_with_both_numbers(registry: Registry) -> None:
+    with pytest.raises(SlotsDiffer, match="made with 5 slots and 20 were asked for"):
+        registry.migrate(20)
+
+
+@pytest.mark.parametrize("slots", [0, 21])
+def test_a_table_has_1_to_20_slots(postgres_url: str, schema: str, slots: int) -> None:
+    with Registry(postgres_url, schema) as fresh, pytest.raises(RegistryError, match="1 to 20"):
+        fresh.migrate(slots)
+
+
+def test_many_may_migrate_at_once(postgres_url: str, schema: str) -> None:
+    def migrate(_number: int) -> int:
+        with Registry(postgres_url, schema) as one:
+            one.migrate(3)
+            return one.snapshot().slots
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(migrate, range(4))) == [3] * 4
+
+
+def test_a_schema_without_a_registry_says_what_to_run(postgres_url: str, schema: str) -> None:
+    with Registry(postgres_url, schema) as nothing, pytest.raises(RegistryMissing, match=rf"schema {schema} .* apply"):
+        nothing.snapshot()
+
+
+def test_a_schema_of_a_later_release_is_left_alone(registry: Registry, psql: Engine, schema: str) -> None:
+    with psql.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'v9999'"))
+    with pytest.raises(RegistryTooNew, match=rf"schema {schema} is of a newer statestore"):
+        registry.migrate(5)
+
+
+def test_an_unreachable_server_is_named_without_the_password() -> None:
+    with (
+        Registry("postgresql://me:secret@127.0.0.1:1/states") as nowhere,
+        pytest.raises(RegistryUnreachable, match=r"127\.0\.0\.1:1/states") as error,
+    ):
+        nowhere.snapshot()
+    assert "secret" not in str(error.value)
+
+
+def test_two_schemas_never_meet(registry: Registry, postgres_url: str, schema: str) -> None:
+    with Registry(postgres_url, f"{schema}_two") as other:
+        other.migrate(2)
+        try:
+            assert (registry.snapshot().slots, other.snapshot().slots) == (5, 2)
+        finally:
+            with other._database.transaction() as connection:
+                connection.execute(text(f"DROP SCHEMA {schema}_two CASCADE"))
+
+
+@pytest.mark.parametrize("name", ["Upper", "pg_mine", 'a"; drop', ""])
+def test_a_schema_name_is_a_plain_identifier(name: str) -> None:
+    with pytest.raises(RegistryError, match="lower-case letters"):
+        Registry("postgresql://localhost/x", name)
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "mysql://u:secret@h/d", "secret"])
+def test_a_url_of_something_else_is_refused(url: str) -> None:
+    with pytest.raises(RegistryError, match="postgresql://") as error:
+        Registry(url)
+    assert "secret" not in str(error.value)

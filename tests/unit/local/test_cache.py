@@ -1,0 +1,84 @@
+"""A set of the cache is there whole, or not at all, and is fetched by one process at a time."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from processor.local.cache import cache_directory, once
+
+
+def silent(_: str) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "statestore"
+
+
+def write(directory: Path) -> None:
+    (directory / "a.jar").write_text("a")
+
+
+def test_a_set_is_filled_once() -> None:
+    calls: list[Path] = []
+    for _ in range(2):
+        found = once("set-1", lambda directory: (calls.append(directory), write(directory))[0], silent)
+    assert [path.name for path in found.iterdir()] == ["a.jar"]
+    assert len(calls) == 1
+
+
+def test_an_interrupted_fetch_leaves_nothing_half(cache: Path) -> None:
+    def interrupted(directory: Path) -> None:
+        write(directory)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        once("set-1", interrupted, silent)
+    assert not (cache / "jars" / "set-1").exists()
+    assert not list((cache / "jars").glob(".set-1.new-*"))
+    assert (once("set-1", write, silent) / "a.jar").exists()
+
+
+def test_what_a_killed_fetch_left_is_removed_by_the_next(cache: Path) -> None:
+    abandoned = cache / "jars" / ".set-1.new-abc"
+    abandoned.mkdir(parents=True)
+    once("set-1", write, silent)
+    assert not abandoned.exists()
+
+
+FETCH = """
+import sys, time
+from pathlib import Path
+from processor.local.cache import once
+def fill(directory):
+    print("filled", flush=True)
+    time.sleep(0.5)
+    (directory / "a.jar").write_text("a")
+print((once("set-1", fill, print) / "a.jar").read_text())
+"""
+
+
+def test_two_processes_that_fetch_at_once_fetch_once() -> None:
+    running = [subprocess.Popen([sys.executable, "-c", FETCH], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=30)[0].splitlines() for process in running]
+    assert [lines[-1] for lines in said] == ["a", "a"]
+    assert sum("filled" in lines for lines in said) == 1
+
+
+def test_without_a_home_the_cache_is_a_private_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    found = cache_directory()
+    assert found.parent == tmp_path.resolve()
+    assert found.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_home_that_cannot_be_written_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_directory() == (tmp_path / "home" / ".cache" / "statestore").resolve()

@@ -1,0 +1,87 @@
+"""Which modules are asked of the repository: computed from PySpark's own jars, gaps of the repository respected."""
+
+from pathlib import Path
+
+import pytest
+
+from processor.errors import PartError
+from processor.local import jars
+from processor.local.ivy import Module, NotFound
+
+
+class Repository:
+    """An Ivy whose repository holds the given versions of Spark's modules; it writes empty jars."""
+
+    def __init__(self, held: set[str], home: Path) -> None:
+        self.held = held
+        self.home = home
+
+    def __call__(self, _name: str, _jars: Path, _progress: object) -> "Repository":
+        return self
+
+    def fetch(self, modules: list[Module], into: Path, *, types: str = "", transitive: bool = True) -> None:
+        assert (types, transitive) == ("jar", False)
+        for module in modules:
+            if module.organisation == jars.SPARK and f"{module.name}:{module.version}" not in self.held:
+                raise NotFound("x", "y", "z")
+            (into / f"{module.name}-{module.version}.jar").touch()
+
+    def description(self, _module: Module) -> Path:
+        path = self.home / "ivy.xml"
+        dependencies = (
+            ("org.apache.kafka", "kafka-clients", "3.9.1"),
+            ("org.apache.commons", "commons-pool2", "2.12.1"),
+        )
+        lines = "".join(f'<dependency org="{org}" name="{name}" rev="{rev}"/>' for org, name, rev in dependencies)
+        path.write_text(f"<ivy-module><dependencies>{lines}</dependencies></ivy-module>")
+        return path
+
+
+@pytest.fixture
+def pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(jars, "_pyspark_jars", lambda: tmp_path)
+    return tmp_path
+
+
+def fetched(monkeypatch: pytest.MonkeyPatch, pyspark: Path, core: str, held: set[str]) -> list[str]:
+    (pyspark / core).touch()
+    monkeypatch.setattr(jars, "Ivy", Repository(held, pyspark))
+    return sorted(path.name for path in jars.spark_kafka_jars().iterdir())
+
+
+def test_the_connector_has_the_versions_of_pyspark(monkeypatch: pytest.MonkeyPatch, pyspark: Path) -> None:
+    held = {"spark-sql-kafka-0-10_2.13:4.0.0", "spark-token-provider-kafka-0-10_2.13:4.0.0"}
+    assert fetched(monkeypatch, pyspark, "spark-core_2.13-4.0.0.jar", held) == [
+        "commons-pool2-2.12.1.jar",
+        "kafka-clients-3.9.1.jar",
+        "spark-sql-kafka-0-10_2.13-4.0.0.jar",
+        "spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
+    ]
+
+
+def test_an_absent_patch_is_replaced_by_the_next_older(monkeypatch: pytest.MonkeyPatch, pyspark: Path) -> None:
+    held = {f"spark-{part}-kafka-0-10_2.12:3.5.{patch}" for part in ("sql", "token-provider") for patch in (3, 7)}
+    names = fetched(monkeypatch, pyspark, "spark-core_2.12-3.5.9.jar", held)
+    assert "spark-sql-kafka-0-10_2.12-3.5.7.jar" in names
+    assert "spark-token-provider-kafka-0-10_2.12-3.5.7.jar" in names
+
+
+def test_an_absent_token_provider_is_taken_from_the_major_version(
+    monkeypatch: pytest.MonkeyPatch, pyspark: Path
+) -> None:
+    held = {"spark-sql-kafka-0-10_2.13:4.1.1", "spark-token-provider-kafka-0-10_2.13:4.0.0"}
+    names = fetched(monkeypatch, pyspark, "spark-core_2.13-4.1.1.jar", held)
+    assert "spark-sql-kafka-0-10_2.13-4.1.1.jar" in names
+    assert "spark-token-provider-kafka-0-10_2.13-4.0.0.jar" in names
+
+
+def test_a_connector_that_no_repository_holds_is_named(monkeypatch: pytest.MonkeyPatch, pyspark: Path) -> None:
+    with pytest.raises(PartError, match=r"none of 3\.5\.1, 3\.5\.0 is in the repository"):
+        fetched(monkeypatch, pyspark, "spark-core_2.12-3.5.1.jar", set())
+
+
+def test_without_pyspark_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(PartError, match=r"PySpark, whose Ivy fetches them, is not installed\. Pip install"):
+        jars.spark_kafka_jars()

@@ -1,0 +1,95 @@
+"""The example of DESIGN.md section 4, as a plan and as the registry that an apply of it makes."""
+
+from dataclasses import replace
+
+import pytest
+
+from registry.edit import edit
+from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, Plan, ProductEntry, Snapshot
+
+EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())
+
+
+def entity(name: str, key: list[str], /, **columns: str) -> EntityEntry:
+    return EntityEntry(
+        name=name, topic=name, key=tuple(key), shards=1, columns=columns, definition={"key": key, "columns": columns}
+    )
+
+
+def join(child: str, child_columns: list[str], parent: str, parent_columns: list[str]) -> JoinSpec:
+    return JoinSpec(
+        child=child, child_columns=tuple(child_columns), parent=parent, parent_columns=tuple(parent_columns)
+    )
+
+
+def need(entity: str, *columns: str) -> Need:
+    return Need(entity=entity, columns=columns)
+
+
+@pytest.fixture
+def empty() -> Snapshot:
+    """A registry of 20 slots that nothing was applied to."""
+    return EMPTY
+
+
+@pytest.fixture
+def github() -> Plan:
+    """`user_profile` and its entities."""
+    stars = join("star", ["username"], "user", ["username"])
+    repos = join("repo", ["owner", "name"], "star", ["repo_owner", "repo_name"])
+    pulls = join("pull_request", ["author"], "user", ["username"])
+    payments = join("payment_info", ["user_id"], "user", ["id"])
+    by_name, by_id, of_repo = need("user", "username"), need("user", "id"), need("star", "repo_owner", "repo_name")
+    of_user = [need("star", "username"), need("pull_request", "author")]
+    paths = (
+        JoinPaths(join=stars, down=of_user[0], up=by_name),
+        JoinPaths(join=repos, down=KEY, up=of_repo),
+        JoinPaths(join=pulls, down=of_user[1], up=by_name),
+        JoinPaths(join=payments, down=need("payment_info", "user_id"), up=by_id),
+    )
+    product = ProductEntry(
+        name="user_profile",
+        topic="user_profile",
+        root="user",
+        definition={"root": "user", "fields": ["email", "username"]},
+        joins=tuple(path.join for path in paths),
+    )
+    return Plan(
+        entities=(
+            entity("user", ["email"], id="int", email="string", username="string"),
+            entity(
+                "star",
+                ["username", "repo_name", "repo_owner"],
+                username="string",
+                repo_name="string",
+                repo_owner="string",
+            ),
+            entity(
+                "pull_request",
+                ["repo", "repo_owner", "index"],
+                repo="string",
+                repo_owner="string",
+                index="int",
+                author="string",
+            ),
+            entity("payment_info", ["id"], id="int", user_id="int", verified="bool"),
+            entity("repo", ["owner", "name"], owner="string", name="string"),
+        ),
+        products=(product,),
+        paths=paths,
+        groups=(of_user, [by_name], [of_repo], [need("payment_info", "user_id")], [by_id]),
+    )
+
+
+@pytest.fixture
+def applied(github: Plan) -> Snapshot:
+    """The registry after the example was applied, in the order in which Postgres gives it back."""
+    change = edit(EMPTY, github, has_run=())
+    return replace(
+        EMPTY,
+        version=1,
+        entities=tuple(sorted(change.entities, key=lambda one: one.name)),
+        products=change.products,
+        assignments=change.assignments,
+        joins=tuple(sorted(change.joins, key=lambda one: str(one.join))),
+    )

@@ -1,0 +1,195 @@
+"""The requests to DynamoDB, compared whole."""
+
+import pytest
+
+from statestore import requests
+from statestore.errors import Terminal
+from statestore.keys import Key
+from statestore.store import Absent, AbsentOrBelow, Delete, Equals, Query, Write
+
+STAR = Key("TABLE#star", "octocat#hello#world")
+
+
+def test_a_change_is_one_update_that_keeps_the_previous_join_keys() -> None:
+    write = Write(
+        key=STAR,
+        set={"_v": "000001.7", "username": "octocat", "stars": 42, "GSI_1": "octocat", "GSI_2": "world#hello"},
+        copy={"prev_1": "GSI_1", "prev_2": "GSI_2"},
+        remove=("_deleted", "ttl"),
+        when=AbsentOrBelow("_v", "000001.5"),
+    )
+
+    assert requests.update_item("state", write) == {
+        "TableName": "state",
+        "Key": {"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}},
+        "UpdateExpression": "SET #a0 = if_not_exists(#a1, :v0), #a2 = if_not_exists(#a3, :v1), "
+        "#a4 = :v2, #a5 = :v3, #a6 = :v4, #a1 = :v5, #a3 = :v6 REMOVE #a7, #a8",
+        "ConditionExpression": "attribute_not_exists(PK) OR #a4 < :v7",
+        "ExpressionAttributeNames": {
+            "#a0": "prev_1",
+            "#a1": "GSI_1",
+            "#a2": "prev_2",
+            "#a3": "GSI_2",
+            "#a4": "_v",
+            "#a5": "username",
+            "#a6": "stars",
+            "#a7": "_deleted",
+            "#a8": "ttl",
+        },
+        "ExpressionAttributeValues": {
+            ":v0": {"S": ""},
+            ":v1": {"S": ""},
+            ":v2": {"S": "000001.7"},
+            ":v3": {"S": "octocat"},
+            ":v4": {"N": "42"},
+            ":v5": {"S": "octocat"},
+            ":v6": {"S": "world#hello"},
+            ":v7": {"S": "000001.5"},
+        },
+        "ReturnValues": "ALL_OLD",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def test_a_write_that_only_removes_sends_no_values() -> None:
+    assert requests.update_item("state", Write(key=STAR, set={}, remove=("a",), when=Absent())) == {
+        "TableName": "state",
+        "Key": {"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}},
+        "UpdateExpression": "REMOVE #a0",
+        "ConditionExpression": "attribute_not_exists(PK)",
+        "ExpressionAttributeNames": {"#a0": "a"},
+        "ReturnValues": "ALL_OLD",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def test_a_write_of_nothing_sends_no_expression() -> None:
+    assert requests.update_item("state", Write(key=STAR, set={})) == {
+        "TableName": "state",
+        "Key": {"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}},
+        "ReturnValues": "ALL_OLD",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def test_the_widest_write_fits_into_the_4_kb_of_an_expression() -> None:
+    copies = {f"prev_{k}": f"GSI_{k}" for k in range(1, 21)}
+    write = Write(key=STAR, set={f"column_{number}": number for number in range(180)}, copy=copies)
+
+    assert len(requests.update_item("state", write)["UpdateExpression"]) <= 4096
+
+
+def test_a_delete_asks_for_what_stood_there() -> None:
+    assert requests.delete_item("state", Delete(key=STAR, when=Equals("_v", "000001.7"))) == {
+        "TableName": "state",
+        "Key": {"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}},
+        "ConditionExpression": "#a0 = :v0",
+        "ExpressionAttributeNames": {"#a0": "_v"},
+        "ExpressionAttributeValues": {":v0": {"S": "000001.7"}},
+        "ReturnValues": "ALL_OLD",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def test_a_delete_without_a_condition_sends_none() -> None:
+    assert requests.delete_item("state", Delete(key=STAR)) == {
+        "TableName": "state",
+        "Key": {"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}},
+        "ReturnValues": "ALL_OLD",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def test_keys_are_read_consistently_and_each_once() -> None:
+    assert requests.batch_get_item("state", [STAR, Key("TABLE#user", "a@b.c"), STAR]) == [
+        {
+            "RequestItems": {
+                "state": {
+                    "Keys": [
+                        {"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}},
+                        {"PK": {"S": "TABLE#user"}, "SK": {"S": "a@b.c"}},
+                    ],
+                    "ConsistentRead": True,
+                }
+            }
+        }
+    ]
+
+
+def test_keys_are_read_a_hundred_to_a_request() -> None:
+    keys = [Key("TABLE#user", str(number)) for number in range(201)]
+    chunks = [request["RequestItems"]["state"]["Keys"] for request in requests.batch_get_item("state", keys * 2)]
+
+    assert [len(chunk) for chunk in chunks] == [100, 100, 1]
+    assert [key["SK"]["S"] for chunk in chunks for key in chunk] == [key.sk for key in keys]
+    assert requests.batch_get_item("state", []) == []
+
+
+def test_a_query_of_a_slot_reads_every_partition() -> None:
+    assert requests.query("state", Query(slot="GSI_2", value="42")) == {
+        "TableName": "state",
+        "IndexName": "GSI_2",
+        "KeyConditionExpression": "GSI_2 = :v0",
+        "ExpressionAttributeValues": {":v0": {"S": "42"}},
+    }
+
+
+def test_a_pinned_query_reads_one_partition() -> None:
+    assert requests.query("state", Query(slot="GSI_2", value="42", pk="TABLE#star")) == {
+        "TableName": "state",
+        "IndexName": "GSI_2",
+        "KeyConditionExpression": "GSI_2 = :v0 AND PK = :v1",
+        "ExpressionAttributeValues": {":v0": {"S": "42"}, ":v1": {"S": "TABLE#star"}},
+    }
+
+
+def test_a_query_of_a_sharded_entity_reads_all_its_shards() -> None:
+    assert requests.query("state", Query(slot="GSI_2", value="42", pk_prefix="TABLE#star#")) == {
+        "TableName": "state",
+        "IndexName": "GSI_2",
+        "KeyConditionExpression": "GSI_2 = :v0 AND begins_with(PK, :v1)",
+        "ExpressionAttributeValues": {":v0": {"S": "42"}, ":v1": {"S": "TABLE#star#"}},
+    }
+
+
+def test_reading_drops_the_copies_that_found_nothing_and_only_those() -> None:
+    wire = {
+        "prev_1": {"S": ""},
+        "prev_2": {"S": "x"},
+        "prev_name": {"S": ""},
+        "name": {"S": ""},
+        "gone": {"NULL": True},
+    }
+
+    assert requests.item(wire) == {"prev_2": "x", "prev_name": "", "name": "", "gone": None}
+
+
+def test_an_item_that_another_program_wrote_is_named() -> None:
+    with pytest.raises(Terminal, match=r"TABLE#a.* / .*b.*: an attribute of type SS was not written by statestore"):
+        requests.item({"PK": {"S": "TABLE#a"}, "SK": {"S": "b"}, "tags": {"SS": ["x"]}})
+
+
+@pytest.mark.parametrize(
+    ("write", "complaint"),
+    [
+        (Write(key=STAR, set={"PK": "a"}), "names an attribute twice, PK, SK, or none"),
+        (Write(key=STAR, set={"a": 1}, remove=("a",)), "names an attribute twice, PK, SK, or none"),
+        (Write(key=STAR, set={"": 1}), "names an attribute twice, PK, SK, or none"),
+        (Write(key=STAR, set={str(n): n for n in range(201)}), "201 attributes in a write, 200 at most: nest them"),
+        (
+            Write(key=STAR, set={}, copy={"former": "GSI_1"}),
+            "GSI_1 cannot be copied to former: copy a GSI_k to a prev_k",
+        ),
+        (Write(key=STAR, set={}, copy={"prev_1": "name"}), "name cannot be copied to prev_1: copy a GSI_k to a prev_k"),
+        (Write(key=STAR, set={"prev_1": ""}), "attribute prev_1: an empty text means missing there; remove it"),
+        (Write(key=STAR, set={}, when=AbsentOrBelow("_v", [])), "_v has no order against a list"),
+        (Write(key=STAR, set={}, when=Equals("_v", 1.5)), "attribute _v: a float cannot be stored exactly"),
+        (Write(key=Key("TABLE#a", ""), set={}), "SK is '': a key is a non-empty text"),
+        (Write(key=Key("TABLE#a", "é" * 513), set={}), "SK has 1026 bytes, at most 1024 are possible"),
+    ],
+)
+def test_a_write_that_dynamodb_refuses_is_not_sent(write: Write, complaint: str) -> None:
+    with pytest.raises(Terminal, match=complaint) as raised:
+        requests.update_item("state", write)
+
+    assert str(raised.value).startswith(f"{write.key.pk} / {write.key.sk}"[:200])

@@ -1,0 +1,123 @@
+"""The table definition, and what is said of a table that does not fit it."""
+
+from typing import Any
+
+import pytest
+
+from statestore import table
+from statestore.errors import Terminal
+
+
+def described(slots: int, **changed: Any) -> dict[str, Any]:
+    """What DescribeTable says of a table that `create_table` made."""
+    return {**table.create_table("state", slots), "TableStatus": "ACTIVE", **changed}
+
+
+def test_a_table_is_made_on_demand_with_all_its_indexes() -> None:
+    assert table.create_table("state", 2) == {
+        "TableName": "state",
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [
+            {"AttributeName": "PK", "KeyType": "HASH"},
+            {"AttributeName": "SK", "KeyType": "RANGE"},
+        ],
+        "AttributeDefinitions": [
+            {"AttributeName": "PK", "AttributeType": "S"},
+            {"AttributeName": "SK", "AttributeType": "S"},
+            {"AttributeName": "GSI_1", "AttributeType": "S"},
+            {"AttributeName": "GSI_2", "AttributeType": "S"},
+        ],
+        "GlobalSecondaryIndexes": [
+            {
+                "IndexName": "GSI_1",
+                "KeySchema": [
+                    {"AttributeName": "GSI_1", "KeyType": "HASH"},
+                    {"AttributeName": "PK", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            },
+            {
+                "IndexName": "GSI_2",
+                "KeySchema": [
+                    {"AttributeName": "GSI_2", "KeyType": "HASH"},
+                    {"AttributeName": "PK", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            },
+        ],
+    }
+
+
+def test_items_expire_by_their_ttl() -> None:
+    assert table.enable_ttl("state") == {
+        "TableName": "state",
+        "TimeToLiveSpecification": {"Enabled": True, "AttributeName": "ttl"},
+    }
+
+
+@pytest.mark.parametrize("slots", [1, 20])
+def test_a_table_has_1_to_20_slots(slots: int) -> None:
+    assert len(table.create_table("state", slots)["GlobalSecondaryIndexes"]) == slots
+
+
+@pytest.mark.parametrize("slots", [0, 21, -1])
+def test_no_other_number_of_slots_is_taken(slots: int) -> None:
+    with pytest.raises(Terminal, match=f"a table has 1 to 20 slots, not {slots}"):
+        table.create_table("state", slots)
+
+
+@pytest.mark.parametrize("name", ["abc", "my-state_2.test", "x" * 255])
+def test_a_table_name_that_dynamodb_takes_is_taken(name: str) -> None:
+    assert table.table_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "ab", "x" * 256, "my table", "tête", "state\n"])
+def test_a_table_name_that_dynamodb_refuses_is_refused(name: str) -> None:
+    with pytest.raises(Terminal, match="cannot name a table: give 3 to 255 letters, digits"):
+        table.create_table(name, 1)
+
+
+def test_a_table_fits_its_own_definition_whatever_else_is_said_of_it() -> None:
+    description = described(3)
+    description["GlobalSecondaryIndexes"] = [
+        {**index, "IndexStatus": "ACTIVE", "ItemCount": 7, "KeySchema": index["KeySchema"][::-1]}
+        for index in reversed(description["GlobalSecondaryIndexes"])
+    ]
+
+    assert table.slots_of(description) == 3
+    assert table.misfits(description, 3) == []
+
+
+def test_a_table_without_indexes_has_no_slots() -> None:
+    assert table.slots_of({"TableName": "other"}) == 0
+
+
+def test_another_number_of_slots_is_named() -> None:
+    assert table.misfits(described(3), 5) == [
+        "it has 3 slots, not 5: set slots to 3, or change its indexes (UpdateTable)"
+    ]
+
+
+def test_another_key_is_named() -> None:
+    keys = [{"AttributeName": "id", "KeyType": "HASH"}]
+
+    assert table.misfits(described(1, KeySchema=keys), 1) == [
+        "its key is not PK (hash), SK (range): give another table name"
+    ]
+
+
+def test_a_key_of_another_type_is_named() -> None:
+    kinds = [{"AttributeName": "PK", "AttributeType": "S"}, {"AttributeName": "SK", "AttributeType": "N"}]
+
+    assert table.misfits(described(1, AttributeDefinitions=kinds), 1) == [
+        "SK is of type N, not S: give another table name"
+    ]
+
+
+def test_an_index_that_leaves_attributes_out_is_named() -> None:
+    description = described(1)
+    description["GlobalSecondaryIndexes"][0]["Projection"] = {"ProjectionType": "KEYS_ONLY"}
+
+    assert table.misfits(description, 1) == [
+        "index GSI_1 is not GSI_1 (hash), PK (range), projection ALL: delete it and make it anew"
+    ]
