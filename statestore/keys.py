@@ -1,7 +1,8 @@
 """How keys are spelt: the one module that knows `#`, `!` and the escape sign.
 
-Promises: the spelling is injective (two different key tuples of one type never meet), readable for ordinary values, canonical per value
-(42, 42.0 and Decimal("42.00") are one key), never empty, at most `LIMIT` bytes. Strings are compared byte for byte.
+Promises: the spelling is injective (two different key tuples of one type never meet), readable for ordinary values,
+canonical per value (42, 42.0 and Decimal("42.00") are one key), never empty, at most `LIMIT` bytes. Strings are compared byte
+for byte.
 
     part    = "%" (the empty string) | text with %, # and a leading ! escaped
     key     = part *("#" part)       | the first bytes of that, "%~", 64 hex digits   when longer than LIMIT bytes

@@ -66,7 +66,7 @@ def addressed(options: argparse.Namespace) -> Iterator[Settings]:
     if running is not None:
         dead = [name for name, alive in running.alive.items() if not alive]
         if dead:
-            raise PartError(f"{', '.join(dead)} of `local up` died; start it again with `statestore local up`")
+            raise PartError(", ".join(dead), "died since `local up`", "start it again with `statestore local up`")
         yield with_addresses(settings, running.addresses)
     else:
         with parts.embedded(progress=say) as addresses:

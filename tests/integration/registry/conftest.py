@@ -1,6 +1,7 @@
 """A small plan for the registry: stars of users, joined by the user's name, and users by their id."""
 
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -12,7 +13,12 @@ REPOS = JoinSpec(child="repo", child_columns=("owner", "name"), parent="star", p
 
 def entity(name: str, key: tuple[str, ...], /, **columns: str) -> EntityEntry:
     return EntityEntry(
-        name=name, topic=f"t.{name}", key=key, shards=1, columns=columns, definition={"z": 1, "a": [2.5]}
+        name=name,
+        topic=f"t.{name}",
+        key=key,
+        shards=1,
+        columns=columns,
+        definition=MappingProxyType({"z": 1, "a": [2.5]}),
     )
 
 

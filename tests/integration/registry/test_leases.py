@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy import Engine, text
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
 from registry.model import Lease, Plan
@@ -96,3 +97,16 @@ def test_a_job_does_not_start_by_a_registry_that_was_edited_after_it_read_it(reg
     with pytest.raises(SnapshotOutdated, match="has read registry version 0, it is 1 now"):
         registry.applied(lease, version)
     registry.applied(lease, 1)
+
+
+def test_a_job_that_starts_during_an_edit_waits_for_it(registry: Registry, plan: Plan, psql: Engine) -> None:
+    registry.apply(plan, who="me", why="first")
+    lease = take(registry, "host-a")
+    with ThreadPoolExecutor(1) as pool:
+        with psql.begin() as connection:
+            connection.execute(text("UPDATE products SET topic = 'other'"))
+            report = pool.submit(registry.applied, lease, 1)
+            with pytest.raises(TimeoutError):
+                report.result(timeout=0.3)
+        with pytest.raises(SnapshotOutdated):
+            report.result(timeout=30)

@@ -144,7 +144,8 @@ def test_a_transaction_that_is_rolled_back_raises_no_version(filled: Registry, p
 
 
 def test_rules_hold_without_the_schema_on_the_search_path(filled: Registry, psql: Engine, schema: str) -> None:
-    run(psql, "SET LOCAL search_path TO public", f"UPDATE {schema}.products SET topic = 'y'")
+    added = f"INSERT INTO {schema}.entities (name, topic, key, shards, columns, definition)"
+    run(psql, "SET LOCAL search_path TO public", f"{added} VALUES ('x', 'x', '{{id}}', 1, '{{}}', '{{}}')")
     with pytest.raises(IntegrityError, match=UNSERVED):
         run(psql, "SET LOCAL search_path TO public", f"DELETE FROM {schema}.access_paths")
     assert filled.snapshot().version == 2
