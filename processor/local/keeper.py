@@ -61,6 +61,8 @@ def _start(spec: dict[str, Any], *, dies_with_us: bool) -> int:
             code = subprocess.run(spec["before"], check=False, **how).returncode
             if code != 0:
                 raise RuntimeError(f"{spec['before'][0]} ended with {code}")
+            if os.getppid() != spec["owner"]:
+                raise RuntimeError("its owner is gone")
         return subprocess.Popen(spec["argv"], **how).pid
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from processor.errors import PartError
-from processor.local.program import Program, run_keeper
+from processor.local.program import Program, program_of, start_keeper
 
 
 class Kept:
@@ -21,13 +21,8 @@ class Kept:
     def alive(self) -> bool:
         return self._keeper.poll() is None
 
-    def release(self) -> None:
-        """Tell the keeper to end the process; `stop` also waits."""
-        if self._keeper.stdin and not self._keeper.stdin.closed:
-            self._keeper.stdin.close()
-
     def stop(self) -> None:
-        self.release()
+        _release(self._keeper)
         self._keeper.wait()
 
 
@@ -37,25 +32,26 @@ class Owner:
     def __init__(self, remove: Path | None = None) -> None:
         self._remove = remove
         self._lock = threading.Lock()
-        self._kept: list[Kept] = []
+        self._keepers: list[subprocess.Popen[str]] = []
         self._closed = False
 
     def launch(self, program: Program) -> Kept:
+        """Start a program; its process ends with this owner. Raises PartError."""
         with self._lock:  # a launch that comes after close would be kept by nobody
             if self._closed:
                 raise PartError(program.name, "its owner is being closed", "start it again")
-            kept = Kept(*run_keeper("keep", program, self._remove))
-            self._kept.append(kept)
-            return kept
+            keeper = start_keeper("keep", program, self._remove)
+            self._keepers.append(keeper)
+        return Kept(program_of(keeper, program), keeper)
 
     def close(self) -> None:
         """End everything, at the same time, and wait for all of it."""
         with self._lock:
             self._closed = True
-            for kept in self._kept:
-                kept.release()
-        for kept in self._kept:
-            kept.stop()
+            for keeper in self._keepers:
+                _release(keeper)
+        for keeper in self._keepers:
+            keeper.wait()
 
     def __enter__(self) -> Owner:
         return self
@@ -66,4 +62,11 @@ class Owner:
 
 def keep(program: Program) -> Kept:
     """Start a program that ends with this process."""
-    return Kept(*run_keeper("keep", program, None))
+    keeper = start_keeper("keep", program)
+    return Kept(program_of(keeper, program), keeper)
+
+
+def _release(keeper: subprocess.Popen[str]) -> None:
+    """Tell a keeper to end its process."""
+    if keeper.stdin and not keeper.stdin.closed:
+        keeper.stdin.close()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from processor.local.program import Program, run_keeper
+from processor.local.program import Program, program_of, start_keeper
 
 LOOK_SECONDS = 0.03
 STOP_SECONDS = 20.0
@@ -43,8 +43,11 @@ class Left:
 
 def leave(program: Program) -> Left:
     """Start a program that stays when this process ends."""
-    pid, keeper = run_keeper("leave", program, None)
-    keeper.communicate()
+    keeper = start_keeper("leave", program)
+    pid = program_of(keeper, program)
+    keeper.wait()
+    if keeper.stdin:
+        keeper.stdin.close()
     return Left(pid=pid, started=started_at(pid) or "", stop_signal=program.stop_signal)
 
 

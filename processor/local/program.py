@@ -69,8 +69,8 @@ class Part:
         self.process.stop()
 
 
-def run_keeper(mode: str, program: Program, remove: Path | None) -> tuple[int, subprocess.Popen[str]]:
-    """Start the program through its keeper (`mode`: keep or leave); its process id, and the keeper."""
+def start_keeper(mode: str, program: Program, remove: Path | None = None) -> subprocess.Popen[str]:
+    """Start the keeper (`mode`: keep or leave) that will start the program."""
     spec = {
         "argv": program.argv,
         "before": program.before,
@@ -83,7 +83,7 @@ def run_keeper(mode: str, program: Program, remove: Path | None) -> tuple[int, s
         "remove": str(remove) if remove else None,
     }
     program.directory.mkdir(parents=True, exist_ok=True)
-    keeper = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-I", "-S", str(KEEPER), mode, json.dumps(spec)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -91,11 +91,15 @@ def run_keeper(mode: str, program: Program, remove: Path | None) -> tuple[int, s
         env={**os.environ, **program.env},
         start_new_session=True,  # Ctrl-C is for the owner, which then closes in order
     )
+
+
+def program_of(keeper: subprocess.Popen[str], program: Program) -> int:
+    """The process id of the program that a keeper has started, once it has. Raises PartError if it could not."""
     assert keeper.stdout is not None
     answer: dict[str, Any] = json.loads(keeper.stdout.readline() or '{"error": "its keeper did not start"}')
     if "pid" in answer:
         keeper.stdout.close()
-        return int(answer["pid"]), keeper
+        return int(answer["pid"])
     keeper.communicate()
     raise PartError(program.name, f"{answer['error']}\n{tail(program.log)}", "see the lines above")
 

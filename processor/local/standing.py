@@ -1,8 +1,8 @@
 """The standing parts: started by one command, used by the next ones, stopped by a last one.
 
-A directory holds their state file and their data. `up` keeps Kafka's and Postgres's data, also over `down` and over a
-part's death, and their ports where these are still free; DynamoDB (moto) has its tables in memory only: they are gone
-with its process, and must be made and filled again.
+A directory holds their state file and their data. Kafka's and Postgres's data stay, over `down` and over a part's
+death; DynamoDB (moto) has its tables in memory only: they are gone with its process, and must be made and filled again.
+A part that died comes back on its port, if that is still free; after `down` the ports are new ones.
 """
 
 from __future__ import annotations
@@ -81,8 +81,7 @@ def _start(names: list[str], home: Path, state: State) -> None:
             for future in wait(futures, return_when=FIRST_EXCEPTION).done:
                 future.result()
         except BaseException:
-            for name in set(names) & set(state.entries):
-                state.entries[name].process.stop()  # the other threads see their parts end, and the pool can end too
+            state.call_off(names)  # the other threads see their parts end, and the pool can end too
             raise
 
 

@@ -7,6 +7,7 @@ process that the next one does not know.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Lock
@@ -37,6 +38,7 @@ class State:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = Lock()
+        self._called_off = False
         self._entries = _read(path)
 
     @property
@@ -47,10 +49,12 @@ class State:
         """A launch that leaves the process running, and writes it down."""
 
         def launch(program: Program) -> Left:
+            process = leave(program)
             with self._lock:
-                process = leave(program)
                 before = self._entries.get(part)
                 self._put(part, Entry(process=process, endpoint=before.endpoint if before else None))
+                if self._called_off:
+                    process.stop()
             return process
 
         return launch
@@ -59,6 +63,13 @@ class State:
         """Write down where a launched part answers."""
         with self._lock:
             self._put(part, replace(self._entries[part], endpoint=endpoint))
+
+    def call_off(self, parts: Iterable[str]) -> None:
+        """Stop these parts, and any that is launched from now on."""
+        with self._lock:
+            self._called_off = True
+            for part in set(parts) & set(self._entries):
+                self._entries[part].process.stop()
 
     def clear(self) -> None:
         """Forget all parts."""
