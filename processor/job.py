@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from time import time
+from time import sleep, time
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +30,7 @@ from processor.settings import Settings
 from processor.source import Extent, extent, of_extent, read_stream, spark_session
 from processor.topics import check_topics
 from processor.worker import Published, Task, open_store, publish_roots, transactional_id, write_rows
+from registry.errors import LeaseHeld
 from registry.model import Lease
 from registry.repository import Registry
 from statestore.store import Done, Store
@@ -157,9 +158,7 @@ def open_job(
     products = [p.product.topic for p in plan.products.values()]
     admin.ensure(products, partitions=settings.partitions, compacted=True)
     admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
-    lease = registry.take_lease(
-        settings.job, owner, settings.publish_slots, take_over=take_over, expires_after=settings.lease_seconds
-    )
+    lease = take_lease(registry, settings, owner, take_over=take_over)
     job = Job(
         settings=settings,
         plan=plan,
@@ -172,6 +171,22 @@ def open_job(
     )
     job.start()
     return job
+
+
+def take_lease(registry: Registry, settings: Settings, owner: str, *, take_over: bool) -> Lease:
+    """Takes the job's lease. One that a killed run left is waited for until it runs out; one that is renewed meanwhile belongs
+    to a living run: then LeaseHeld, which names it."""
+    first: LeaseHeld | None = None
+    while True:
+        try:
+            return registry.take_lease(
+                settings.job, owner, settings.publish_slots, take_over=take_over, expires_after=settings.lease_seconds
+            )
+        except LeaseHeld as held:
+            if first is not None and str(held) != str(first):
+                raise
+            first = held
+            sleep(1)
 
 
 def run_job(job: Job, *, once: bool) -> None:

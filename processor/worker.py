@@ -100,8 +100,8 @@ def publish_roots(slot: int, pairs: Iterable[tuple[int, Root | Written]], task: 
     outbox = TransactionalOutbox(
         task.settings.bootstrap_servers, dict(task.settings.kafka), transactional_id(task.settings, slot)
     )
-    attempt = 0
-    if not mine.registry.holds(task.lease):
+    attempt = mine.registry.begin_attempt(task.lease, slot, task.round.number)
+    if attempt is None:
         raise Fenced(f"job {task.lease.job}: generation {task.lease.generation} lost its lease; another job took over")
     lockstep = Lockstep(store=mine.store, outbox=outbox, pool=mine.pool)
     tally = publish_part(roots, task.round, slot, attempt, lockstep)

@@ -128,12 +128,12 @@ def _assignments(
 
 def _joins(paths: Iterable[JoinPaths], assignments: Sequence[Assignment]) -> list[JoinAccess]:
     """The paths with their slots; only a slot that is read may answer a join."""
-    by_index = {(one.entity, frozenset(one.columns)): one for one in assignments}
+    by_index = {(one.entity, one.columns): one for one in assignments}
 
     def answer(join: JoinSpec, path: Need | KeyRead) -> Assignment | KeyRead:
         if isinstance(path, KeyRead):
             return KEY
-        found = by_index[path.entity, frozenset(path.columns)]
+        found = by_index[path.entity, path.columns]
         if not reads(found.state):
             raise NeedsBackfill(
                 f"join {join}: {_holds(found)} of {found.entity} is {found.state}, not serving: wait for it"

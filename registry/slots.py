@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from registry.errors import NoSlot
 from registry.model import Assignment, Need, State
 
-_Index = tuple[str, frozenset[str]]
+_Index = tuple[str, tuple[str, ...]]
 
 
 def assign(kept: Sequence[Assignment], groups: Sequence[Sequence[Need]], slots: int) -> tuple[Assignment, ...]:
     """Finds a slot for every need, group by group, first to last.
 
-    A need whose entity and set of columns is assigned keeps that. The others of its group take a slot that a member
+    A need whose entity and columns, in their order, are assigned keeps that (the order is how both sides of a join spell
+    its value). The others of its group take a slot that a member
     sits on (the one of most members, then the lowest), else the lowest that is free for all of them, else each its own
     lowest.
 
@@ -52,7 +53,7 @@ class _Board:
     taken: set[tuple[str, int]] = field(default_factory=set)
 
     def put(self, one: Assignment) -> None:
-        self.held[one.entity, frozenset(one.columns)] = one
+        self.held[one.entity, one.columns] = one
         self.taken.add((one.entity, one.slot))
 
     def missing(self, group: Iterable[Need]) -> Iterator[Need]:
@@ -88,9 +89,9 @@ def _place(board: _Board, group: Sequence[Need]) -> None:
 def _no_slot(board: _Board, need: Need, groups: Sequence[Sequence[Need]]) -> NoSlot:
     asked = {_index(one) for group in groups for one in group}
     held = sorted((one for one in board.held.values() if one.entity == need.entity), key=lambda one: one.slot)
-    unused = [one for one in held if (one.entity, frozenset(one.columns)) not in asked]
+    unused = [one for one in held if (one.entity, one.columns) not in asked]
     return NoSlot(need.entity, need.columns, held, unused)
 
 
 def _index(need: Need) -> _Index:
-    return need.entity, frozenset(need.columns)
+    return need.entity, need.columns

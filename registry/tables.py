@@ -73,7 +73,7 @@ assignments = Table(
         "state IN ('planned', 'writing', 'backfilling', 'serving', 'retiring')", name="assignments_state_ck"
     ),
 )
-Index("assignments_column_set_ix", assignments.c.entity, func.sorted_columns(assignments.c.columns), unique=True)
+Index("assignments_columns_ix", assignments.c.entity, assignments.c.columns, unique=True)
 
 joins = Table(
     "joins",
@@ -157,4 +157,14 @@ leases = Table(
     Column("expires_after", Double, nullable=False, comment="seconds without a renewal after which it may be taken"),
     Column("publish_slots", Integer, nullable=False, comment="the highest number that any run has used"),
     Column("applied_version", BigInteger, comment="the registry version that the job has applied last"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("job", Text, ForeignKey("leases.job"), primary_key=True),
+    Column("slot", Integer, primary_key=True, autoincrement=False, comment="publish slot"),
+    Column("generation", BigInteger, nullable=False),
+    Column("round", BigInteger, nullable=False),
+    Column("attempt", Integer, nullable=False, comment="of the slot's task in this round, from 0"),
 )

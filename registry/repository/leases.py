@@ -6,12 +6,12 @@ fence.
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
 from registry.model import Lease
-from registry.tables import leases, meta
+from registry.tables import attempts, leases, meta
 
 
 def take(connection: Connection, wanted: Lease, *, take_over: bool, expires_after: float) -> Lease:
@@ -61,6 +61,27 @@ def renew(connection: Connection, lease: Lease) -> None:
 def holds(connection: Connection, lease: Lease) -> bool:
     """True while no other run has taken the lease, and it was not released."""
     return connection.scalar(select(leases.c.job).where(_is(lease))) is not None
+
+
+def begin_attempt(connection: Connection, lease: Lease, slot: int, round_: int) -> int | None:
+    """Counts the attempts of a publish slot's task in a round, from 0; None when the lease is lost.
+
+    Tells a retried task from the one before it, also across retries of a whole stage.
+    """
+    if not holds(connection, lease):
+        return None
+    new = insert(attempts).values(job=lease.job, slot=slot, generation=lease.generation, round=round_, attempt=0)
+    again = and_(attempts.c.generation == new.excluded.generation, attempts.c.round == new.excluded.round)
+    counted = new.on_conflict_do_update(
+        index_elements=["job", "slot"],
+        set_={
+            "generation": new.excluded.generation,
+            "round": new.excluded.round,
+            "attempt": case((again, attempts.c.attempt + 1), else_=0),
+        },
+        where=attempts.c.generation <= new.excluded.generation,
+    )
+    return connection.execute(counted.returning(attempts.c.attempt)).scalar_one_or_none()
 
 
 def release(connection: Connection, lease: Lease) -> None:

@@ -100,6 +100,11 @@ class Registry:
         with self._database.reading() as connection:
             return leases.holds(connection, lease)
 
+    def begin_attempt(self, lease: Lease, slot: int, round_: int) -> int | None:
+        """Counts the attempts of a publish slot's task in a round, from 0; None when the lease is lost."""
+        with self._database.transaction() as connection:
+            return leases.begin_attempt(connection, lease, slot, round_)
+
     def release(self, lease: Lease) -> None:
         """Gives the lease back, if it is still held."""
         with self._database.transaction() as connection:

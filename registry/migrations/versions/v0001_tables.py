@@ -25,17 +25,9 @@ COMMENT ON FUNCTION edit_version IS
   'the version of this transaction''s edit; the first call raises it and locks out other edits';
 """
 
-SORTED_COLUMNS = """
-CREATE FUNCTION sorted_columns(columns text[]) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT array_agg(DISTINCT c COLLATE "C" ORDER BY c COLLATE "C") FROM unnest(columns) AS c
-$$;
-COMMENT ON FUNCTION sorted_columns IS 'the columns as a set';
-"""
-
 
 def upgrade() -> None:
     op.execute(EDIT_VERSION)
-    op.execute(SORTED_COLUMNS)
     _settings()
     _definitions()
     _products()
@@ -101,9 +93,7 @@ def _definitions() -> None:
             "state IN ('planned', 'writing', 'backfilling', 'serving', 'retiring')", name="assignments_state_ck"
         ),
     )
-    op.create_index(
-        "assignments_column_set_ix", "assignments", ["entity", sa.text("sorted_columns(columns)")], unique=True
-    )
+    op.create_index("assignments_columns_ix", "assignments", ["entity", "columns"], unique=True)
 
 
 def _products() -> None:
@@ -210,4 +200,14 @@ def _runs() -> None:
         sa.Column("publish_slots", sa.Integer, nullable=False, comment="the highest number that any run has used"),
         sa.Column("applied_version", sa.BigInteger, comment="the registry version that the job has applied last"),
         sa.PrimaryKeyConstraint("job", name="leases_pk"),
+    )
+    op.create_table(
+        "attempts",
+        sa.Column("job", sa.Text),
+        sa.Column("slot", sa.Integer, autoincrement=False, comment="publish slot"),
+        sa.Column("generation", sa.BigInteger, nullable=False),
+        sa.Column("round", sa.BigInteger, nullable=False),
+        sa.Column("attempt", sa.Integer, nullable=False, comment="of the slot's task in this round, from 0"),
+        sa.PrimaryKeyConstraint("job", "slot", name="attempts_pk"),
+        sa.ForeignKeyConstraint(["job"], ["leases.job"], name="attempts_job_fk"),
     )

@@ -27,7 +27,7 @@ def test_the_schema_is_the_sum_of_the_migrations(registry: Registry, psql: Engin
 def test_a_schema_that_is_not_the_sum_of_the_migrations_is_seen(registry: Registry, psql: Engine) -> None:
     with psql.begin() as connection:
         connection.execute(text("ALTER TABLE epochs DROP COLUMN recorded_at"))
-        connection.execute(text("DROP INDEX assignments_column_set_ix"))
+        connection.execute(text("DROP INDEX assignments_columns_ix"))
     assert [one[0] for one in difference(psql)] == ["add_index", "add_column"]
 
 

@@ -26,9 +26,9 @@ REFUSED = {
         "INSERT INTO assignments VALUES ('user', 1, '{email}', 'serving')",
         "assignments_pk",
     ),
-    "one set of columns twice": (
-        "INSERT INTO assignments VALUES ('star', 3, '{owner,repo}', 'serving')",
-        "assignments_column_set_ix",
+    "the same columns twice": (
+        "INSERT INTO assignments VALUES ('star', 3, '{repo,owner}', 'serving')",
+        "assignments_columns_ix",
     ),
     "slot 0": ("INSERT INTO assignments VALUES ('user', 0, '{email}', 'serving')", "assignments_slot_fk"),
     "slot n + 1": ("INSERT INTO assignments VALUES ('user', 6, '{email}', 'serving')", "assignments_slot_fk"),
