@@ -1,7 +1,8 @@
 """One round of the path: a micro-batch from its records to its published documents, in two parts with a barrier between them.
 
-    write_part     records of some partitions -> decode, dedupe, write state, find roots; dead letters kept
+    write_part     records of some partitions -> decode, dedupe, write state, find roots; dead letters and open changes kept
     publish_part   the roots of one publish slot -> assemble, publish
+    settle_part    open changes that are due -> what the indexes show of them, and their roots again; publish_part follows
 
 All write parts of a round end before its first publish part begins. Both parts are the same under Spark and in `try`; who runs
 them, and where requests and messages go, is the caller's. Everything that a part needs is in `Round`, as plain data.
@@ -9,9 +10,9 @@ them, and where requests and messages go, is the caller's. Everything that a par
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 from zlib import crc32
 
@@ -21,6 +22,15 @@ from processor.model.change import Change, Ignored, Record, Rejected
 from processor.model.document import Renderer
 from processor.model.epochs import Partition
 from processor.model.ledger import Mark, Run
+from processor.model.open_changes import (
+    PARTITION,
+    ROWS_AN_ITEM,
+    Entry,
+    Place,
+    Settled,
+    durable,
+    entry_of,
+)
 from processor.model.plan import Plan, ProductPlan
 from processor.model.step import Step
 from processor.model.touch import Oversized, Root, Touch
@@ -29,9 +39,12 @@ from processor.steps.assemble import assemble
 from processor.steps.decode import decode
 from processor.steps.dedupe import Net, dedupe, net
 from processor.steps.find_roots import find_roots
+from processor.steps.settle import settle
 from processor.steps.publish import Body, Sender, publish
 from processor.steps.write_state import write_state
 from statestore.items import Row, spell_version
+from statestore.keys import Key
+from statestore.store import Store
 
 T = TypeVar("T")
 CHUNK = 500
@@ -56,11 +69,13 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a write part did: the roots it touched, its accounting, and where its partitions continue."""
+    """What a write part did: the roots it touched, its accounting, where its partitions continue, and the changes that it opened,
+    by the durable item that holds them."""
 
     roots: frozenset[Root]
     tally: Counter[str]
     ends: Mapping[Partition, int]
+    opened: Mapping[Key, tuple[Entry, ...]]
 
 
 def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rejects: Outbox) -> Written:
@@ -87,9 +102,29 @@ def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rej
         tally["superseded" if touch.how == "superseded" else "applied"] += 1
         tally["superseded"] += len(net_.parts) - 1
     rejects.flush()
-    steps = (find_roots(touch, round_.plan) for _, touch in written)
+    touches = [touch for _, touch in written if touch.changed is None or touch.changed]
+    opened = _open(touches, round_, ends, lockstep.store)
+    mine = replace(lockstep, open=with_entries(lockstep.open, chain.from_iterable(opened.values())))
+    steps = (find_roots(touch, round_.plan) for touch in touches)
+    roots = frozenset(root for found in _chunked(mine, steps) for root in found)
+    return Written(roots=roots, tally=tally, ends=ends, opened=opened)
+
+
+def settle_part(due: Iterable[Entry], plan: Plan, lockstep: Lockstep) -> tuple[list[Settled], frozenset[Root]]:
+    """Settles open changes: what the indexes show of them, and the roots that they touch."""
+    probed = list(_chunked(lockstep, map(settle, due)))
+    steps = (find_roots(p.touch, plan) for p in probed)
     roots = frozenset(root for found in _chunked(lockstep, steps) for root in found)
-    return Written(roots=roots, tally=tally, ends=ends)
+    return [p.settled for p in probed], roots
+
+
+def with_entries(places: Mapping[Place, tuple[Key, ...]], entries: Iterable[Entry]) -> dict[Place, tuple[Key, ...]]:
+    """The places of open changes, with those of more entries."""
+    more: dict[Place, dict[Key, None]] = {}
+    for entry in entries:
+        for place in entry.places():
+            more.setdefault(place, {})[entry.key] = None
+    return {**places, **{place: tuple({**dict.fromkeys(places.get(place, ())), **rows}) for place, rows in more.items()}}
 
 
 def publish_part(roots: Iterable[Root], round_: Round, slot: int, attempt: int, lockstep: Lockstep) -> Counter[str]:
@@ -157,6 +192,20 @@ def _place(record: Record, round_: Round, starts: dict[Partition, str], ends: di
 def _refuse(round_: Round, rejects: Outbox, tally: Counter[str], rejected: Rejected) -> None:
     tally["dead letters"] += 1
     rejects.send(reject_message(rejected, round_.rejects))
+
+
+def _open(
+    touches: Sequence[Touch], round_: Round, partitions: Iterable[Partition], store: Store
+) -> dict[Key, tuple[Entry, ...]]:
+    """Makes the open changes of a write part durable, a few items for all of them."""
+    entries = [entry_of(touch.entity, touch.row, touch.left) for touch in touches]
+    part = ".".join(f"{topic}.{partition}" for topic, partition in sorted(partitions)[:1])
+    opened: dict[Key, tuple[Entry, ...]] = {}
+    for n in range(0, len(entries), ROWS_AN_ITEM):
+        item = Key(PARTITION, f"{round_.run.number:010d}.{round_.number:010d}.{part}.{n:06d}")
+        opened[item] = tuple(entries[n : n + ROWS_AN_ITEM])
+        store.write(durable(item, opened[item]))
+    return opened
 
 
 def _write(

@@ -2,16 +2,21 @@
 
 Promises: keys go out in one batched read, equal queries once per run, writes and messages one by one in the order of the
 steps. A store that is faster in parallel gets its queries and writes from a pool. Keeps no answer beyond a run.
+
+Open changes are laid over every index answer here, on the way up and on the way down: where a row that is open has, or had, the
+key that a query asks for, the row itself is read by key with the same turn's reads, and the higher version wins. Steps check the
+columns of what they get, so a row that has left the key falls out there.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from processor.model.step import Message, Request, Send, Step
+from processor.model.open_changes import Place
+from processor.model.step import Message, Raw, Request, Send, Step
 from statestore.keys import Key
-from statestore.store import Query, Store, Write
+from statestore.store import Item, Query, Store, Write
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -29,10 +34,12 @@ class Outbox(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lockstep:
-    """Runs steps against a store and an outbox. `pool`: threads for queries and writes, None to ask one after the other."""
+    """Runs steps against a store and an outbox. `open`: the places where rows are to be laid over index answers. `pool`: threads
+    for queries and writes, None to ask one after the other."""
 
     store: Store
     outbox: Outbox
+    open: Mapping[Place, tuple[Key, ...]] = field(default_factory=dict)
     pool: ThreadPoolExecutor | None = None
 
     def run(self, steps: Iterable[Step[T]]) -> list[T]:
@@ -67,29 +74,52 @@ class Lockstep:
     def _ask(self, requests: Sequence[Request], known: dict[Request, Any]) -> dict[int, Any]:
         """Answers of writes by identity; reads go to `known`."""
         gets: dict[Key, None] = {}
-        queries: dict[Query, None] = {}
+        queries: dict[Query | Raw, None] = {}
         writes: list[Write] = []
         for request in requests:
             match request:
                 case Key():
                     gets[request] = None
-                case Query():
+                case Query() | Raw():
                     if request not in known:
                         queries[request] = None
                 case Write():
                     writes.append(request)
                 case Send():
                     self.outbox.send(request.message)
+        open_rows = {q: rows for q in queries if self.open and isinstance(q, Query) and (rows := self._open_rows(q))}
+        gets.update((key, None) for rows in open_rows.values() for key in rows)
         if gets:
             found = self.store.get(gets)
             known.update((key, found.get(key)) for key in gets)
-        known.update(zip(queries, self._each(self.store.query, list(queries)), strict=True))
+        answers = self._each(self.store.query, [q.query if isinstance(q, Raw) else q for q in queries])
+        for query, items in zip(queries, answers, strict=True):
+            rows = open_rows.get(query, ()) if isinstance(query, Query) else ()
+            known[query] = laid_over(items, {key: known[key] for key in rows}) if rows else items
         return {id(w): outcome for w, outcome in zip(writes, self._each(self.store.write, writes), strict=True)}
+
+    def _open_rows(self, query: Query) -> Sequence[Key]:
+        """The open rows that the query may lack, or show too old."""
+        rows = self.open.get((query.slot, query.value), ())
+        if query.pk is not None:
+            return [key for key in rows if key.pk == query.pk]
+        return [key for key in rows if key.pk.startswith(query.pk_prefix or "")]
 
     def _each(self, ask: Callable[[A], T], requests: list[A]) -> Iterable[T]:
         if self.pool is None or len(requests) < 2:
             return map(ask, requests)
         return self.pool.map(ask, requests)
+
+
+def laid_over(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[Item]:
+    """An index answer with open rows, read by key, laid over it: the higher version wins, a row that is gone is out."""
+    answer = {Key(item["PK"], item["SK"]): item for item in items}
+    for key, row in rows.items():
+        if row is None:
+            answer.pop(key, None)
+        elif key not in answer or answer[key]["_v"] <= row["_v"]:
+            answer[key] = row
+    return list(answer.values())
 
 
 def _answer(request: Request, written: dict[int, Any], known: dict[Request, Any]) -> Any:

@@ -43,6 +43,8 @@ class Settings:
     max_reject_share: float = _setting(0.5, "share of dead letters in a batch beyond which the job stops", 0, 1)
     max_reject_free: int = _setting(100, "so many dead letters a batch never stop the job", 0)
     marker_days: int = _setting(30, "days for which a deleted row's marker is kept; longer than any replay", 1)
+    wait_seconds: float = _setting(5.0, "W: how late an index is expected to be at most, and its replicas to differ", 0)
+    settle_seconds: float = _setting(5.0, "S: how long after a change it is settled", 0)
     lease_seconds: int = _setting(30, "after how long without a sign of life a job counts as gone", 5)
     spark_master: str = _setting("", "Spark master; empty: what spark-submit or the platform says, local[2] without")
     kafka: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})

@@ -10,14 +10,17 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from processor.account import check_account
-from processor.batch import Round, publish_part, write_part
+from processor.batch import Round, publish_part, settle_part, write_part
 from processor.lockstep import Lockstep
 from processor.model.change import Record
 from processor.model.ledger import Run, end_round
+from processor.model.open_changes import OpenChanges
 from processor.model.plan import Plan
 from processor.model.step import Message
+from processor.model.touch import Root
 from processor.settings import Settings
 from statestore.memory import MemoryStore
+from statestore.store import Delete, Store
 
 MARKER_SECONDS = 30 * 86_400
 
@@ -37,40 +40,82 @@ class MemoryOutbox:
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
-    """A job in this process. `published` and `rejects` hold what it sent."""
+    """A job in this process, on a virtual clock: each batch is one second. `lag`: how late every index answers, in seconds.
+    `published` and `rejects` hold what it sent."""
 
     plan: Plan
     settings: Settings
-    store: MemoryStore = field(default_factory=MemoryStore)
+    lag: float = 0.0
+    now: float = 0.0
     published: MemoryOutbox = field(default_factory=MemoryOutbox)
     rejects: MemoryOutbox = field(default_factory=MemoryOutbox)
     tally: Counter[str] = field(default_factory=Counter)
     run: Run = field(default_factory=lambda: Run(number=1))
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    store: Store = field(init=False)
+    open: OpenChanges = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.store = MemoryStore(self.settings.slots, lag=self.lag, clock=lambda: self.now)
+        self.open = OpenChanges(wait=self.settings.wait_seconds, settle=self.settings.settle_seconds)
 
     def batch(self, records: Iterable[Record]) -> Counter[str]:
-        """One micro-batch, from its records to its published documents."""
-        number = self.run.through + 1
-        round_ = Round(
-            plan=self.plan,
-            run=self.run,
-            number=number,
-            batch=number,
-            starts=self.ends,
-            forget=number + MARKER_SECONDS,
-            rejects=self.settings.rejects_topic,
-        )
+        """One micro-batch, from its records to its published documents; a second passes, and settle work that is due is done."""
         before = self.store.requests.copy()
-        written = write_part(records, round_, Lockstep(store=self.store, outbox=self.rejects), self.rejects)
-        sends = Lockstep(store=self.store, outbox=self.published)
-        tally = written.tally + publish_part(written.roots, round_, 0, 0, sends)
+        round_ = self._round(batch=self.tally["batches"])
+        lockstep = self._lockstep(self.rejects)
+        written = write_part(records, round_, lockstep, self.rejects)
+        for item, entries in written.opened.items():
+            self.open.opened(item, entries, self.now)
+        tally = written.tally + self._publish(written.roots, round_)
         check_account(tally, self.settings)
-        self.run = replace(self.run, through=number)
-        if tally["published"]:
-            self.store.write(end_round(self.run))
         self.ends.update({at: max(end, self.ends.get(at, 0)) for at, end in written.ends.items()})
+        tally["batches"] = 1
         tally.update({f"request {name}": n for name, n in (self.store.requests - before).items()})
         self.tally.update(tally)
+        self.now += 1
+        self.settle()
+        return tally
+
+    def settle(self) -> None:
+        """Settles the open changes that are due now, and closes those that were shown long enough."""
+        before = self.store.requests.copy()
+        round_ = self._round(batch=max(0, self.tally["batches"] - 1))
+        if due := self.open.due(self.now):
+            outcomes, roots = settle_part(due, self.plan, self._lockstep(self.rejects))
+            tally = self._publish(roots, round_)
+            self.tally["settled"] += len(due)
+            self.tally["corrections"] += tally.pop("published", 0)
+            self.open.settled(outcomes, self.now)
+        for item in self.open.close(self.now):
+            self.store.delete(Delete(key=item))
+        self.tally.update({f"request {name}": n for name, n in (self.store.requests - before).items()})
+
+    def finish(self) -> None:
+        """Lets time pass until all settle work is done."""
+        while (due := self.open.next_due()) is not None:
+            self.now = max(self.now, due)
+            self.settle()
+
+    def _round(self, batch: int) -> Round:
+        return Round(
+            plan=self.plan,
+            run=self.run,
+            number=self.run.through + 1,
+            batch=batch,
+            starts=self.ends,
+            forget=int(self.now) + MARKER_SECONDS,
+            rejects=self.settings.rejects_topic,
+        )
+
+    def _lockstep(self, outbox: MemoryOutbox) -> Lockstep:
+        return Lockstep(store=self.store, outbox=outbox, open=self.open.places())
+
+    def _publish(self, roots: Iterable[Root], round_: Round) -> Counter[str]:
+        tally = publish_part(roots, round_, 0, 0, self._lockstep(self.published))
+        self.run = replace(self.run, through=round_.number)
+        if tally["published"]:
+            self.store.write(end_round(self.run))
         return tally
 
 

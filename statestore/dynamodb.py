@@ -124,10 +124,16 @@ class DynamoStore:
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. A hint: it may be late."""
-        request = requests.query(self.table, query)
+        return self._pages(requests.query(self.table, query), f"querying {query.slot} for {query.value!r}")
+
+    def partition(self, pk: str) -> list[Item]:
+        """Reads all items of one partition of the table, strongly consistent, by sort key."""
+        return self._pages(requests.partition(self.table, pk), f"reading partition {pk}")
+
+    def _pages(self, request: requests.Request, what: str) -> list[Item]:
         items: list[Item] = []
         while True:
-            with self._failures(f"querying {query.slot} for {query.value!r}"):
+            with self._failures(what):
                 page = self._client.query(**request)
             items += [requests.item(wire) for wire in page["Items"]]
             if not (last := page.get("LastEvaluatedKey")):

@@ -2,11 +2,11 @@
 
 Promises: the outcomes, errors, order and request counts of DynamoDB, one write at a time. Returned items are the stored
 ones: they are never changed afterwards, and the caller must not change them. Does not: keep anything when the process
-ends, expire items by their TTL, or show an index late.
+ends, or expire items by their TTL.
 """
 
-from collections import Counter
-from collections.abc import Collection
+from collections import Counter, deque
+from collections.abc import Callable, Collection
 from threading import Lock
 from typing import Any
 
@@ -32,17 +32,41 @@ from statestore.store import (
 from statestore.table import MAX_SLOTS, slot_names
 from statestore.values import canonical, encode, fits
 
-_Index = dict[str, dict[str, dict[str, Item]]]
-"""Slot value -> partition key -> sort key -> item."""
+class _Index:
+    """One index: slot value -> partition key -> sort key -> item, and which value it shows each row under."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, dict[str, dict[str, Item]]] = {}
+        self.shown: dict[Key, str] = {}
+
+    def show(self, key: Key, item: Item, value: str | None) -> None:
+        """Shows a row under a value, and no more under the one before; under none when it has none."""
+        before = self.shown.get(key)
+        if before is not None and before != value:
+            self._drop(key, before)
+        if value is not None:
+            self.shown[key] = value
+            self.values.setdefault(value, {}).setdefault(key.pk, {})[key.sk] = item
+
+    def _drop(self, key: Key, value: str) -> None:
+        del self.shown[key]
+        partitions = self.values[value]
+        del partitions[key.pk][key.sk]
+        if not partitions[key.pk]:
+            del partitions[key.pk]
+        if not partitions:
+            del self.values[value]
 
 
 class MemoryStore:
-    """A `Store` of `slots` indexes."""
+    """A `Store` of `slots` indexes, which show a write `lag` seconds after it on `clock`, the same write in all of them at once."""
 
-    def __init__(self, slots: int = MAX_SLOTS) -> None:
+    def __init__(self, slots: int = MAX_SLOTS, *, lag: float = 0.0, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.requests: Counter[str] = Counter()
         self._items: dict[Key, Item] = {}
-        self._indexes: dict[str, _Index] = {name: {} for name in slot_names(slots)}
+        self._indexes: dict[str, _Index] = {name: _Index() for name in slot_names(slots)}
+        self._lag, self._clock = lag, clock
+        self._late: deque[tuple[float, Key, Item, Collection[str]]] = deque()
         self._lock = Lock()
 
     def write(self, write: Write) -> Outcome:
@@ -90,36 +114,40 @@ class MemoryStore:
             )
         with self._lock:
             self.requests["Query"] += 1
-            found = index.get(query.value, {})
+            self._catch_up()
+            found = index.values.get(query.value, {})
             if query.pk is not None:
                 return list(found.get(query.pk, {}).values())
             prefix = query.pk_prefix or ""
             return [item for pk in sorted(found) if pk.startswith(prefix) for item in found[pk].values()]
+
+    def partition(self, pk: str) -> list[Item]:
+        """Reads all items of one partition of the table, by sort key."""
+        with self._lock:
+            self.requests["Query"] += 1
+            return [self._items[key] for key in sorted(key for key in self._items if key.pk == pk)]
 
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
         if new is None:
             self._items.pop(key, None)
         else:
             self._items[key] = new
-        self._index(key, old or {}, new or {})
+        new = new or {}
+        names = self._indexes.keys() & (new.keys() | old.keys() if old else new.keys())
+        if self._lag:
+            self._late.append((self._clock() + self._lag, key, new, names))
+        else:
+            self._show(key, new, names)
 
-    def _index(self, key: Key, old: Item, new: Item) -> None:
-        """Shows a row in every index: the old keys are dropped and the new ones appear together."""
-        for slot in self._indexes.keys() & old.keys():
-            if new.get(slot) != old[slot]:
-                _drop(self._indexes[slot], old[slot], key)
-        for slot in self._indexes.keys() & new.keys():
-            self._indexes[slot].setdefault(new[slot], {}).setdefault(key.pk, {})[key.sk] = new
+    def _catch_up(self) -> None:
+        while self._late and self._late[0][0] <= self._clock():
+            _, key, item, names = self._late.popleft()
+            self._show(key, item, names)
 
-
-def _drop(index: _Index, value: str, key: Key) -> None:
-    """Takes an item out of an index, and with the last one the value's own maps."""
-    partitions = index[value]
-    del partitions[key.pk][key.sk]
-    if not partitions[key.pk]:
-        del partitions[key.pk]
-    if not partitions:
-        del index[value]
+    def _show(self, key: Key, item: Item, names: Collection[str]) -> None:
+        """Shows a row in the indexes that it has, or had, a key in."""
+        for name in names:
+            self._indexes[name].show(key, item, item.get(name))
 
 
 def _updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:

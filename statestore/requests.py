@@ -79,6 +79,16 @@ def query(table: str, query: Query) -> Request:
     }
 
 
+def partition(table: str, pk: str) -> Request:
+    """The first page of a partition of the table, strongly consistent."""
+    return {
+        "TableName": table,
+        "ConsistentRead": True,
+        "KeyConditionExpression": "PK = :v0",
+        "ExpressionAttributeValues": {":v0": encode(pk)},
+    }
+
+
 def item(wire: Mapping[str, Any]) -> Item:
     """The item that an answer holds, without the targets of copies that found nothing.
 

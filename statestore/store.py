@@ -119,3 +119,6 @@ class Store(Protocol):
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. A hint: it may be late."""
+
+    def partition(self, pk: str) -> list[Item]:
+        """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping, never rows."""

@@ -20,6 +20,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--to", metavar="FILE", help="where published messages go (default: standard output)")
     parser.add_argument("--rejects", metavar="FILE", help="where dead letters go (default: --to with .rejects.jsonl)")
     parser.add_argument("--batch", metavar="N", type=positive, help="records a batch (default: all at once)")
+    parser.add_argument("--lag", metavar="K", type=seconds, default=0.0, help="every index answers K seconds late (default 0)")
     parser.set_defaults(run=run)
 
 
@@ -31,11 +32,20 @@ def positive(text: str) -> int:
     return number
 
 
+def seconds(text: str) -> float:
+    """A number of seconds from 0 on."""
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return number
+
+
 def run(options: argparse.Namespace) -> int:
     settings = read_settings({})
-    trial = Trial(plan=plan_alone(definitions_of(options), settings.slots), settings=settings)
+    trial = Trial(plan=plan_alone(definitions_of(options), settings.slots), settings=settings, lag=options.lag)
     for chunk in batches(read_records(options.source), options.batch):
         trial.batch(chunk)
+    trial.finish()
     write_published(in_topics(trial.published.messages), options.to or "-")
     write_rejects(trial.rejects.messages, rejects_path(options.rejects, options.to))
     print(summary(trial.tally), file=sys.stderr)

@@ -4,6 +4,7 @@ A step never sends: `processor.lockstep` runs many steps side by side, asks each
 
     Key      the item with that key, strongly consistent          -> Item | None
     Query    the items of one index query                         -> list[Item]
+    Raw      the same without open changes laid over the answer   -> list[Item]
     Write    one conditional write                                -> Outcome
     Send     one message to a topic, acknowledged before the task ends -> None
 """
@@ -33,6 +34,13 @@ class Send:
     message: Message
 
 
-Request = Key | Query | Write | Send
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """An index query whose answer is wanted as the index gives it."""
+
+    query: Query
+
+
+Request = Key | Query | Raw | Write | Send
 T = TypeVar("T")
 Step = Generator[tuple[Request, ...], tuple[Any, ...], T]

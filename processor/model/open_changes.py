@@ -1,0 +1,176 @@
+"""Open changes: those that an index may not show yet (rule 5 of the design).
+
+    OPEN, <run>.<round>.<topic>.<partition>.<n>    the entries that a write part opened, as one JSON text
+
+Each changed row has one entry: the version that the indexes have yet to show, the keys that the row has now, and those that it
+had before, under which a late index may still show it. While it is open, the row itself, read by key, is laid over every index
+answer (`processor.lockstep`). It is settled S after the change, again and again until every slot shows the row, and closed W
+after that, if unchanged.
+
+`OpenChanges` is what the driver holds: keys, not rows. The table holds the same, so that losing it counts as a start.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from statestore import keys
+from statestore.items import FORMAT, Row, read_row, slot_name
+from statestore.keys import Key
+from statestore.store import Item, Write
+
+PARTITION = "OPEN"
+ROWS_AN_ITEM = 500
+"""Entries in one item: about 150 bytes each, so far from the 400 KB that an item may have."""
+
+Slot = tuple[int, str]
+Place = tuple[str, str]
+"""(index, key): where an index answer may lack a row, or show it too old."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An open change of a row. `slots`: what its slots hold now; `former`: keys that it had. `due`: when to settle it, in seconds
+    on the job's clock; `shown`: every slot showed it, and at `due` it closes."""
+
+    entity: str
+    key: Key
+    version: str
+    slots: tuple[Slot, ...]
+    former: frozenset[Slot]
+    due: float = 0.0
+    shown: bool = False
+
+    def places(self) -> Iterator[Place]:
+        for slot, key in {*self.slots, *self.former}:
+            if not keys.is_no_key(key):
+                yield slot_name(slot), key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What settling an entry found: the version and slots of the row as it stands, and whether every slot showed that."""
+
+    entry: Entry
+    version: str
+    slots: tuple[Slot, ...]
+    shown: bool
+
+
+def entry_of(entity: str, row: Row, left: frozenset[Slot]) -> Entry:
+    """The entry that a write of a row opens, or a refused one."""
+    return Entry(entity=entity, key=row.key, version=row.version, slots=tuple(sorted(row.slots.items())), former=left)
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenChanges:
+    """The open changes of a job. `wait` is W, `settle` is S, in seconds."""
+
+    wait: float
+    settle: float
+    entries: dict[Key, Entry] = field(default_factory=dict)
+    _places: dict[Place, dict[Key, None]] = field(default_factory=dict)
+    _items: dict[Key, set[Key]] = field(default_factory=dict)
+    _holders: dict[Key, set[Key]] = field(default_factory=dict)
+
+    def opened(self, item: Key, entries: Iterable[Entry], now: float) -> None:
+        """Takes the entries of a durable item; each takes over what was open of its row."""
+        for entry in entries:
+            self._items.setdefault(item, set()).add(entry.key)
+            self._holders.setdefault(entry.key, set()).add(item)
+            entry = replace(entry, due=now + self.settle)
+            current = self.entries.get(entry.key)
+            self._put(entry if current is None else _taken_over(entry, current))
+
+    def reloaded(self, items: Iterable[Item], rows: Mapping[Key, Item], now: float) -> None:
+        """Takes the durable items of earlier runs, at a start; an entry takes over the version and keys of its row as it stands."""
+        for item in items:
+            self.opened(Key(item["PK"], item["SK"]), read_durable(item), now)
+        for key, entry in list(self.entries.items()):
+            stands = rows.get(key)
+            if stands is not None:
+                row = entry_of(entry.entity, read_row(stands), entry.former | set(entry.slots))
+                self._put(_taken_over(replace(row, due=entry.due), entry))
+
+    def due(self, now: float) -> list[Entry]:
+        """The entries to settle now."""
+        return [e for e in self.entries.values() if not e.shown and e.due <= now]
+
+    def next_due(self) -> float | None:
+        """When there is something to do next; None when nothing is open."""
+        return min((e.due for e in self.entries.values()), default=None)
+
+    def settled(self, outcomes: Iterable[Settled], now: float) -> None:
+        """Takes what settling found. An entry that changed meanwhile keeps its own course."""
+        for outcome in outcomes:
+            if self.entries.get(outcome.entry.key) is not outcome.entry:
+                continue
+            entry, former = outcome.entry, outcome.entry.former
+            if outcome.shown and outcome.version == entry.version:
+                self._put(replace(entry, due=now + self.wait, shown=True))
+            else:
+                former = (former | set(entry.slots)) - set(outcome.slots)
+                self._put(
+                    replace(entry, version=outcome.version, slots=outcome.slots, former=former, due=now + self.settle)
+                )
+
+    def close(self, now: float) -> list[Key]:
+        """Closes what was shown long enough; returns the durable items that no open change needs any more."""
+        free: list[Key] = []
+        for entry in [e for e in self.entries.values() if e.shown and e.due <= now]:
+            self._drop(entry)
+            for item in self._holders.pop(entry.key, set()):
+                self._items[item].discard(entry.key)
+                if not self._items[item]:
+                    del self._items[item]
+                    free.append(item)
+        return free
+
+    def places(self) -> Mapping[Place, tuple[Key, ...]]:
+        """Which rows to lay over the answer of an index for a key."""
+        return {place: tuple(rows) for place, rows in self._places.items()}
+
+    def _put(self, entry: Entry) -> None:
+        old = self.entries.get(entry.key)
+        if old is not None:
+            self._drop(old)
+        self.entries[entry.key] = entry
+        for place in entry.places():
+            self._places.setdefault(place, {})[entry.key] = None
+
+    def _drop(self, entry: Entry) -> None:
+        del self.entries[entry.key]
+        for place in entry.places():
+            rows = self._places[place]
+            rows.pop(entry.key, None)
+            if not rows:
+                del self._places[place]
+
+
+def _taken_over(new: Entry, current: Entry) -> Entry:
+    """One entry of a row for two: the higher version's keys, all others former. A row that changes all the time is settled all
+    the same: it stays due when it was."""
+    high, low = (new, current) if new.version >= current.version else (current, new)
+    former = (high.former | low.former | set(low.slots)) - set(high.slots)
+    due = new.due if current.shown else min(new.due, current.due)
+    return replace(high, former=frozenset(former), due=due, shown=False)
+
+
+def durable(item: Key, entries: Iterable[Entry]) -> Write:
+    """The write that makes entries durable."""
+    rows = [[e.entity, e.key.pk, e.key.sk, e.version, e.slots, sorted(e.former)] for e in entries]
+    return Write(key=item, set={"_f": FORMAT, "rows": json.dumps(rows, ensure_ascii=False, separators=(",", ":"))})
+
+
+def read_durable(item: Item) -> list[Entry]:
+    """The entries of a durable item."""
+    return [
+        Entry(
+            entity=entity,
+            key=Key(pk, sk),
+            version=version,
+            slots=tuple((k, key) for k, key in slots),
+            former=frozenset((k, key) for k, key in former),
+        )
+        for entity, pk, sk, version, slots, former in json.loads(item["rows"])
+    ]
