@@ -39,8 +39,8 @@ from processor.steps.assemble import assemble
 from processor.steps.decode import decode
 from processor.steps.dedupe import Net, dedupe, net
 from processor.steps.find_roots import find_roots
-from processor.steps.settle import settle
 from processor.steps.publish import Body, Sender, publish
+from processor.steps.settle import settle
 from processor.steps.write_state import write_state
 from statestore.items import Row, spell_version
 from statestore.keys import Key

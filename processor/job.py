@@ -1,41 +1,29 @@
-"""The Spark job: one action a micro-batch, one shuffle by root, and around it the lease, the fence and the account.
+"""The Spark job around its rounds: the lease, the fence, the stream, and how it ends.
 
-start   1. take the lease   2. fence every earlier producer   3. note the run
-batch   4. check lease and epochs, before the first write   5. write parts, shuffle, publish parts
-        6. account for every record   7. end the round: its reservations count as acknowledged from then on
-stop    raises at the start of the next batch, which replays; returning early would commit a batch and lose it
+    start   1. take the lease   2. fence every earlier producer   3. reload open changes   4. wait W, if there was a run before
+    idle    settle work goes on between batches, in turn with them
+    stop    raises at the start of the next batch, which replays; returning early would commit a batch and lose it
 """
 
 import re
 import threading
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from time import sleep, time
-from typing import Any
+from time import monotonic, sleep
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from processor.account import check_account
-from processor.batch import Round
-from processor.errors import Fenced, StatestoreError
+from processor.errors import StatestoreError
 from processor.kafka import Admin, TransactionalOutbox
-from processor.model.epochs import Epochs, Partition
-from processor.model.ledger import Run, end_round
 from processor.model.plan import Plan
+from processor.rounds import Report, Rounds
 from processor.settings import Settings
-from processor.source import Extent, extent, of_extent, read_stream, spark_session
-from processor.topics import check_topics
-from processor.worker import Published, Task, open_store, publish_roots, transactional_id, write_rows
+from processor.source import extent, of_extent, read_stream, spark_session
+from processor.worker import open_store, transactional_id
 from registry.errors import LeaseHeld
 from registry.model import Lease
 from registry.repository import Registry
-from statestore.store import Done, Store
-
-DAY = 86_400
 
 
 class Stopped(StatestoreError):
@@ -44,101 +32,55 @@ class Stopped(StatestoreError):
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """A running job. `tally`: what it did so far; `report` is called after each batch with the batch's own."""
+    """A running job: its rounds, and the stream that brings them."""
 
-    settings: Settings
-    plan: Plan
-    registry: Registry
-    store: Store
-    admin: Admin
-    lease: Lease
-    report: Callable[[int, Mapping[str, int]], None]
-    spark: SparkSession
-    run: Run = field(init=False)
-    tally: Counter[str] = field(default_factory=Counter)
+    rounds: Rounds
     failure: Exception | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
-    busy: threading.Event = field(default_factory=threading.Event)
-    round: int = 0
-    batch: int = -1
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def settings(self) -> Settings:
+        return self.rounds.settings
 
     def start(self) -> None:
-        """Fences every producer of earlier runs, and notes this run."""
-        self.run = Run(number=self.lease.generation)
-        for slot in range(self.lease.publish_slots):
-            TransactionalOutbox(
-                self.settings.bootstrap_servers, dict(self.settings.kafka), transactional_id(self.settings, slot)
-            )
-        self.registry.applied(self.lease, self.plan.version)
+        """Fences every producer of earlier runs, takes what they left open, and waits until the indexes show their writes."""
+        settings, lease = self.settings, self.rounds.lease
+        for slot in range(lease.publish_slots):
+            TransactionalOutbox(settings.bootstrap_servers, dict(settings.kafka), transactional_id(settings, slot))
+        self.rounds.registry.applied(lease, self.rounds.plan.version)
+        self.rounds.reload()
+        if lease.generation > 1:
+            sleep(settings.wait_seconds)
 
     def stream(self, once: bool) -> StreamingQuery:
         """Starts the stream: with what is there now (`once`), or for good."""
-        topics = [e.entity.topic for e in self.plan.entities.values()]
-        writer = read_stream(self.spark, self.settings, topics).writeStream.foreachBatch(self.on_batch)
+        topics = [e.entity.topic for e in self.rounds.plan.entities.values()]
+        writer = read_stream(self.rounds.spark, self.settings, topics).writeStream.foreachBatch(self.on_batch)
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
 
     def on_batch(self, frame: DataFrame, batch: int) -> None:
         """Handles a micro-batch; what fails here fails the batch, and is kept as the reason why."""
-        self.busy.set()
-        try:
-            if self.stopping.is_set():
-                raise Stopped("stopped on request")
-            whole = extent(self.spark, self.settings.checkpoint, batch)
-            pieces = list(whole.slices(self.settings.batch_size))
-            for piece in pieces:
-                self.batch = max(batch, self.batch + 1)
-                self._one_round(frame if len(pieces) == 1 else of_extent(frame, piece), piece)
-        except Exception as error:
-            self.failure = error
-            raise
-        finally:
-            self.busy.clear()
+        with self.turn:
+            try:
+                if self.stopping.is_set():
+                    raise Stopped("stopped on request")
+                pieces = list(extent(self.rounds.spark, self.settings.checkpoint, batch).slices(self.settings.batch_size))
+                for piece in pieces:
+                    self.rounds.live(frame if len(pieces) == 1 else of_extent(frame, piece), batch, piece)
+                    self.rounds.settle()
+            except Exception as error:
+                self.failure = error
+                raise
 
-    def _one_round(self, frame: DataFrame, piece: Extent) -> None:
-        if not self.registry.holds(self.lease):
-            raise Fenced(
-                f"job {self.lease.job}: generation {self.lease.generation} lost its lease; another job took over"
-            )
-        epochs = check_topics(self.registry, self.admin, piece.ranges)
-        starts = {partition: start for partition, (start, _) in piece.ranges.items()}
-        results = self._action(frame, self._task(starts, epochs))
-        tally = _sum(results)
-        check_account(tally, self.settings)
-        if tally["published"]:
-            self._end_round({r.slot: r.attempt for r in results if r.attempt})
-        self.round += 1
-        self.tally.update(tally)
-        self.report(self.batch, tally)
-
-    def _task(self, starts: Mapping[Partition, int], epochs: Epochs) -> Task:
-        round_ = Round(
-            plan=self.plan,
-            run=self.run,
-            number=self.round,
-            batch=self.batch,
-            starts=starts,
-            forget=int(time()) + self.settings.marker_days * DAY,
-            rejects=self.settings.rejects_topic,
-        )
-        return Task(round=round_, settings=self.settings, lease=self.lease, record_epochs=epochs)
-
-    def _action(self, frame: DataFrame, task: Task) -> list[Published]:
-        """Write parts, one shuffle, publish parts: the one Spark action of a round."""
-        slots = self.settings.publish_slots
-
-        def publish(slot: int, pairs: Any) -> Any:
-            return publish_roots(slot, pairs, task)
-
-        pairs = frame.rdd.mapPartitions(partial(write_rows, task=task))
-        return list(pairs.partitionBy(slots, int).mapPartitionsWithIndex(publish).collect())
-
-    def _end_round(self, attempts: Mapping[int, int]) -> None:
-        later = {(self.round, slot): attempt for slot, attempt in attempts.items()}
-        run = replace(self.run, through=self.round, attempts={**self.run.attempts, **later})
-        if not isinstance(self.store.write(end_round(run)), Done):
-            raise Fenced(f"run {run.number}: round {self.round} was ended by another; this job must stop")
-        self.run = run
+    def settle(self) -> None:
+        """Settle work while no batch runs."""
+        if self.turn.acquire(blocking=False):
+            try:
+                self.rounds.settle()
+            finally:
+                self.turn.release()
 
 
 def open_job(
@@ -149,7 +91,7 @@ def open_job(
     owner: str,
     take_over: bool,
     jars: list[Path],
-    report: Callable[[int, Mapping[str, int]], None],
+    report: Report,
 ) -> Job:
     """Takes the lease and makes a job that is ready to stream; topics to publish to are made where they are missing."""
     store = open_store(settings)
@@ -159,16 +101,17 @@ def open_job(
     admin.ensure(products, partitions=settings.partitions, compacted=True)
     admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
     lease = take_lease(registry, settings, owner, take_over=take_over)
-    job = Job(
+    rounds = Rounds(
         settings=settings,
         plan=plan,
         registry=registry,
         store=store,
         admin=admin,
         lease=lease,
-        report=report,
         spark=spark_session(settings, jars),
+        report=report,
     )
+    job = Job(rounds=rounds)
     job.start()
     return job
 
@@ -190,24 +133,39 @@ def take_lease(registry: Registry, settings: Settings, owner: str, *, take_over:
 
 
 def run_job(job: Job, *, once: bool) -> None:
-    """Streams until everything is worked off (`once`), the job is stopped, or it fails; raises what it failed of."""
+    """Streams until everything is worked off and settled (`once`), the job is stopped, or it fails; raises what it failed of."""
     query = job.stream(once)
-    renewed = time()
+    keep = _Renewal(job)
     try:
         while query.isActive:
-            if job.stopping.is_set() and not job.busy.is_set():
+            if job.stopping.is_set() and not job.turn.locked():
                 query.stop()
             query_ended(query)
-            if time() - renewed > job.settings.lease_seconds / 3:
-                renewed = time()
-                job.registry.renew(job.lease)
+            job.settle()
+            keep.alive()
         failure = job.failure or query.exception()
         if failure is not None and not isinstance(failure, Stopped):
             raise failure if isinstance(failure, StatestoreError) else StatestoreError(told(failure)) from failure
+        while once and not job.stopping.is_set() and job.rounds.open.next_due() is not None:
+            sleep(0.2)
+            job.settle()
+            keep.alive()
     finally:
         if query.isActive:
             query.stop()
-        job.registry.release(job.lease)
+        job.rounds.registry.release(job.rounds.lease)
+
+
+class _Renewal:
+    """Renews the lease from time to time."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._last = job, monotonic()
+
+    def alive(self) -> None:
+        if monotonic() - self._last > self._job.settings.lease_seconds / 3:
+            self._last = monotonic()
+            self._job.rounds.registry.renew(self._job.rounds.lease)
 
 
 def query_ended(query: StreamingQuery) -> bool:
@@ -224,13 +182,3 @@ def told(failure: Exception) -> str:
     raised = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
     line = raised[0] if raised else (text.splitlines() or [type(failure).__name__])[0]
     return f"the batch failed: {re.sub(r'^processor[.]errors[.][A-Za-z]+: ', '', line)}"
-
-
-def _sum(results: list[Published]) -> Counter[str]:
-    tally: Counter[str] = Counter()
-    for published in results:
-        tally.update(published.tally)
-        tally.update({f"request {name}": n for name, n in published.requests.items()})
-        for written in published.written:
-            tally.update(written.tally)
-    return tally

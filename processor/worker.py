@@ -5,18 +5,20 @@ task, since making it is the fence.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from processor.batch import Round, Written, publish_part, publish_slot, write_part
+from processor.batch import Round, Written, publish_part, publish_slot, settle_part, with_entries, write_part
 from processor.errors import Fenced
 from processor.kafka import Outbox, TransactionalOutbox
 from processor.lockstep import Lockstep
 from processor.model.change import Record
 from processor.model.epochs import Epochs
+from processor.model.open_changes import Entry, Settled
 from processor.model.touch import Root
 from processor.settings import Settings
 from registry.model import Lease
@@ -26,23 +28,26 @@ from statestore.dynamodb import DynamoStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a task gets: the round, and how to reach the outside. `record_epochs`: the epoch of each record."""
+    """What a task gets: the round, and how to reach the outside. `record_epochs`: the epoch of each record; `places`: where open
+    changes are to be laid over index answers, as a broadcast."""
 
     round: Round
     settings: Settings
     lease: Lease
     record_epochs: Epochs
+    places: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What a publish slot did; `written`: what the write parts before it did, handed on to the driver."""
+    """What a publish slot did; `written` and `settled`: what the parts before it did, handed on to the driver."""
 
     slot: int
     attempt: int
     tally: dict[str, int]
     requests: dict[str, int]
     written: tuple[Written, ...]
+    settled: tuple[Settled, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,43 +75,89 @@ def open_store(settings: Settings) -> DynamoStore:
     return DynamoStore(table=settings.table, endpoint_url=settings.endpoint or None, region=region)
 
 
-def write_rows(rows: Iterable[Any], task: Task) -> Iterator[tuple[int, Root | Written]]:
-    """The write part over one Spark partition: (publish slot, root) pairs, and one (0, what was written)."""
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Changes that this round opened, for every publish slot."""
+
+    entries: tuple[Entry, ...]
+
+
+Pair = tuple[int, Root | Written | Settled | Opened]
+"""(publish slot, what it gets): a root to publish, changes that were just opened, or what goes on to the driver (slot 0)."""
+
+
+def write_rows(rows: Iterable[Any], task: Task) -> Iterator[Pair]:
+    """The write part over one Spark partition."""
     mine = clients(task.settings)
     before = mine.store.requests.copy()
-    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, pool=mine.pool)
+    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=task.places.value, pool=mine.pool)
     written = write_part((_record(row, task.record_epochs) for row in rows), task.round, lockstep, mine.rejects)
     written.tally.update({f"request {name}": n for name, n in (mine.store.requests - before).items()})
-    for root in written.roots:
-        yield publish_slot(root, task.settings.publish_slots), root
-    yield 0, Written(roots=frozenset(), tally=written.tally, ends=written.ends)
+    entries = tuple(entry for opened in written.opened.values() for entry in opened)
+    for slot in range(task.settings.publish_slots if entries else 0):
+        yield slot, Opened(entries)
+    yield from _to_slots(written.roots, task)
+    yield 0, replace(written, roots=frozenset())
 
 
-def publish_roots(slot: int, pairs: Iterable[tuple[int, Root | Written]], task: Task) -> Iterator[Published]:
+def settle_entries(entries: Iterable[Entry], task: Task) -> Iterator[Pair]:
+    """The settle part over some open changes."""
+    mine = clients(task.settings)
+    before = mine.store.requests.copy()
+    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=task.places.value, pool=mine.pool)
+    outcomes, roots = settle_part(entries, task.round.plan, lockstep)
+    yield from _to_slots(roots, task)
+    yield from ((0, outcome) for outcome in outcomes)
+    tally = Counter({f"request {name}": n for name, n in (mine.store.requests - before).items()})
+    yield 0, Written(roots=frozenset(), tally=tally, ends={}, opened={})
+
+
+def publish_roots(slot: int, pairs: Iterable[Pair], task: Task) -> Iterator[Published]:
     """The publish part of one slot. The slot is taken at the broker, then the lease is checked: whoever took over since has
     fenced this producer, or is found here."""
     roots: list[Root] = []
     written: list[Written] = []
+    settled: list[Settled] = []
+    opened: list[Entry] = []
     for _, what in pairs:
-        if isinstance(what, Written):
-            written.append(what)
-        else:
-            roots.append(what)
-    if not roots:
-        yield Published(slot=slot, attempt=0, tally={}, requests={}, written=tuple(written))
-        return
-    mine = clients(task.settings)
-    before = mine.store.requests.copy()
-    outbox = TransactionalOutbox(
-        task.settings.bootstrap_servers, dict(task.settings.kafka), transactional_id(task.settings, slot)
+        match what:
+            case Written():
+                written.append(what)
+            case Settled():
+                settled.append(what)
+            case Opened():
+                opened += what.entries
+            case _:
+                roots.append(what)
+    attempt, tally, requests = _publish(slot, roots, opened, task) if roots else (0, Counter[str](), Counter[str]())
+    yield Published(
+        slot=slot,
+        attempt=attempt,
+        tally=dict(tally),
+        requests=dict(requests),
+        written=tuple(written),
+        settled=tuple(settled),
     )
+
+
+def _publish(
+    slot: int, roots: list[Root], opened: Iterable[Entry], task: Task
+) -> tuple[int, Counter[str], Counter[str]]:
+    """Publishes roots as one transaction; returns the attempt, what was done, and the requests."""
+    mine, settings = clients(task.settings), task.settings
+    before = mine.store.requests.copy()
+    outbox = TransactionalOutbox(settings.bootstrap_servers, dict(settings.kafka), transactional_id(settings, slot))
     attempt = mine.registry.begin_attempt(task.lease, slot, task.round.number)
     if attempt is None:
         raise Fenced(f"job {task.lease.job}: generation {task.lease.generation} lost its lease; another job took over")
-    lockstep = Lockstep(store=mine.store, outbox=outbox, pool=mine.pool)
+    places = with_entries(task.places.value, opened)
+    lockstep = Lockstep(store=mine.store, outbox=outbox, open=places, pool=mine.pool)
     tally = publish_part(roots, task.round, slot, attempt, lockstep)
-    requests = dict(mine.store.requests - before)
-    yield Published(slot=slot, attempt=attempt, tally=dict(tally), requests=requests, written=tuple(written))
+    return attempt, tally, mine.store.requests - before
+
+
+def _to_slots(roots: Iterable[Root], task: Task) -> Iterator[Pair]:
+    return ((publish_slot(root, task.settings.publish_slots), root) for root in roots)
 
 
 def transactional_id(settings: Settings, slot: int) -> str:

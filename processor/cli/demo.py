@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         record = followable(read_records(str(file)), told.tables)
         for line in followed(record, plan, open_store(settings)):
             print(line)
-    print("\n" + summary(job.tally))
+    print("\n" + summary(job.rounds.tally))
     print(f"{len(truth) - len(wrong)} documents equal the SQL answer ({monotonic() - began:.0f} s)")
     for key in wrong[:10]:
         print(f"the document {key} differs", file=sys.stderr)

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
             published, rejected = read_back(settings, plan)
             write_published(published, options.to)
             write_rejects(rejected, rejects_path(options.rejects, options.to))
-    print(summary(job.tally), file=sys.stderr)
+    print(summary(job.rounds.tally), file=sys.stderr)
     return 0
 
 
@@ -85,10 +85,10 @@ def run_to_end(settings: Settings, plan: "Plan", *, once: bool, take_over: bool,
     return job
 
 
-def report(batch: int, tally: Mapping[str, int]) -> None:
-    """One line a batch."""
-    counts = ", ".join(f"{tally.get(name, 0)} {name}" for name in ("read", "applied", "dead letters", "published"))
-    print(f"batch {batch}: {counts}", file=sys.stderr, flush=True)
+def report(what: str, tally: Mapping[str, int]) -> None:
+    """One line a round."""
+    names = ("read", "applied", "dead letters", "published") if "read" in tally else ("settled", "corrections")
+    print(f"{what}: " + ", ".join(f"{tally.get(name, 0)} {name}" for name in names), file=sys.stderr, flush=True)
 
 
 def owner_name() -> str:

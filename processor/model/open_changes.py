@@ -83,7 +83,7 @@ class OpenChanges:
             self._put(entry if current is None else _taken_over(entry, current))
 
     def reloaded(self, items: Iterable[Item], rows: Mapping[Key, Item], now: float) -> None:
-        """Takes the durable items of earlier runs, at a start; an entry takes over the version and keys of its row as it stands."""
+        """Takes the durable items of earlier runs, at a start; an entry takes over version and keys of its row as it stands."""
         for item in items:
             self.opened(Key(item["PK"], item["SK"]), read_durable(item), now)
         for key, entry in list(self.entries.items()):
@@ -103,7 +103,7 @@ class OpenChanges:
     def settled(self, outcomes: Iterable[Settled], now: float) -> None:
         """Takes what settling found. An entry that changed meanwhile keeps its own course."""
         for outcome in outcomes:
-            if self.entries.get(outcome.entry.key) is not outcome.entry:
+            if self.entries.get(outcome.entry.key) != outcome.entry:
                 continue
             entry, former = outcome.entry, outcome.entry.former
             if outcome.shown and outcome.version == entry.version:
