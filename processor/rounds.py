@@ -1,0 +1,154 @@
+"""The rounds of a run, one after the other: micro-batches, and settle work between them, through one queue.
+
+    round   1. check the lease, and before a batch's first write the epochs
+            2. one Spark action: write parts (or settle parts), one shuffle by publish slot, publish parts
+            3. account for every record
+            4. end the round: its reservations count as acknowledged from then on
+            5. hold what the write parts opened, close what was shown long enough
+
+The table and the registry keep all that a round leaves behind; what is held here is lost with the process, and read again by
+`reload` at the next start.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import monotonic, time
+from typing import Any
+
+from pyspark import RDD
+from pyspark.sql import DataFrame, SparkSession
+
+from processor.account import check_account
+from processor.batch import Round
+from processor.errors import Fenced
+from processor.kafka import Admin
+from processor.model.epochs import Epochs, Partition
+from processor.model.ledger import Run, end_round
+from processor.model.open_changes import PARTITION, OpenChanges, read_durable
+from processor.model.plan import Plan
+from processor.settings import Settings
+from processor.source import Extent
+from processor.topics import check_topics
+from processor.worker import Published, Task, publish_roots, settle_entries, write_rows
+from registry.model import Lease
+from registry.repository import Registry
+from statestore.store import Delete, Done, Store
+
+DAY = 86_400
+Report = Callable[[str, Mapping[str, int]], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Rounds:
+    """The rounds of one run. `tally`: what they did so far; `report` is told of each."""
+
+    settings: Settings
+    plan: Plan
+    registry: Registry
+    store: Store
+    admin: Admin
+    lease: Lease
+    spark: SparkSession
+    report: Report
+    run: Run = field(init=False)
+    open: OpenChanges = field(init=False)
+    tally: Counter[str] = field(default_factory=Counter)
+    number: int = 0
+    batch: int = -1
+
+    def __post_init__(self) -> None:
+        self.run = Run(number=self.lease.generation)
+        self.open = OpenChanges(wait=self.settings.wait_seconds, settle=self.settings.settle_seconds)
+
+    def reload(self) -> int:
+        """Takes the open changes that earlier runs left, at a start, after they were fenced; returns how many."""
+        items = self.store.partition(PARTITION)
+        rows = self.store.get({entry.key for item in items for entry in read_durable(item)}) if items else {}
+        self.open.reloaded(items, rows, monotonic())
+        return len(self.open.entries)
+
+    def live(self, frame: DataFrame, batch: int, piece: Extent) -> None:
+        """One micro-batch, or a piece of it."""
+        self._check_lease()
+        self.batch = max(batch, self.batch + 1)
+        epochs = check_topics(self.registry, self.admin, piece.ranges)
+        task = self._task({partition: start for partition, (start, _) in piece.ranges.items()}, epochs)
+        results = self._action(frame.rdd.mapPartitions(partial(write_rows, task=task)), task)
+        tally = _sum(results)
+        check_account(tally, self.settings)
+        self._end(results, tally)
+        for result in results:
+            for written in result.written:
+                for item, entries in written.opened.items():
+                    self.open.opened(item, entries, monotonic())
+        self.report(f"batch {self.batch}", tally)
+
+    def settle(self) -> None:
+        """Settles the open changes that are due, and closes those that were shown long enough."""
+        if due := self.open.due(monotonic()):
+            self._check_lease()
+            task = self._task({}, Epochs(steps={}))
+            entries = self.spark.sparkContext.parallelize(due, min(len(due), self.settings.publish_slots))
+            results = self._action(entries.mapPartitions(partial(settle_entries, task=task)), task)
+            tally = _sum(results)
+            tally["settled"], tally["corrections"] = len(due), tally["published"]
+            self._end(results, tally)
+            self.open.settled((outcome for result in results for outcome in result.settled), monotonic())
+            self.report("settled", tally)
+        if done := self.open.close(monotonic()):
+            self._check_lease()
+            for item in done:
+                self.store.delete(Delete(key=item))
+
+    def _check_lease(self) -> None:
+        if not self.registry.holds(self.lease):
+            generation = f"generation {self.lease.generation}"
+            raise Fenced(f"job {self.lease.job}: {generation} lost its lease; another job took over")
+
+    def _task(self, starts: Mapping[Partition, int], epochs: Epochs) -> Task:
+        round_ = Round(
+            plan=self.plan,
+            run=self.run,
+            number=self.number,
+            batch=max(self.batch, 0),
+            starts=starts,
+            forget=int(time()) + self.settings.marker_days * DAY,
+            rejects=self.settings.rejects_topic,
+        )
+        places = self.spark.sparkContext.broadcast(self.open.places())
+        return Task(round=round_, settings=self.settings, lease=self.lease, record_epochs=epochs, places=places)
+
+    def _action(self, pairs: RDD[Any], task: Task) -> list[Published]:
+        """The one Spark action of a round, from (publish slot, ...) pairs."""
+
+        def publish(slot: int, pairs: Any) -> Any:
+            return publish_roots(slot, pairs, task)
+
+        slots = self.settings.publish_slots
+        try:
+            return list(pairs.partitionBy(slots, int).mapPartitionsWithIndex(publish).collect())
+        finally:
+            task.places.unpersist()
+
+    def _end(self, results: Iterable[Published], tally: Mapping[str, int]) -> None:
+        """Ends the round; one that promised nothing leaves no trace."""
+        if tally.get("published"):
+            later = {(self.number, r.slot): r.attempt for r in results if r.attempt}
+            run = replace(self.run, through=self.number, attempts={**self.run.attempts, **later})
+            if not isinstance(self.store.write(end_round(run)), Done):
+                raise Fenced(f"run {run.number}: round {self.number} was ended by another; this job must stop")
+            self.run = run
+        self.number += 1
+        self.tally.update(tally)
+
+
+def _sum(results: Iterable[Published]) -> Counter[str]:
+    tally: Counter[str] = Counter()
+    for published in results:
+        tally.update(published.tally)
+        tally.update({f"request {name}": n for name, n in published.requests.items()})
+        for written in published.written:
+            tally.update(written.tally)
+    return tally
