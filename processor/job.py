@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.account import check_account
 from processor.batch import Round
-from processor.errors import Fenced, StatestoreError
+from processor.errors import BoundaryError, Fenced, StatestoreError
 from processor.kafka import Admin, TransactionalOutbox
 from processor.model.epochs import Epochs, Partition
 from processor.model.ledger import Run, end_round
@@ -71,10 +71,14 @@ class Job:
             )
         self.registry.applied(self.lease, self.plan.version)
 
+    @property
+    def topics(self) -> list[str]:
+        """The topics to read."""
+        return [e.entity.topic for e in self.plan.entities.values()]
+
     def stream(self, once: bool) -> StreamingQuery:
         """Starts the stream: with what is there now (`once`), or for good."""
-        topics = [e.entity.topic for e in self.plan.entities.values()]
-        writer = read_stream(self.spark, self.settings, topics).writeStream.foreachBatch(self.on_batch)
+        writer = read_stream(self.spark, self.settings, self.topics).writeStream.foreachBatch(self.on_batch)
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
 
@@ -159,17 +163,21 @@ def open_job(
     admin.ensure(products, partitions=settings.partitions, compacted=True)
     admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
     lease = take_lease(registry, settings, owner, take_over=take_over)
-    job = Job(
-        settings=settings,
-        plan=plan,
-        registry=registry,
-        store=store,
-        admin=admin,
-        lease=lease,
-        report=report,
-        spark=spark_session(settings, jars),
-    )
-    job.start()
+    try:
+        job = Job(
+            settings=settings,
+            plan=plan,
+            registry=registry,
+            store=store,
+            admin=admin,
+            lease=lease,
+            report=report,
+            spark=spark_session(settings, jars),
+        )
+        job.start()
+    except BaseException:
+        registry.release(lease)
+        raise
     return job
 
 
@@ -203,7 +211,7 @@ def run_job(job: Job, *, once: bool) -> None:
                 job.registry.renew(job.lease)
         failure = job.failure or query.exception()
         if failure is not None and not isinstance(failure, Stopped):
-            raise failure if isinstance(failure, StatestoreError) else StatestoreError(told(failure)) from failure
+            raise reason(job, failure) from failure
     finally:
         if query.isActive:
             query.stop()
@@ -216,6 +224,17 @@ def query_ended(query: StreamingQuery) -> bool:
         return bool(query.awaitTermination(1))
     except Exception:
         return True
+
+
+def reason(job: Job, failure: Exception) -> StatestoreError:
+    """Why the job failed. A topic that is not the one it was is named as that: Spark's source may stumble over it first."""
+    if isinstance(failure, StatestoreError):
+        return failure
+    try:
+        check_topics(job.registry, job.admin, [(topic, 0) for topic in job.topics])
+    except BoundaryError as boundary:
+        return boundary
+    return StatestoreError(told(failure))
 
 
 def told(failure: Exception) -> str:

@@ -46,7 +46,7 @@ class Lockstep:
             turn, waiting = waiting, []
             answers = self._ask([request for _, _, requests in turn for request in requests], known)
             for i, step, requests in turn:
-                self._advance(i, step, tuple(_answer(r, answers, known) for r in requests), waiting, results)
+                self._advance(i, step, _answers(requests, answers, known), waiting, results)
         return [results[i] for i in sorted(results)]
 
     @staticmethod
@@ -65,10 +65,11 @@ class Lockstep:
             waiting.append((i, step, requests))
 
     def _ask(self, requests: Sequence[Request], known: dict[Request, Any]) -> dict[int, Any]:
-        """Answers of writes by identity; reads go to `known`."""
+        """Answers of writes and messages by identity; reads go to `known`."""
         gets: dict[Key, None] = {}
         queries: dict[Query, None] = {}
         writes: list[Write] = []
+        done: dict[int, Any] = {}
         for request in requests:
             match request:
                 case Key():
@@ -80,11 +81,13 @@ class Lockstep:
                     writes.append(request)
                 case Send():
                     self.outbox.send(request.message)
+                    done[id(request)] = None
         if gets:
             found = self.store.get(gets)
             known.update((key, found.get(key)) for key in gets)
         known.update(zip(queries, self._each(self.store.query, list(queries)), strict=True))
-        return {id(w): outcome for w, outcome in zip(writes, self._each(self.store.write, writes), strict=True)}
+        done.update(zip(map(id, writes), self._each(self.store.write, writes), strict=True))
+        return done
 
     def _each(self, ask: Callable[[A], T], requests: list[A]) -> Iterable[T]:
         if self.pool is None or len(requests) < 2:
@@ -92,10 +95,5 @@ class Lockstep:
         return self.pool.map(ask, requests)
 
 
-def _answer(request: Request, written: dict[int, Any], known: dict[Request, Any]) -> Any:
-    match request:
-        case Write():
-            return written[id(request)]
-        case Send():
-            return None
-    return known[request]
+def _answers(requests: Sequence[Request], done: dict[int, Any], known: dict[Request, Any]) -> tuple[Any, ...]:
+    return tuple([known[r] if isinstance(r, Key | Query) else done[id(r)] for r in requests])

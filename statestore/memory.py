@@ -7,6 +7,7 @@ ends, expire items by their TTL, or show an index late.
 
 from collections import Counter
 from collections.abc import Collection
+from operator import attrgetter
 from threading import Lock
 from typing import Any
 
@@ -32,8 +33,8 @@ from statestore.store import (
 from statestore.table import MAX_SLOTS, slot_names
 from statestore.values import canonical, encode, fits
 
-_Index = dict[str, dict[str, dict[str, Item]]]
-"""Slot value -> partition key -> sort key -> item."""
+_Index = dict[str, dict[Key, Item]]
+"""Slot value -> key -> item."""
 
 
 class MemoryStore:
@@ -92,9 +93,9 @@ class MemoryStore:
             self.requests["Query"] += 1
             found = index.get(query.value, {})
             if query.pk is not None:
-                return list(found.get(query.pk, {}).values())
+                return [item for key, item in found.items() if key.pk == query.pk]
             prefix = query.pk_prefix or ""
-            return [item for pk in sorted(found) if pk.startswith(prefix) for item in found[pk].values()]
+            return [found[key] for key in sorted(found, key=attrgetter("pk")) if key.pk.startswith(prefix)]
 
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
         if new is None:
@@ -107,19 +108,12 @@ class MemoryStore:
         """Shows a row in every index: the old keys are dropped and the new ones appear together."""
         for slot in self._indexes.keys() & old.keys():
             if new.get(slot) != old[slot]:
-                _drop(self._indexes[slot], old[slot], key)
+                rows = self._indexes[slot][old[slot]]
+                del rows[key]
+                if not rows:
+                    del self._indexes[slot][old[slot]]
         for slot in self._indexes.keys() & new.keys():
-            self._indexes[slot].setdefault(new[slot], {}).setdefault(key.pk, {})[key.sk] = new
-
-
-def _drop(index: _Index, value: str, key: Key) -> None:
-    """Takes an item out of an index, and with the last one the value's own maps."""
-    partitions = index[value]
-    del partitions[key.pk][key.sk]
-    if not partitions[key.pk]:
-        del partitions[key.pk]
-    if not partitions:
-        del index[value]
+            self._indexes[slot].setdefault(new[slot], {})[key] = new
 
 
 def _updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
