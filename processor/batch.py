@@ -19,7 +19,7 @@ from zlib import crc32
 from processor.lockstep import Lockstep, Outbox
 from processor.model import canonical_json
 from processor.model.change import Change, Ignored, Record, Rejected
-from processor.model.document import Renderer
+from processor.model.document import Match, Renderer
 from processor.model.epochs import Partition
 from processor.model.ledger import Mark, Run
 from processor.model.open_changes import (
@@ -42,7 +42,7 @@ from processor.steps.find_roots import find_roots
 from processor.steps.publish import Body, Sender, publish
 from processor.steps.settle import settle
 from processor.steps.write_state import write_state
-from statestore.items import Row, spell_version
+from statestore.items import spell_version
 from statestore.keys import Key
 from statestore.store import Store
 
@@ -156,12 +156,11 @@ def document_body(plan: Plan, product: ProductPlan, root: str, tally: Counter[st
         return Body(key="", value=None)
     entities = {name: entity.entity for name, entity in plan.entities.items()}
     value = Renderer(product=product.product, entities=entities, tally=tally).document(top)
-    return Body(key=_message_key(plan, product, top.row), value=canonical_json.dumps(value).encode())
+    return Body(key=_message_key(plan, product, top), value=canonical_json.dumps(value).encode())
 
 
-def _message_key(plan: Plan, product: ProductPlan, row: Row) -> str:
-    columns = row.columns or {}
-    return canonical_json.dumps({c: columns[c] for c in plan.entities[product.product.root].entity.key})
+def _message_key(plan: Plan, product: ProductPlan, top: Match) -> str:
+    return canonical_json.dumps({c: top.columns[c] for c in plan.entities[product.product.root].entity.key})
 
 
 def _publisher(round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str]) -> Callable[[str], Step[str]]:

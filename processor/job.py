@@ -14,12 +14,13 @@ from time import monotonic, sleep
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from processor.errors import StatestoreError
+from processor.errors import BoundaryError, StatestoreError
 from processor.kafka import Admin, TransactionalOutbox
 from processor.model.plan import Plan
 from processor.rounds import Report, Rounds
 from processor.settings import Settings
 from processor.source import extent, of_extent, read_stream, spark_session
+from processor.topics import check_topics
 from processor.worker import open_store, transactional_id
 from registry.errors import LeaseHeld
 from registry.model import Lease
@@ -53,10 +54,14 @@ class Job:
         if lease.generation > 1:
             sleep(settings.wait_seconds)
 
+    @property
+    def topics(self) -> list[str]:
+        """The topics to read."""
+        return [e.entity.topic for e in self.rounds.plan.entities.values()]
+
     def stream(self, once: bool) -> StreamingQuery:
         """Starts the stream: with what is there now (`once`), or for good."""
-        topics = [e.entity.topic for e in self.rounds.plan.entities.values()]
-        writer = read_stream(self.rounds.spark, self.settings, topics).writeStream.foreachBatch(self.on_batch)
+        writer = read_stream(self.rounds.spark, self.settings, self.topics).writeStream.foreachBatch(self.on_batch)
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
 
@@ -101,18 +106,22 @@ def open_job(
     admin.ensure(products, partitions=settings.partitions, compacted=True)
     admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
     lease = take_lease(registry, settings, owner, take_over=take_over)
-    rounds = Rounds(
-        settings=settings,
-        plan=plan,
-        registry=registry,
-        store=store,
-        admin=admin,
-        lease=lease,
-        spark=spark_session(settings, jars),
-        report=report,
-    )
-    job = Job(rounds=rounds)
-    job.start()
+    try:
+        rounds = Rounds(
+            settings=settings,
+            plan=plan,
+            registry=registry,
+            store=store,
+            admin=admin,
+            lease=lease,
+            spark=spark_session(settings, jars),
+            report=report,
+        )
+        job = Job(rounds=rounds)
+        job.start()
+    except BaseException:
+        registry.release(lease)
+        raise
     return job
 
 
@@ -134,9 +143,10 @@ def take_lease(registry: Registry, settings: Settings, owner: str, *, take_over:
 
 def run_job(job: Job, *, once: bool) -> None:
     """Streams until everything is worked off and settled (`once`), the job is stopped, or it fails; raises what it failed of."""
-    query = job.stream(once)
     keep = _Renewal(job)
+    query: StreamingQuery | None = None
     try:
+        query = job.stream(once)
         while query.isActive:
             if job.stopping.is_set() and not job.turn.locked():
                 query.stop()
@@ -145,13 +155,13 @@ def run_job(job: Job, *, once: bool) -> None:
             keep.alive()
         failure = job.failure or query.exception()
         if failure is not None and not isinstance(failure, Stopped):
-            raise failure if isinstance(failure, StatestoreError) else StatestoreError(told(failure)) from failure
+            raise reason(job, failure) from failure
         while once and not job.stopping.is_set() and job.rounds.open.next_due() is not None:
             sleep(0.2)
             job.settle()
             keep.alive()
     finally:
-        if query.isActive:
+        if query is not None and query.isActive:
             query.stop()
         job.rounds.registry.release(job.rounds.lease)
 
@@ -174,6 +184,17 @@ def query_ended(query: StreamingQuery) -> bool:
         return bool(query.awaitTermination(1))
     except Exception:
         return True
+
+
+def reason(job: Job, failure: Exception) -> StatestoreError:
+    """Why the job failed. A topic that is not the one it was is named as that: Spark's source may stumble over it first."""
+    if isinstance(failure, StatestoreError):
+        return failure
+    try:
+        check_topics(job.rounds.registry, job.rounds.admin, [(topic, 0) for topic in job.topics])
+    except BoundaryError as boundary:
+        return boundary
+    return StatestoreError(told(failure))
 
 
 def told(failure: Exception) -> str:

@@ -74,17 +74,27 @@ class Outbox:
             except BufferError:
                 self._producer.poll(0.1)
             except KafkaException as error:
-                raise _failure(error.args[0], f"cannot send to {message.topic}") from None
+                raise _failure((self._errors or error.args)[0], f"cannot send to {message.topic}") from None
             else:
-                self._producer.poll(0)
+                self._serve(lambda: self._producer.poll(0))
                 return
 
     def flush(self) -> None:
-        left = self._producer.flush(TIMEOUT)
+        left = self._serve(lambda: self._producer.flush(TIMEOUT))
         if self._errors:
             raise _failure(self._errors[0], f"{len(self._errors)} messages were not acknowledged")
         if left:
             raise KafkaError(f"{left} messages were not acknowledged within {TIMEOUT:.0f} s; is the broker in reach?")
+
+    def _serve(self, wait: Callable[[], int]) -> int:
+        """Waits, and runs the client's callbacks. The client raises a fatal error (being fenced is one) out of there; together
+        with a delivery report it becomes a SystemError, and then the report says what happened."""
+        try:
+            return wait()
+        except KafkaException as error:
+            raise _failure(error.args[0], "the producer failed") from None
+        except SystemError:
+            return wait()
 
     def _delivered(self, error: ClientError | None, message: object) -> None:
         if error is not None:

@@ -53,7 +53,7 @@ class Lockstep:
             turn, waiting = waiting, []
             answers = self._ask([request for _, _, requests in turn for request in requests], known)
             for i, step, requests in turn:
-                self._advance(i, step, tuple(_answer(r, answers, known) for r in requests), waiting, results)
+                self._advance(i, step, _answers(requests, answers, known), waiting, results)
         return [results[i] for i in sorted(results)]
 
     @staticmethod
@@ -72,10 +72,11 @@ class Lockstep:
             waiting.append((i, step, requests))
 
     def _ask(self, requests: Sequence[Request], known: dict[Request, Any]) -> dict[int, Any]:
-        """Answers of writes by identity; reads go to `known`."""
+        """Answers of writes and messages by identity; reads go to `known`."""
         gets: dict[Key, None] = {}
         queries: dict[Query | Raw, None] = {}
         writes: list[Write] = []
+        done: dict[int, Any] = {}
         for request in requests:
             match request:
                 case Key():
@@ -87,6 +88,7 @@ class Lockstep:
                     writes.append(request)
                 case Send():
                     self.outbox.send(request.message)
+                    done[id(request)] = None
         open_rows = {q: rows for q in queries if self.open and isinstance(q, Query) and (rows := self._open_rows(q))}
         gets.update((key, None) for rows in open_rows.values() for key in rows)
         if gets:
@@ -96,7 +98,8 @@ class Lockstep:
         for query, items in zip(queries, answers, strict=True):
             rows = open_rows.get(query, ()) if isinstance(query, Query) else ()
             known[query] = laid_over(items, {key: known[key] for key in rows}) if rows else items
-        return {id(w): outcome for w, outcome in zip(writes, self._each(self.store.write, writes), strict=True)}
+        done.update(zip(map(id, writes), self._each(self.store.write, writes), strict=True))
+        return done
 
     def _open_rows(self, query: Query) -> Sequence[Key]:
         """The open rows that the query may lack, or show too old."""
@@ -122,10 +125,5 @@ def laid_over(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[It
     return list(answer.values())
 
 
-def _answer(request: Request, written: dict[int, Any], known: dict[Request, Any]) -> Any:
-    match request:
-        case Write():
-            return written[id(request)]
-        case Send():
-            return None
-    return known[request]
+def _answers(requests: Sequence[Request], done: dict[int, Any], known: dict[Request, Any]) -> tuple[Any, ...]:
+    return tuple([known[r] if isinstance(r, Key | Query | Raw) else done[id(r)] for r in requests])

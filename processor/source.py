@@ -18,6 +18,10 @@ from pyspark.sql.functions import expr
 from processor.model.epochs import Partition
 from processor.settings import Settings
 
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set in a process that spark-submit, Glue or EMR started."""
+LOG4J = Path(__file__).with_name("log4j2-local.properties")
+
 Range = tuple[int, int]
 """Offsets of a partition: from, and up to but not including."""
 
@@ -46,23 +50,27 @@ class Extent:
             yield Extent(ranges=ranges)
 
 
+def is_local(settings: Settings) -> bool:
+    """Whether the job starts a Spark of its own on this machine: as told, or where no spark-submit started this process."""
+    return settings.spark_master.startswith("local") or not (settings.spark_master or SUBMITTED in os.environ)
+
+
 def spark_session(settings: Settings, jars: Sequence[Path] = ()) -> SparkSession:
-    """A session of the platform's Spark, or a local one."""
+    """A session of the platform's Spark, or a local one with these jars."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(settings.job)
     builder = builder.config("spark.speculation", "false").config("spark.sql.session.timeZone", "UTC")
-    master = settings.spark_master or ("" if "SPARK_ENV_LOADED" in os.environ else "local[2]")
-    if master:
-        builder = builder.master(master)
-    if master.startswith("local"):
+    if settings.spark_master:
+        builder = builder.master(settings.spark_master)
+    if is_local(settings):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         local = {
+            "spark.master": settings.spark_master or "local[2]",
             "spark.ui.enabled": "false",
-            "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.log.level": "FATAL",
+            "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={LOG4J}"',
             "spark.ui.showConsoleProgress": "false",
             "spark.jars": ",".join(str(jar) for jar in jars),
         }

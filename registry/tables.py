@@ -142,7 +142,7 @@ epochs = Table(
     Column("topic_id", Text, primary_key=True),
     Column("partition", Integer, primary_key=True, autoincrement=False),
     Column("from_offset", BigInteger, primary_key=True, autoincrement=False),
-    Column("epoch", BigInteger, nullable=False),
+    Column("epoch", BigInteger, primary_key=True, autoincrement=False),
     Column("recorded_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
 

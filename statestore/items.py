@@ -113,22 +113,35 @@ def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
 def read_row(item: Item) -> Row:
     """The row that an item holds."""
     layout = _layout(tuple(item))
-    columns = {column: item[name] for name, column in layout.columns}
-    for column, value in columns.items():
-        if type(value) is dict:
-            columns[column] = _loads(value["json"])
     slots = {slot: item[name] for name, slot in layout.slots}
     former = [(slot, item[name]) for name, slot in layout.former]
     version = item["_v"]
-    more = item.get("_more")
     return Row(
         key=Key(item["PK"], item["SK"]),
         version=version,
-        columns=None if "_deleted" in item else columns,
-        more=_loads(more) if more else {},
+        columns=read_columns(item),
+        more=read_more(item),
         slots=slots,
         pending=tuple(_pending(item, slots, former, version)),
     )
+
+
+def read_columns(item: Item) -> dict[str, Any] | None:
+    """The declared columns of the row that an item holds; None for a delete marker. All that a join has to know of a row."""
+    if "_deleted" in item:
+        return None
+    columns = {column: item[name] for name, column in _layout(tuple(item)).columns}
+    if dict in map(type, columns.values()):
+        for column, value in columns.items():
+            if type(value) is dict:
+                columns[column] = _loads(value["json"])
+    return columns
+
+
+def read_more(item: Item) -> dict[str, Any]:
+    """The undeclared columns of the row that an item holds."""
+    more = item.get("_more")
+    return _loads(more) if more else {}
 
 
 def written_row(image: Image, old: Row | None) -> Row:
@@ -150,14 +163,11 @@ def attribute(column: str) -> str:
 
 def store_value(value: Any) -> Any:
     """A column's value as an attribute's value."""
-    match value:
-        case None | str() | bool():
-            return value
-        case int() if -_MAX_NUMBER < value < _MAX_NUMBER:
-            return value
-        case Decimal() if _fits(value):
-            return value
-    return {"json": _json(value)}
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    plain = -_MAX_NUMBER < value < _MAX_NUMBER if kind is int else kind is Decimal and _fits(value)
+    return value if plain else {"json": _json(value)}
 
 
 def _sets(image: Image) -> dict[str, Any]:
@@ -165,7 +175,7 @@ def _sets(image: Image) -> dict[str, Any]:
     if image.columns is None:
         return sets | {"_deleted": True, "ttl": image.forget}
     for name, value in image.columns.items():
-        sets[attribute(name)] = value if type(value) is str else store_value(value)
+        sets[attribute(name)] = store_value(value)
     if image.more:
         sets["_more"] = _json(image.more)
     return sets

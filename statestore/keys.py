@@ -32,12 +32,9 @@ class Key(NamedTuple):
 
 def spell(parts: Sequence[object]) -> str | None:
     """The key that `parts` make (str, int, Decimal, float or bool each), or None when one of them is None: null joins nothing."""
-    spelt = []
-    for part in parts:
-        if part is None:
-            return None
-        spelt.append(_text(part) if type(part) is str else _part(part))
-    key = "#".join(spelt)
+    if None in parts:
+        return None
+    key = "#".join([_text(part) if type(part) is str else _part(part) for part in parts])
     return key if len(key) * 4 <= LIMIT else _cut(key)
 
 
@@ -71,8 +68,6 @@ def is_no_key(slot: str) -> bool:
 
 def _part(value: object) -> str:
     match value:
-        case str():
-            return _text(value)
         case bool():
             return "true" if value else "false"
         case int():
@@ -81,9 +76,12 @@ def _part(value: object) -> str:
             return _number(value)
         case float():
             return _number(Decimal(repr(value)))
+        case str():
+            return _text(value)
     raise TypeError(f"a {type(value).__name__} cannot be part of a key")
 
 
+@lru_cache(maxsize=65536)
 def _text(value: str) -> str:
     if "%" in value or "#" in value:
         value = value.replace("%", "%25").replace("#", "%23")

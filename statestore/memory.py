@@ -7,6 +7,7 @@ ends, or expire items by their TTL.
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection
+from operator import attrgetter
 from threading import Lock
 from typing import Any
 
@@ -32,30 +33,25 @@ from statestore.store import (
 from statestore.table import MAX_SLOTS, slot_names
 from statestore.values import canonical, encode, fits
 
+
 class _Index:
-    """One index: slot value -> partition key -> sort key -> item, and which value it shows each row under."""
+    """One index: slot value -> key -> item, and which value it shows each row under."""
 
     def __init__(self) -> None:
-        self.values: dict[str, dict[str, dict[str, Item]]] = {}
+        self.values: dict[str, dict[Key, Item]] = {}
         self.shown: dict[Key, str] = {}
 
     def show(self, key: Key, item: Item, value: str | None) -> None:
         """Shows a row under a value, and no more under the one before; under none when it has none."""
         before = self.shown.get(key)
         if before is not None and before != value:
-            self._drop(key, before)
+            rows = self.values[before]
+            del self.shown[key], rows[key]
+            if not rows:
+                del self.values[before]
         if value is not None:
             self.shown[key] = value
-            self.values.setdefault(value, {}).setdefault(key.pk, {})[key.sk] = item
-
-    def _drop(self, key: Key, value: str) -> None:
-        del self.shown[key]
-        partitions = self.values[value]
-        del partitions[key.pk][key.sk]
-        if not partitions[key.pk]:
-            del partitions[key.pk]
-        if not partitions:
-            del self.values[value]
+            self.values.setdefault(value, {})[key] = item
 
 
 class MemoryStore:
@@ -117,9 +113,9 @@ class MemoryStore:
             self._catch_up()
             found = index.values.get(query.value, {})
             if query.pk is not None:
-                return list(found.get(query.pk, {}).values())
+                return [item for key, item in found.items() if key.pk == query.pk]
             prefix = query.pk_prefix or ""
-            return [item for pk in sorted(found) if pk.startswith(prefix) for item in found[pk].values()]
+            return [found[key] for key in sorted(found, key=attrgetter("pk")) if key.pk.startswith(prefix)]
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, by sort key."""

@@ -75,9 +75,10 @@ def run_to_end(settings: Settings, plan: "Plan", *, once: bool, take_over: bool,
     """Runs the job until it has ended; SIGTERM and SIGINT end it within one batch, and nothing is lost."""
     from processor.job import open_job, run_job
     from processor.local.jars import spark_kafka_jars
+    from processor.source import is_local
     from registry.repository import Registry
 
-    jars = sorted(spark_kafka_jars(say).glob("*.jar")) if embedded or settings.spark_master.startswith("local") else []
+    jars = sorted(spark_kafka_jars(say).glob("*.jar")) if embedded or is_local(settings) else []
     registry = Registry(settings.registry, settings.registry_schema)
     job = open_job(settings, plan, registry, owner=owner_name(), take_over=take_over, jars=jars, report=report)
     with stopped_by_signals(job):

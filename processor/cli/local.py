@@ -30,7 +30,7 @@ def add_parser(subparsers: Subparsers) -> None:
     for name, run, help_text in (
         ("up", run_up, "start the parts that do not run, print their addresses"),
         ("status", run_status, "print the addresses and which parts run; 1 unless all do"),
-        ("down", run_down, "stop the parts; the data of Kafka and Postgres stays, DynamoDB's is gone"),
+        ("down", run_down, "stop the parts, and remove what they kept"),
     ):
         action = actions.add_parser(name, help=help_text, description=help_text)
         action.add_argument("--dir", type=Path, default=DIRECTORY, help="where state and data are (%(default)s)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,10 @@ class Ivy:
     def description(self, module: Module) -> Path:
         """Ivy's own description of a module that was fetched: its dependencies and their versions."""
         return self._home / "cache" / module.organisation / module.name / f"ivy-{module.version}.xml"
+
+    def forget(self) -> None:
+        """Remove Ivy's own copies, when all is fetched; until then they spare a second attempt the download."""
+        shutil.rmtree(self._home, ignore_errors=True)
 
     def _run(self, modules: list[Module], into: Path, types: str, transitive: bool) -> tuple[int, list[str]]:
         self._home.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,9 @@ def kafka_broker_jars(progress: Progress = silent) -> Path:
 
     def fill(directory: Path) -> None:
         progress("Kafka broker: fetching 43 MB of jars, once (about 40 s)")
-        Ivy("kafka-broker", _pyspark_jars(), progress).fetch([KAFKA, KAFKA_LOG], directory, types="jar bundle")
+        ivy = Ivy("kafka-broker", _pyspark_jars(), progress)
+        ivy.fetch([KAFKA, KAFKA_LOG], directory, types="jar bundle")
+        ivy.forget()
 
     return once(f"kafka-broker-{KAFKA.version}", fill, progress)
 
@@ -41,7 +43,9 @@ def dynamodb_local_jars(progress: Progress = silent) -> Path:
 
     def fill(directory: Path) -> None:
         progress("DynamoDB Local: fetching 51 MB of jars, once (about 40 s)")
-        Ivy("dynamodb-local", _pyspark_jars(), progress).fetch([DYNAMODB_LOCAL], directory)
+        ivy = Ivy("dynamodb-local", _pyspark_jars(), progress)
+        ivy.fetch([DYNAMODB_LOCAL], directory)
+        ivy.forget()
 
     return once(f"dynamodb-local-{DYNAMODB_LOCAL.version}", fill, progress)
 
@@ -65,6 +69,7 @@ def spark_kafka_jars(progress: Progress = silent) -> Path:
         _first(ivy, f"spark-token-provider-kafka-0-10_{scala}", [*older, first_of_major], directory)
         needed = [_needed(ivy, connector, "kafka-clients"), _needed(ivy, connector, "commons-pool2")]
         ivy.fetch(needed, directory, types="jar", transitive=False)
+        ivy.forget()
 
     return once(f"spark-kafka-{scala}-{spark}", fill, progress)
 

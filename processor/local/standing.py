@@ -1,13 +1,14 @@
 """The standing parts: started by one command, used by the next ones, stopped by a last one.
 
-A directory holds their state file and their data. Kafka's and Postgres's data stay, over `down` and over a part's
-death; DynamoDB (moto) has its tables in memory only: they are gone with its process, and must be made and filled again.
-A part that died comes back on its port, if that is still free; after `down` the ports are new ones.
+A directory holds their state file and their data, until `down`. A part that died comes back on its port, if that is still
+free, Kafka and Postgres with their data; DynamoDB (moto) has its tables in memory only: they are gone with its process, and
+must be made and filled again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -57,14 +58,16 @@ def status(directory: Path) -> Status | None:
 
 
 def down(directory: Path, progress: Progress = silent) -> bool:
-    """Stop the parts, data kept; whether there were any."""
+    """Stop the parts and remove what they kept: state lasts until here. Whether there were any."""
     if not (directory / "state.json").exists():
         return False
-    with _state(directory, progress) as (_, state):
+    with _state(directory, progress) as (home, state):
         entries = state.entries
         with ThreadPoolExecutor(len(STARTS)) as pool:
             list(pool.map(lambda entry: entry.process.stop(), entries.values()))
         state.clear()
+        for name in STARTS:
+            shutil.rmtree(home / name, ignore_errors=True)
     return bool(entries)
 
 

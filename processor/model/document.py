@@ -12,14 +12,14 @@ from typing import Any
 from processor.model.change import Value
 from processor.model.entity import Entity
 from processor.model.product import Bare, Column, Fields, Join, Order, Product, Selection, Whole
-from statestore.items import Row
 
 
 @dataclass(slots=True, kw_only=True)
 class Match:
-    """A row and, by the name of each join below it, the rows that the join found."""
+    """A row's columns, `more` the undeclared ones, and, by the name of each join below it, the rows that the join found."""
 
-    row: Row
+    columns: Mapping[str, Value]
+    more: Mapping[str, Value]
     found: "dict[str, list[Match]]" = field(default_factory=dict)
 
 
@@ -42,7 +42,7 @@ class Renderer:
             case Fields():
                 document = {name: self._reach(match, joins, of) for name, of in selection.members}
             case Whole():
-                document = _whole(match.row, self.entities[entity])
+                document = _whole(match, self.entities[entity])
         for join in joins:
             if join.shown:
                 document[join.name] = self._shown(match.found[join.name], join)
@@ -64,7 +64,7 @@ class Renderer:
 
     def _ordered(self, matches: list[Match], join: Join) -> list[Match]:
         entity = self.entities[join.entity]
-        matches = sorted(matches, key=lambda m: [_rank((m.row.columns or {})[c], entity, c) for c in entity.key])
+        matches = sorted(matches, key=lambda m: [_rank(m.columns[c], entity, c) for c in entity.key])
         for order in reversed(join.order_by):
             matches = self._by(order, matches, join)
         return matches
@@ -91,12 +91,11 @@ class Renderer:
             if not below:
                 return None
             match, joins = below[0], join.joins
-        return (match.row.columns or {}).get(column.name)
+        return match.columns.get(column.name)
 
 
-def _whole(row: Row, entity: Entity) -> dict[str, Value]:
-    columns = row.columns or {}
-    return {c: columns.get(c) for c in entity.columns} | {c: row.more[c] for c in sorted(row.more)}
+def _whole(row: Match, entity: Entity) -> dict[str, Value]:
+    return {c: row.columns.get(c) for c in entity.columns} | {c: row.more[c] for c in sorted(row.more)}
 
 
 def _rank(value: Any, entity: Entity, column: str) -> Any:

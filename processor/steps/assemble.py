@@ -12,7 +12,7 @@ from processor.model.document import Match
 from processor.model.plan import Node, Plan, ProductPlan, SlotRead
 from processor.model.step import Request, Step
 from statestore import keys
-from statestore.items import Row, read_row
+from statestore.items import read_columns, read_more
 from statestore.store import Item
 
 Ask = tuple[Match, Node, str]
@@ -21,19 +21,19 @@ Ask = tuple[Match, Node, str]
 def assemble(plan: Plan, product: ProductPlan, root: str) -> Step[Match | None]:
     """The rows of the document whose root has the spelt key `root`; None when that row is not there."""
     (item,) = yield (plan.entities[product.product.root].key(root),)
-    row = read_row(item) if item is not None else None
-    if row is None or row.columns is None:
+    columns = read_columns(item) if item is not None else None
+    if columns is None:
         return None
-    top = Match(row=row)
+    top = Match(columns=columns, more=read_more(item))
     level = [(top, product.top)]
     while asks := list(_asks(product, level)):
         answers = yield tuple(_request(plan, ask) for ask in asks)
         level = []
         for (match, node, key), answer in zip(asks, answers, strict=True):
             for found in _rows(node, key, answer):
-                child = Match(row=found)
-                match.found[node.join.name].append(child)
-                level.append((child, node.below))
+                match.found[node.join.name].append(found)
+                if node.below:
+                    level.append((found, node.below))
     return top
 
 
@@ -42,8 +42,7 @@ def _asks(product: ProductPlan, level: Iterable[tuple[Match, tuple[int, ...]]]) 
         for index in nodes:
             node = product.nodes[index]
             match.found[node.join.name] = []
-            columns = match.row.columns or {}
-            key = keys.spell([columns.get(c) for c in node.parent_columns])
+            key = keys.spell([match.columns.get(c) for c in node.parent_columns])
             if key is not None:
                 yield match, node, key
 
@@ -55,11 +54,11 @@ def _request(plan: Plan, ask: Ask) -> Request:
     return plan.entities[node.join.entity].key(key)
 
 
-def _rows(node: Node, key: str, answer: Any) -> Iterable[Row]:
+def _rows(node: Node, key: str, answer: Any) -> Iterable[Match]:
     items: Iterable[Item] = answer if isinstance(node.down, SlotRead) else [answer] if answer is not None else []
     for item in items:
         if keys.entity_of(item["PK"]) != node.join.entity:
             continue
-        row = read_row(item)
-        if row.columns is not None and keys.spell([row.columns.get(c) for c in node.child_columns]) == key:
-            yield row
+        columns = read_columns(item)
+        if columns is not None and keys.spell([columns.get(c) for c in node.child_columns]) == key:
+            yield Match(columns=columns, more=read_more(item))

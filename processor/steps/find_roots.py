@@ -5,13 +5,18 @@ where the join's parent columns are the parent's primary key (and no read at all
 known), else one index query; all requests of one level are asked together.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from processor.model.plan import KeyRead, Node, Plan, ProductPlan, SlotRead
 from processor.model.step import Request, Step
 from processor.model.touch import Root, Touch
 from statestore import keys
-from statestore.items import Row, read_row
+from statestore.items import read_columns
+from statestore.store import Item
+
+Found = tuple[str, Mapping[str, Any]]
+"""A row on the way up: its sort key and its columns."""
 
 
 def find_roots(touch: Touch, plan: Plan) -> Step[set[Root]]:
@@ -49,35 +54,33 @@ def _ascend(plan: Plan, product: ProductPlan, node: Node, wanted: set[str]) -> S
         if isinstance(node.up, SlotRead):
             requests = tuple(plan.query(node.above, node.up, key) for key in order)
             answers = yield requests
-            rows = [
-                row
-                for key, items in zip(order, answers, strict=True)
-                for row in _holding(node, key, map(read_row, items))
-            ]
+            rows = [row for key, items in zip(order, answers, strict=True) for row in _holding(node, key, items)]
         else:
             requests = tuple(above.key(sk) for sk in order)
             answers = yield requests
-            rows = [row for item in answers if item is not None and (row := read_row(item)).columns is not None]
+            rows = [
+                (item["SK"], columns)
+                for item in answers
+                if item is not None and (columns := read_columns(item)) is not None
+            ]
         if node.parent is None:
-            return {row.key.sk for row in rows}
+            return {sk for sk, _ in rows}
         node = product.nodes[node.parent]
         wanted = {key for row in rows if (key := _own_key(node, row)) is not None}
     return set()
 
 
-def _holding(node: Node, key: str, rows: Iterable[Row]) -> Iterable[Row]:
+def _holding(node: Node, key: str, items: Iterable[Item]) -> Iterable[Found]:
     """An index answer is a hint: only the rows whose real columns hold the key."""
-    for row in rows:
-        if (
-            row.columns is not None
-            and keys.entity_of(row.key.pk) == node.above
-            and keys.spell([row.columns.get(c) for c in node.parent_columns]) == key
-        ):
-            yield row
+    for item in items:
+        if keys.entity_of(item["PK"]) != node.above:
+            continue
+        columns = read_columns(item)
+        if columns is not None and keys.spell([columns.get(c) for c in node.parent_columns]) == key:
+            yield item["SK"], columns
 
 
-def _own_key(node: Node, row: Row) -> str | None:
+def _own_key(node: Node, row: Found) -> str | None:
     """The key by which a row of `node` joins its parent."""
-    if node.own_slot is None:
-        return row.key.sk
-    return keys.spell([(row.columns or {}).get(c) for c in node.child_columns])
+    sk, columns = row
+    return sk if node.own_slot is None else keys.spell([columns.get(c) for c in node.child_columns])

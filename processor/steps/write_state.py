@@ -106,17 +106,15 @@ def _image(change: Change, plan: EntityPlan, key: Key, seen: Row | None, forget:
         return Image(
             key=key, version=version, columns=None, more={}, declared=plan.declared, slots=slots, forget=forget
         )
-    stood: Mapping[str, Any] = seen.columns if seen is not None and seen.columns is not None else {}
-    columns: dict[str, Any] = {}
+    columns: dict[str, Any] = {name: row.get(name) for name in plan.declared}
+    if UNAVAILABLE in row.values():
+        stood: Mapping[str, Any] = seen.columns if seen is not None and seen.columns is not None else {}
+        columns = {
+            n: stood[n] if v is UNAVAILABLE else v for n, v in columns.items() if v is not UNAVAILABLE or n in stood
+        }
     more: dict[str, Any] = {}
-    for name in plan.declared:
-        value = row.get(name)
-        if value is not UNAVAILABLE:
-            columns[name] = value
-        elif name in stood:
-            columns[name] = stood[name]
-    if len(row) > len(plan.declared) or not row.keys() <= set(plan.declared):
-        rest = {name: value for name, value in row.items() if name not in columns and name not in plan.declared}
+    if not row.keys() <= plan.entity.columns.keys():
+        rest = {name: value for name, value in row.items() if name not in plan.entity.columns}
         before = seen.more if seen is not None else {}
         more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in rest.items()}
     spelt = {k: keys.spell([columns.get(c) for c in held]) for k, held in plan.slots.items()}

@@ -180,9 +180,9 @@ def _runs() -> None:
         sa.Column("topic_id", sa.Text),
         sa.Column("partition", sa.Integer, autoincrement=False),
         sa.Column("from_offset", sa.BigInteger, autoincrement=False),
-        sa.Column("epoch", sa.BigInteger, nullable=False),
+        sa.Column("epoch", sa.BigInteger, autoincrement=False),
         sa.Column("recorded_at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
-        sa.PrimaryKeyConstraint("topic", "topic_id", "partition", "from_offset", name="epochs_pk"),
+        sa.PrimaryKeyConstraint("topic", "topic_id", "partition", "from_offset", "epoch", name="epochs_pk"),
     )
     op.create_table(
         "leases",

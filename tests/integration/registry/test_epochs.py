@@ -23,11 +23,17 @@ def test_boundaries_are_read_back_in_order_and_by_topic(registry: Registry) -> N
     assert registry.epochs([]) == ()
 
 
-def test_adding_the_same_again_changes_nothing_and_another_epoch_is_an_error(registry: Registry) -> None:
+def test_the_boundary_of_an_empty_partition_stands_beside_the_one_before(registry: Registry) -> None:
+    registry.add_epochs([FIRST])
+    registry.add_epochs([replace(FIRST, epoch=2)])
+    assert [b.epoch for b in registry.epochs(["user"])] == [1, 2]
+
+
+def test_adding_the_same_again_changes_nothing_and_a_lower_epoch_is_an_error(registry: Registry) -> None:
     registry.add_epochs([FIRST])
     registry.add_epochs([FIRST, LATER])
-    with pytest.raises(EpochConflict, match=r"user \(id-1\) partition 0 from offset 0 has epoch 1, not 5"):
-        registry.add_epochs([replace(FIRST, partition=1), replace(FIRST, epoch=5)])
+    with pytest.raises(EpochConflict, match=r"user \(id-1\) partition 0 from offset 0 has epoch 1, not 0"):
+        registry.add_epochs([replace(FIRST, partition=1), replace(FIRST, epoch=0)])
     assert registry.epochs(["user"]) == (FIRST, LATER)
 
 

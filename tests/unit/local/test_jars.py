@@ -26,6 +26,9 @@ class Repository:
                 raise NotFound("x", "y", "z")
             (into / f"{module.name}-{module.version}.jar").touch()
 
+    def forget(self) -> None:
+        pass
+
     def description(self, _module: Module) -> Path:
         path = self.home / "ivy.xml"
         dependencies = (

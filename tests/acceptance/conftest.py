@@ -1,0 +1,142 @@
+"""What the tests of `statestore run` share: parts that stay up for the session, and the demo's history in topics of one's own."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processor.definitions.describe import describe_entity, describe_product
+from processor.definitions.load import load, read_directory
+from processor.demo.github import history, load_events
+from processor.demo.show import different
+from processor.local.standing import down, up
+from processor.model.product import Definitions
+from processor.oracle import oracle
+from processor.recorded import read_records
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
+EVENTS = 60
+"""So many of the example's events: 256 records, among them renames, deletes and a dead letter."""
+
+NAMES = count()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """Records of the demo's history, in topics of their own. `flags`: where a job of its own works on the parts of `local`."""
+
+    name: str
+    directory: Path
+    local: Path
+    registry_url: str
+    bootstrap_servers: str
+    endpoint: str
+    definitions: Definitions
+    tables: Mapping[str, Mapping[tuple[Any, ...], Any]]
+
+    @property
+    def file(self) -> str:
+        return str(self.directory / "topics.jsonl")
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.directory / "checkpoint"
+
+    @property
+    def topic(self) -> str:
+        return self.definitions.products["user_profile"].topic
+
+    @property
+    def flags(self) -> list[str]:
+        own = {
+            "job": self.name,
+            "table": self.name,
+            "registry-schema": self.name,
+            "rejects-topic": f"{self.name}.rejects",
+        }
+        own |= {"slots": "5", "local-dir": str(self.local)}
+        return ["--embedded", *(word for name, value in own.items() for word in (f"--{name}", value))]
+
+    @property
+    def run(self) -> list[str]:
+        return ["run", *self.flags, "--checkpoint", str(self.checkpoint), "--lease-seconds", "5"]
+
+    @property
+    def define(self) -> list[str]:
+        return ["--definitions", str(self.directory / "definitions")]
+
+    def wrong(self, published: str) -> list[str]:
+        """The keys whose last message in a file is not what Postgres says of the last state of the tables."""
+        with oracle(self.registry_url, f"{self.name}_oracle", self.definitions.entities) as tables:
+            tables.load({name: rows.values() for name, rows in self.tables.items()})
+            truth = tables.documents(self.definitions.products["user_profile"])
+        assert len(truth) > 50
+        return different(read_records(published), truth)
+
+
+@pytest.fixture(scope="session")
+def statestore() -> list[str]:
+    """The command, as a process of its own."""
+    return [str(Path(sys.executable).parent / "statestore")]
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of parts that `statestore local up` started."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        os.environ.setdefault(name, "embedded")
+    directory = tmp_path_factory.mktemp("local") / "parts"
+    directory.parent.chmod(0o711)  # Postgres of a root user runs as nobody, and must get through
+    try:
+        up(directory)
+        yield directory
+    finally:
+        stop_spark()
+        down(directory)
+
+
+@pytest.fixture
+def story(local: Path, tmp_path: Path) -> Story:
+    return tell(local, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def module_story(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    return tell(local, tmp_path_factory.mktemp("story"))
+
+
+def tell(local: Path, directory: Path) -> Story:
+    name = f"story{next(NAMES)}"
+    example = load(read_directory(EXAMPLE))
+    entities = {e.name: describe_entity(e) | {"topic": f"{name}.{e.name}"} for e in example.entities.values()}
+    product = describe_product(example.products["user_profile"]) | {"topic": f"{name}.user_profile"}
+    (directory / "definitions").mkdir()
+    (directory / "definitions" / "entities.yaml").write_text(json.dumps(entities))
+    (directory / "definitions" / "user_profile.yaml").write_text(json.dumps(product))
+    told = history(load_events(EXAMPLE / "events.ndjson.gz")[:EVENTS])
+    lines = (json.dumps({**line, "topic": f"{name}.{line['topic']}"}) + "\n" for line in told.records)
+    (directory / "topics.jsonl").write_text("".join(lines))
+    addresses = up(local)
+    return Story(
+        name=name,
+        directory=directory,
+        local=local,
+        registry_url=addresses.registry_url,
+        bootstrap_servers=addresses.bootstrap_servers,
+        endpoint=addresses.dynamodb_endpoint,
+        definitions=load(read_directory(directory / "definitions")),
+        tables=told.tables,
+    )
+
+
+def stop_spark() -> None:
+    from pyspark.sql import SparkSession
+
+    if (session := SparkSession.getActiveSession()) is not None:
+        session.stop()

@@ -1,0 +1,71 @@
+"""`statestore run --from ... --to ... --embedded --once`, everything real, gives what `try` gives, and what Postgres says."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processor.cli.main import main
+from processor.model import canonical_json
+from processor.model.change import Record
+from processor.recorded import read_records
+
+Story = Any  # conftest's
+
+
+@pytest.fixture(scope="module")
+def both(module_story: Story, statestore: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """What `try` and `run`, on parts of its own, wrote of the same file."""
+    tried, ran = (tmp_path_factory.mktemp(name) / "published.jsonl" for name in ("try", "run"))
+    words = [*module_story.define, "--from", module_story.file]
+    assert main(["try", *words, "--to", str(tried)]) == 0
+    words += ["--to", str(ran), "--embedded", "--once", "--batch", "120", "--local-dir", str(ran.parent / "none")]
+    done = subprocess.run([*statestore, "run", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("\nbatch ") >= 3
+    return tried, ran
+
+
+def test_the_last_document_of_each_key_is_the_one_of_try(both: tuple[Path, Path]) -> None:
+    tried, ran = (last(path) for path in both)
+    assert len(tried) > 50
+    assert {key: ran.get(key) for key in tried} == tried
+    assert {key: value for key, value in ran.items() if value is not None} == {
+        key: value for key, value in tried.items() if value is not None
+    }
+
+
+def test_the_last_document_of_each_key_is_what_postgres_says(both: tuple[Path, Path], module_story: Story) -> None:
+    for path in both:
+        assert module_story.wrong(str(path)) == []
+
+
+def test_dead_letters_have_the_keys_and_reasons_of_try(both: tuple[Path, Path]) -> None:
+    tried, ran = (letters(Path(f"{path}.rejects.jsonl")) for path in both)
+    assert len(tried) >= 1
+    assert ran == tried
+
+
+def test_the_sequence_of_each_key_rises(both: tuple[Path, Path]) -> None:
+    for path in both:
+        highest: dict[bytes | None, int] = {}
+        for record in read_records(str(path)):
+            sequence = int(dict(record.headers)["statestore.sequence"] or b"")
+            assert sequence == highest.get(record.key, 0) + 1
+            highest[record.key] = sequence
+
+
+def last(path: Path) -> dict[bytes | None, Any]:
+    """The last document of each key; of a root that went, None."""
+    return {r.key: None if r.value is None else canonical_json.loads(r.value) for r in records(path)}
+
+
+def letters(path: Path) -> list[tuple[str, str, str]]:
+    lines = [canonical_json.loads(line) for line in path.read_text().splitlines()]
+    return sorted((str(line.get("key", line.get("key_base64"))), line["topic"], line["reason"]) for line in lines)
+
+
+def records(path: Path) -> Iterator[Record]:
+    return read_records(str(path))

@@ -1,0 +1,110 @@
+"""The verbs beside `run`: `apply`, `slots`, `get`, and what a wrong setting is answered with."""
+
+import gc
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processor.cli.main import main
+
+Story = Any  # conftest's
+Printed = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning"
+)  # the command leaves connections to its process's end
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """What is left to the process's end goes while its warnings are ignored."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture(scope="module")
+def worked(module_story: Story, tmp_path_factory: pytest.TempPathFactory) -> tuple[Story, Path]:
+    """A story that `run` has worked off, and what it published."""
+    to = tmp_path_factory.mktemp("worked") / "published.jsonl"
+    words = [*module_story.run, *module_story.define, "--from", module_story.file, "--once", "--to", str(to)]
+    assert main(words) == 0
+    return module_story, to
+
+
+def test_a_second_apply_changes_nothing(story: Story, capsys: Printed) -> None:
+    words = ["apply", *story.flags, *story.define]
+    assert main(words) == 0
+    first = capsys.readouterr()
+    assert first.out
+    assert first.err == "registry version 1\n"
+    assert main(words) == 0
+    again = capsys.readouterr()
+    assert again.out == ""
+    assert again.err == "registry version 1: nothing changed\n"
+
+
+def test_slots_shows_which_join_each_slot_serves(worked: tuple[Story, Path], capsys: Printed) -> None:
+    story, _ = worked
+    assert main(["slots", *story.flags]) == 0
+    board = capsys.readouterr().out
+    for word in ("user", "star", "pull_request", "payment_info", "username", "author", "user_id", "GSI_1"):
+        assert word in board
+    assert main(["slots", "--json", *story.flags]) == 0
+    assert "pull_request" in json.dumps(json.loads(capsys.readouterr().out))
+
+
+def test_get_shows_the_document_that_was_published(worked: tuple[Story, Path], capsys: Printed) -> None:
+    story, to = worked
+    last = {json.dumps(line["key"]): line["value"] for line in map(json.loads, to.read_text().splitlines())}
+    key, document = max(last.items(), key=lambda item: len(json.dumps(item[1])))
+    for spelling in (key, json.loads(key)["email"]):
+        assert main(["get", "user_profile", spelling, *story.flags]) == 0
+        assert json.loads(capsys.readouterr().out) == document
+
+
+def test_get_says_when_there_is_no_document_and_when_there_is_no_product(
+    worked: tuple[Story, Path], capsys: Printed
+) -> None:
+    story, _ = worked
+    assert main(["get", "user_profile", "nobody@example.org", *story.flags]) == 1
+    assert capsys.readouterr().err == "user_profile has no document for nobody@example.org\n"
+    assert main(["get", "profile", "nobody@example.org", *story.flags]) == 1
+    assert "there is no product profile; there are user_profile" in capsys.readouterr().err
+
+
+def test_records_are_not_produced_twice_into_the_same_topics(worked: tuple[Story, Path], capsys: Printed) -> None:
+    story, _ = worked
+    assert main([*story.run, "--once", "--from", story.file]) == 1
+    assert "holds records already, and --from needs fresh topics" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--lease-seconds", "1"], "--lease-seconds: 1 is out of range; it must be at least 5"),
+        (["--batch-size", "many"], "--batch-size: 'many' is no whole number"),
+        (["--registry-schema", "No Schema"], "registry_schema: 'No Schema'"),
+        (["--checkpoint", "c"], "--bootstrap-servers is missing (or STATESTORE_BOOTSTRAP_SERVERS)"),
+        (["--bootstrap-servers", "b:1"], "--checkpoint is missing (or STATESTORE_CHECKPOINT)"),
+        (["--to", "file"], "--to writes what was published once the job has ended: add --once"),
+        (["--settings", "no such file"], "the settings file no such file cannot be read"),
+    ],
+)
+def test_a_wrong_setting_is_answered_by_its_name(words: list[str], named: str, capsys: Printed) -> None:
+    assert main(["run", *words]) == 1
+    assert named in capsys.readouterr().err
+
+
+def test_a_wrong_variable_or_line_of_the_settings_file_is_answered_by_its_name(
+    tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATESTORE_SLOTS", "21")
+    assert main(["run"]) == 1
+    assert "STATESTORE_SLOTS: 21 is out of range; it must be from 1 to 20" in capsys.readouterr().err
+    monkeypatch.delenv("STATESTORE_SLOTS")
+    file = tmp_path / "settings.toml"
+    file.write_text("tabel = 'x'\n")
+    assert main(["run", "--settings", str(file)]) == 1
+    assert "there is no setting `tabel`" in capsys.readouterr().err

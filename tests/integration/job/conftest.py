@@ -1,0 +1,244 @@
+"""Jobs in this process, on embedded parts and a Spark session that all of them share. Each scene has topics, a table, a registry
+schema, a job name and a checkpoint of its own."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from zlib import crc32
+
+import pytest
+from pyspark.sql import SparkSession
+
+from processor.definitions.load import load
+from processor.job import Job, open_job, run_job
+from processor.kafka import Admin, Outbox, read_topic
+from processor.local.jars import spark_kafka_jars
+from processor.local.parts import Addresses, embedded
+from processor.model.change import Record
+from processor.model.plan import Plan
+from processor.model.step import Message
+from processor.planning import plan_of, registry_plan
+from processor.rejects import rejected_record
+from processor.settings import Settings
+from processor.trial import Trial
+from registry.repository import Registry
+from statestore.keys import Key
+
+Line = tuple[str, Any, Any]
+"""Entity, key and value of a record; bytes stay as they are, None is a tombstone."""
+
+NAMES = count()
+KEYS = {"user": ("id",), "star": ("who", "repo")}
+
+
+def user(number: int, name: str) -> Line:
+    return "user", {"id": number}, {"id": number, "name": name}
+
+
+def star(who: str, repo: str, note: str = "") -> Line:
+    return "star", {"who": who, "repo": repo}, {"who": who, "repo": repo, "note": note}
+
+
+def gone(line: Line) -> Line:
+    return line[0], line[1], None
+
+
+@dataclass(kw_only=True)
+class Scene:
+    """A job's surroundings. `lines`: what was produced so far, in order."""
+
+    settings: Settings
+    plan: Plan
+    registry: Registry
+    lines: list[Record] = field(default_factory=list)
+
+    def topic(self, entity: str) -> str:
+        return self.plan.entities[entity].entity.topic
+
+    def admin(self) -> Admin:
+        return Admin(self.settings.bootstrap_servers, {})
+
+    def produce(self, *lines: Line, partition: int | None = None) -> None:
+        """Produces records, each key to a partition of its own choice, or all to one."""
+        outbox = Outbox(self.settings.bootstrap_servers, {})
+        for entity, key, value in lines:
+            key_bytes, value_bytes = _bytes(key), _bytes(value)
+            where = crc32(key_bytes or b"") % self.settings.partitions if partition is None else partition
+            topic = self.topic(entity)
+            offset = sum((r.topic, r.partition) == (topic, where) for r in self.lines)
+            self.lines.append(Record(topic=topic, partition=where, offset=offset, key=key_bytes, value=value_bytes))
+            outbox.produce(Message(topic=topic, key=key_bytes, value=value_bytes, headers=()), where, 0)
+        outbox.flush()
+
+    @contextmanager
+    def opened(
+        self, *, owner: str = "one", take_over: bool = False, report: Any = None, **changes: Any
+    ) -> Iterator[Job]:
+        job = open_job(
+            replace(self.settings, **changes),
+            self.plan,
+            self.registry,
+            owner=owner,
+            take_over=take_over,
+            jars=sorted(spark_kafka_jars().glob("*.jar")),
+            report=report or (lambda *_: None),
+        )
+        try:
+            yield job
+        finally:
+            self.registry.release(job.lease)
+            job.store.close()
+
+    def run(self, **changes: Any) -> SimpleNamespace:
+        """Runs the job until all is worked off: what it counted, and the tallies of its batches."""
+        batches: list[Mapping[str, int]] = []
+        with self.opened(report=lambda _, tally: batches.append(tally), **changes) as job:
+            run_job(job, once=True)
+        return SimpleNamespace(tally=job.tally, batches=batches, published=job.tally["published"])
+
+    def published(self) -> list[Record]:
+        """Everything published so far, partition by partition."""
+        topic = self.plan.products["profile"].product.topic
+        messages = read_topic(self.settings.bootstrap_servers, {}, topic)
+        return sorted(messages, key=lambda message: (message.partition, message.offset))
+
+    def documents(self) -> dict[str, Any]:
+        """The last document of each root; deleted ones are left out. Sequences rise, or it fails."""
+        return last_documents(self.published())
+
+    def truth(self) -> dict[str, Any]:
+        """What `try` makes of all that was produced."""
+        trial = Trial(plan=self.plan, settings=self.settings)
+        trial.batch(self.lines)
+        messages = trial.published.messages
+        return {m.key.decode(): json.loads(m.value) for m in messages if m.key and m.value is not None}
+
+    def rejected(self) -> list[tuple[str, int, int, bytes | None, bytes | None, str]]:
+        found = []
+        for r in read_topic(self.settings.bootstrap_servers, {}, self.settings.rejects_topic):
+            letter = rejected_record(Message(topic=r.topic, key=r.key, value=r.value, headers=r.headers))
+            record = letter.record
+            found.append((record.topic, record.partition, record.offset, record.key, record.value, letter.reason))
+        return found
+
+    def committed(self) -> list[int]:
+        """The batches that the checkpoint says were committed."""
+        return sorted(int(p.name) for p in Path(self.settings.checkpoint, "commits").glob("[0-9]*"))
+
+    def uncommit_last(self) -> None:
+        """Leaves the checkpoint as a driver's death in the last batch leaves it."""
+        last = self.committed()[-1]
+        for name in (f"{last}", f".{last}.crc"):
+            with suppress(FileNotFoundError):
+                Path(self.settings.checkpoint, "commits", name).unlink()
+
+    def lose_checkpoint(self) -> None:
+        shutil.rmtree(self.settings.checkpoint)
+
+    def stored(self, job: Job, entity: str, sk: str) -> Any:
+        key = self.plan.entities[entity].key(sk)
+        return job.store.get([key]).get(Key(*key))
+
+
+def last_documents(published: list[Record]) -> dict[str, Any]:
+    documents: dict[str, Any] = {}
+    sequences: dict[str, int] = {}
+    for record in published:
+        key = (record.key or b"").decode()
+        sequence = int(dict(record.headers)["statestore.sequence"] or b"")
+        assert sequence > sequences.get(key, 0), f"{key}: {sequence} after {sequences[key]}"
+        sequences[key] = sequence
+        documents[key] = None if record.value is None else json.loads(record.value)
+    return {key: document for key, document in documents.items() if document is not None}
+
+
+def _bytes(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+
+
+@pytest.fixture(scope="session")
+def addresses() -> Iterator[Addresses]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        os.environ.setdefault(name, "embedded")
+    with embedded() as started:
+        yield started
+        if (session := SparkSession.getActiveSession()) is not None:
+            session.stop()
+
+
+@pytest.fixture(scope="module")
+def new_scene(addresses: Addresses, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Scene]]:
+    made: list[Scene] = []
+
+    def make(**changes: Any) -> Scene:
+        name = f"scene{next(NAMES)}_{os.getpid()}"
+        scene = _scene(name, addresses, tmp_path_factory.mktemp(name) / "checkpoint", changes)
+        made.append(scene)
+        return scene
+
+    yield make
+    for scene in made:
+        scene.registry.close()
+
+
+@pytest.fixture
+def scene(new_scene: Callable[..., Scene]) -> Scene:
+    return new_scene()
+
+
+@pytest.fixture(scope="session")
+def rows() -> SimpleNamespace:
+    """The functions of this file that make records: pytest imports no test file by name."""
+    return SimpleNamespace(user=user, star=star, gone=gone)
+
+
+def _scene(name: str, addresses: Addresses, checkpoint: Path, changes: Mapping[str, Any]) -> Scene:
+    settings = Settings(
+        job=name,
+        table=name,
+        slots=3,
+        endpoint=addresses.dynamodb_endpoint,
+        region="us-east-1",
+        registry=addresses.registry_url,
+        registry_schema=name,
+        bootstrap_servers=addresses.bootstrap_servers,
+        checkpoint=str(checkpoint),
+        rejects_topic=f"{name}.rejects",
+        publish_slots=2,
+        partitions=2,
+        threads=4,
+    )
+    settings = replace(settings, **changes)
+    registry = Registry(settings.registry, settings.registry_schema)
+    registry.migrate(settings.slots)
+    registry.apply(registry_plan(load(_definitions(name))), who="a test", why="")
+    scene = Scene(settings=settings, plan=plan_of(registry.snapshot()), registry=registry)
+    scene.admin().ensure(map(scene.topic, KEYS), partitions=settings.partitions, compacted=False)
+    return scene
+
+
+def _definitions(name: str) -> dict[str, str]:
+    entities = {
+        "user": {"topic": f"{name}.user", "key": ["id"], "columns": {"id": "int", "name": "string"}},
+        "star": {
+            "topic": f"{name}.star",
+            "key": ["who", "repo"],
+            "columns": {"who": "string", "repo": "string", "note": "string"},
+        },
+    }
+    stars = {"many": "star", "on": {"who": "name"}, "fields": ["repo", "note"]}
+    product = {
+        "product": "profile",
+        "topic": f"{name}.profile",
+        "root": "user",
+        "fields": ["id", "name"],
+        "embed": {"stars": stars},
+    }
+    return {"entities.yaml": json.dumps(entities), "products/profile.yaml": json.dumps(product)}

@@ -1,0 +1,52 @@
+"""Records that break their contract: kept with all that is needed to look into them, counted, and a limit to them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from processor.errors import TooManyRejects
+
+Scene = Any  # conftest's
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+
+BROKEN = ("user", {"id": 1}, b'{"id": 1, "name": ')
+NO_KEY = ("star", None, {"repo": "r", "note": ""})
+TWO_KEYS = ("user", {"id": 1}, {"id": 2, "name": "eve"})
+NO_INT = ("user", {"id": "one"}, {"id": "one", "name": "eve"})
+NO_TEXT = ("star", b"\xff\xfe", {"who": "ada", "repo": "r"})
+
+
+def test_dead_letters_keep_their_bytes_their_place_and_the_reason_and_the_stream_goes_on(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    scene.produce(BROKEN, rows.user(1, "ada"), NO_KEY, TWO_KEYS, rows.star("ada", "first"), NO_INT, NO_TEXT)
+    scene.produce(rows.star("ada", "first", "again"), rows.gone(rows.star("bob", "never")))
+    done = scene.run()
+
+    kept = {letter[:5]: letter[5] for letter in scene.rejected()}
+    bad = [scene.lines[i] for i in (0, 2, 3, 5, 6)]
+    assert set(kept) == {(r.topic, r.partition, r.offset, r.key, r.value) for r in bad}
+    reasons = [kept[r.topic, r.partition, r.offset, r.key, r.value] for r in bad]
+    for reason, part in zip(reasons, ("value", "who", "id", "id", "key"), strict=True):
+        assert part in reason
+
+    assert scene.documents() == {'{"id":1}': {"id": 1, "name": "ada", "stars": [{"repo": "first", "note": "again"}]}}
+    assert done.tally["read"] == len(scene.lines) == 9
+    assert done.tally["dead letters"] == 5
+    assert done.tally["applied"] + done.tally["superseded"] + done.tally["ignored"] == 4
+    assert done.tally["superseded"] == 1
+
+
+def test_more_dead_letters_than_the_limit_stop_the_job_before_the_batch_is_committed(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    scene.produce(BROKEN, NO_KEY, TWO_KEYS, rows.user(1, "ada"))
+    with pytest.raises(TooManyRejects, match=r"3 of 4 records .* max_reject_share = 0\.5"):
+        scene.run(max_reject_free=0)
+    assert scene.committed() == []
+    assert len(scene.rejected()) == 3
+
+    assert scene.run().tally["dead letters"] == 3  # the batch comes again, under a limit that allows them
+    assert scene.committed() == [0]
+    assert scene.documents() == {'{"id":1}': {"id": 1, "name": "ada", "stars": []}}

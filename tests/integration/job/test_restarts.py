@@ -1,0 +1,86 @@
+"""A job that is started again: with nothing new, with news, after a crash, without its checkpoint. Documents stay right."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from processor.model.ledger import run_key
+from statestore.store import Delete, Equals
+
+Scene = Any  # conftest's
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+
+NAMES = ("ada", "bob", "cyd", "dan")
+
+
+@pytest.fixture(scope="module")
+def worked(new_scene: Callable[..., Scene], rows: SimpleNamespace) -> Scene:
+    """A job that has worked off its topics once. The tests below each do something more to it, in any order."""
+    scene = new_scene(batch_size=8)
+    users = [rows.user(i, name) for i, name in enumerate(NAMES)]
+    stars = [rows.star(name, f"repo{i}") for name in NAMES for i in range(4)]
+    scene.produce(*stars[:8], *users, *stars[8:], rows.gone(stars[3]), rows.user(1, "bo"), rows.gone(users[2]))
+    scene.first = scene.run()
+    return scene
+
+
+def test_several_batches_and_partitions_end_with_the_documents_that_try_makes(worked: Scene) -> None:
+    assert len(worked.first.batches) >= 3
+    assert max(batch["read"] for batch in worked.first.batches) <= 8
+    assert len({(r.topic, r.partition) for r in worked.lines}) == 4
+    assert worked.documents() == worked.truth()
+    assert '{"id":2}' not in worked.documents()
+
+
+def test_every_record_read_is_accounted_for(worked: Scene) -> None:
+    for tally in (*worked.first.batches, worked.first.tally):
+        assert tally["read"] == sum(tally.get(name, 0) for name in ("applied", "superseded", "ignored", "dead letters"))
+    assert worked.first.tally["read"] == 23
+
+
+def test_a_second_run_with_nothing_new_reads_and_publishes_nothing(worked: Scene) -> None:
+    before = worked.published()
+    assert worked.run().tally == {}
+    assert worked.published() == before
+
+
+def test_new_records_continue_where_the_last_run_ended(worked: Scene, rows: SimpleNamespace) -> None:
+    before = worked.published()
+    worked.produce(rows.star("ada", "new"), rows.star("ada", "newer"))
+    assert worked.run().tally["read"] == 2
+    (new,) = [message for message in worked.published() if message not in before]
+    assert new.key == b'{"id":0}'
+    assert worked.documents() == worked.truth()
+
+
+def test_the_last_batch_replayed_publishes_nothing_twice(worked: Scene) -> None:
+    before = worked.published()
+    worked.uncommit_last()
+    again = worked.run()
+    assert again.tally["read"] > 0
+    assert again.tally["unchanged"] > 0
+    assert again.published == 0
+    assert worked.published() == before
+
+
+def test_messages_that_nobody_noted_as_acknowledged_are_sent_again_with_higher_sequences(worked: Scene) -> None:
+    """The driver dies after the broker has committed the messages and before the round is noted as ended."""
+    before = worked.published()
+    with worked.opened() as job:
+        notes = job.store.get([run_key(number) for number in range(job.lease.generation)])
+        for key, note in notes.items():
+            job.store.delete(Delete(key=key, when=Equals("through", note["through"])))
+    worked.uncommit_last()
+    again = worked.run()
+    assert again.published > 0
+    assert len(worked.published()) == len(before) + again.published
+    assert worked.documents() == worked.truth()  # which also looks at the sequences
+
+
+def test_a_lost_checkpoint_reads_all_again_and_ends_with_the_same_documents(worked: Scene) -> None:
+    worked.lose_checkpoint()
+    again = worked.run(batch_size=5)
+    assert again.tally["read"] == len(worked.lines)
+    assert worked.documents() == worked.truth()

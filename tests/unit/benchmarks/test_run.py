@@ -1,0 +1,58 @@
+"""The report of `make bench`: what is written into docs/benchmarks.md, and that the steps can be measured at all."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.usefixtures("from_the_root")
+
+
+@pytest.fixture
+def from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m benchmarks.run` is run in the checkout."""
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def test_the_tables_replace_what_stands_between_the_markers_and_nothing_else() -> None:
+    from benchmarks.run import BEGIN, END, kept
+
+    once = kept(f"before\n{BEGIN}\nold\n{END}\nafter\n", "new")
+    assert once == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    assert kept(once, "new") == once
+
+
+def test_a_document_without_markers_is_refused() -> None:
+    from benchmarks.run import kept
+    from processor.errors import SettingError
+
+    with pytest.raises(SettingError, match="has no lines"):
+        kept("no markers", "new")
+
+
+def test_the_document_has_its_markers() -> None:
+    from benchmarks.run import DOCUMENT, kept
+
+    assert "\nnew\n" in kept(DOCUMENT.read_text(encoding="utf-8"), "new")
+
+
+def test_a_repetition_gives_the_same_documents_and_every_pass_the_same_table() -> None:
+    from benchmarks.steps import held, speed
+
+    first, second = speed(400, 30, 2)
+    assert first.events == second.events == 400
+    assert first.documents == second.documents > 0
+    assert [h.events for h in held(400, 30, (1, 2, 4))] == [400, 800, 1_600]
+
+
+def test_the_report_shows_the_median_and_the_change_against_the_first_pass() -> None:
+    from benchmarks.run import QUICK, report
+    from benchmarks.steps import Held, Speed
+
+    speeds = [Speed(events=1_000, wall=wall, cpu=wall, documents=9) for wall in (0.1, 0.2, 0.5)]
+    memory = [Held(events=10, blocks=100, resident=50.0), Held(events=20, blocks=101, resident=51.0)]
+    job = {"store": "moto", "events": 10, "users": 2, "batch": 5, "wall": 2.0, "cpu": 1.0, "published": 4}
+    text = report(QUICK, speeds, memory, [job])
+    assert "| events/s, by the clock | 2,000 | 5,000 | 10,000 |" in text
+    assert "| 20 | 101 | +1.0 % | 51 |" in text
+    assert "| moto | 10 / 2 | 5 | 5 | 100.0 | 0.00 | 0.00 | 0.00 | 0.40 |" in text
