@@ -52,13 +52,13 @@ def measure(store: str, events: int, users: int, batch: int) -> dict[str, float]
             owner=owner_name(),
             take_over=False,
             jars=sorted(spark_kafka_jars(say).glob("*.jar")),
-            report=lambda number, tally: say(f"batch {number}: {tally.get('read', 0)} read"),
+            report=lambda what, tally: say(f"{what}: {tally.get('read', 0)} read"),
         )
         began, cpu = perf_counter(), _cpu(strangers)
         run_job(job, once=True)
         wall, cpu = perf_counter() - began, _cpu(strangers) - cpu
-        job.spark.stop()
-    return {"events": events, "users": users, "batch": batch, "wall": wall, "cpu": cpu, **job.tally}
+        job.rounds.spark.stop()
+    return {"events": events, "users": users, "batch": batch, "wall": wall, "cpu": cpu, **job.rounds.tally}
 
 
 @contextmanager

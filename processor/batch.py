@@ -26,10 +26,10 @@ from processor.model.open_changes import (
     PARTITION,
     ROWS_AN_ITEM,
     Entry,
-    Place,
     Settled,
     durable,
     entry_of,
+    places_of,
 )
 from processor.model.plan import Plan, ProductPlan
 from processor.model.step import Step
@@ -104,7 +104,7 @@ def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rej
     rejects.flush()
     touches = [touch for _, touch in written if touch.changed is None or touch.changed]
     opened = _open(touches, round_, ends, lockstep.store)
-    mine = replace(lockstep, open=with_entries(lockstep.open, chain.from_iterable(opened.values())))
+    mine = replace(lockstep, open=(*lockstep.open, places_of(chain.from_iterable(opened.values()))))
     steps = (find_roots(touch, round_.plan) for touch in touches)
     roots = frozenset(root for found in _chunked(mine, steps) for root in found)
     return Written(roots=roots, tally=tally, ends=ends, opened=opened)
@@ -116,15 +116,6 @@ def settle_part(due: Iterable[Entry], plan: Plan, lockstep: Lockstep) -> tuple[l
     steps = (find_roots(p.touch, plan) for p in probed)
     roots = frozenset(root for found in _chunked(lockstep, steps) for root in found)
     return [p.settled for p in probed], roots
-
-
-def with_entries(places: Mapping[Place, tuple[Key, ...]], entries: Iterable[Entry]) -> dict[Place, tuple[Key, ...]]:
-    """The places of open changes, with those of more entries."""
-    more: dict[Place, dict[Key, None]] = {}
-    for entry in entries:
-        for place in entry.places():
-            more.setdefault(place, {})[entry.key] = None
-    return {**places, **{place: tuple({**dict.fromkeys(places.get(place, ())), **rows}) for place, rows in more.items()}}
 
 
 def publish_part(roots: Iterable[Root], round_: Round, slot: int, attempt: int, lockstep: Lockstep) -> Counter[str]:

@@ -1,8 +1,8 @@
 """The Spark job around its rounds: the lease, the fence, the stream, and how it ends.
 
-    start   1. take the lease   2. fence every earlier producer   3. reload open changes   4. wait W, if there was a run before
-    idle    settle work goes on between batches, in turn with them
-    stop    raises at the start of the next batch, which replays; returning early would commit a batch and lose it
+start   1. take the lease   2. fence every earlier producer   3. reload open changes   4. wait W, if there was a run before
+idle    settle work goes on between batches, in turn with them
+stop    raises at the start of the next batch, which replays; returning early would commit a batch and lose it
 """
 
 import re
@@ -71,7 +71,9 @@ class Job:
             try:
                 if self.stopping.is_set():
                     raise Stopped("stopped on request")
-                pieces = list(extent(self.rounds.spark, self.settings.checkpoint, batch).slices(self.settings.batch_size))
+                pieces = list(
+                    extent(self.rounds.spark, self.settings.checkpoint, batch).slices(self.settings.batch_size)
+                )
                 for piece in pieces:
                     self.rounds.live(frame if len(pieces) == 1 else of_extent(frame, piece), batch, piece)
                     self.rounds.settle()

@@ -79,6 +79,7 @@ class Rounds:
         tally = _sum(results)
         check_account(tally, self.settings)
         self._end(results, tally)
+        self.tally.update(tally)
         for result in results:
             for written in result.written:
                 for item, entries in written.opened.items():
@@ -93,8 +94,9 @@ class Rounds:
             entries = self.spark.sparkContext.parallelize(due, min(len(due), self.settings.publish_slots))
             results = self._action(entries.mapPartitions(partial(settle_entries, task=task)), task)
             tally = _sum(results)
-            tally["settled"], tally["corrections"] = len(due), tally["published"]
             self._end(results, tally)
+            tally["settled"], tally["corrections"] = len(due), tally.pop("published", 0)
+            self.tally.update(tally)
             self.open.settled((outcome for result in results for outcome in result.settled), monotonic())
             self.report("settled", tally)
         if done := self.open.close(monotonic()):
@@ -117,7 +119,7 @@ class Rounds:
             forget=int(time()) + self.settings.marker_days * DAY,
             rejects=self.settings.rejects_topic,
         )
-        places = self.spark.sparkContext.broadcast(self.open.places())
+        places = self.spark.sparkContext.broadcast(self.open.places)
         return Task(round=round_, settings=self.settings, lease=self.lease, record_epochs=epochs, places=places)
 
     def _action(self, pairs: RDD[Any], task: Task) -> list[Published]:
@@ -141,7 +143,6 @@ class Rounds:
                 raise Fenced(f"run {run.number}: round {self.number} was ended by another; this job must stop")
             self.run = run
         self.number += 1
-        self.tally.update(tally)
 
 
 def _sum(results: Iterable[Published]) -> Counter[str]:

@@ -109,7 +109,7 @@ class Trial:
         )
 
     def _lockstep(self, outbox: MemoryOutbox) -> Lockstep:
-        return Lockstep(store=self.store, outbox=outbox, open=self.open.places())
+        return Lockstep(store=self.store, outbox=outbox, open=(self.open.places,))
 
     def _publish(self, roots: Iterable[Root], round_: Round) -> Counter[str]:
         tally = publish_part(roots, round_, 0, 0, self._lockstep(self.published))

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from processor.batch import Round, Written, publish_part, publish_slot, settle_part, with_entries, write_part
+from processor.batch import Round, Written, publish_part, publish_slot, settle_part, write_part
 from processor.errors import Fenced
 from processor.kafka import Outbox, TransactionalOutbox
-from processor.lockstep import Lockstep
+from processor.lockstep import Lockstep, calm_collector
 from processor.model.change import Record
 from processor.model.epochs import Epochs
-from processor.model.open_changes import Entry, Settled
+from processor.model.open_changes import Entry, Settled, places_of
 from processor.model.touch import Root
 from processor.settings import Settings
 from registry.model import Lease
@@ -61,6 +61,7 @@ class Clients:
 @lru_cache(maxsize=1)
 def clients(settings: Settings) -> Clients:
     """This process's clients."""
+    calm_collector()
     return Clients(
         store=open_store(settings),
         pool=ThreadPoolExecutor(settings.threads, thread_name_prefix="requests"),
@@ -90,7 +91,7 @@ def write_rows(rows: Iterable[Any], task: Task) -> Iterator[Pair]:
     """The write part over one Spark partition."""
     mine = clients(task.settings)
     before = mine.store.requests.copy()
-    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=task.places.value, pool=mine.pool)
+    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=(task.places.value,), pool=mine.pool)
     written = write_part((_record(row, task.record_epochs) for row in rows), task.round, lockstep, mine.rejects)
     written.tally.update({f"request {name}": n for name, n in (mine.store.requests - before).items()})
     entries = tuple(entry for opened in written.opened.values() for entry in opened)
@@ -104,7 +105,7 @@ def settle_entries(entries: Iterable[Entry], task: Task) -> Iterator[Pair]:
     """The settle part over some open changes."""
     mine = clients(task.settings)
     before = mine.store.requests.copy()
-    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=task.places.value, pool=mine.pool)
+    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=(task.places.value,), pool=mine.pool)
     outcomes, roots = settle_part(entries, task.round.plan, lockstep)
     yield from _to_slots(roots, task)
     yield from ((0, outcome) for outcome in outcomes)
@@ -150,7 +151,7 @@ def _publish(
     attempt = mine.registry.begin_attempt(task.lease, slot, task.round.number)
     if attempt is None:
         raise Fenced(f"job {task.lease.job}: generation {task.lease.generation} lost its lease; another job took over")
-    places = with_entries(task.places.value, opened)
+    places = (task.places.value, places_of(opened))
     lockstep = Lockstep(store=mine.store, outbox=outbox, open=places, pool=mine.pool)
     tally = publish_part(roots, task.round, slot, attempt, lockstep)
     return attempt, tally, mine.store.requests - before

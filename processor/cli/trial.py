@@ -5,6 +5,7 @@ import sys
 
 from processor.cli.options import add_definitions, definitions_of
 from processor.cli.output import in_topics, rejects_path, summary, write_published, write_rejects
+from processor.lockstep import calm_collector
 from processor.planning import plan_alone
 from processor.recorded import read_records
 from processor.settings import read_settings
@@ -20,7 +21,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--to", metavar="FILE", help="where published messages go (default: standard output)")
     parser.add_argument("--rejects", metavar="FILE", help="where dead letters go (default: --to with .rejects.jsonl)")
     parser.add_argument("--batch", metavar="N", type=positive, help="records a batch (default: all at once)")
-    parser.add_argument("--lag", metavar="K", type=seconds, default=0.0, help="every index answers K seconds late (default 0)")
+    parser.add_argument(
+        "--lag", metavar="K", type=seconds, default=0.0, help="every index answers K seconds late (default 0)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -41,6 +44,7 @@ def seconds(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
+    calm_collector()
     settings = read_settings({})
     trial = Trial(plan=plan_alone(definitions_of(options), settings.slots), settings=settings, lag=options.lag)
     for chunk in batches(read_records(options.source), options.batch):

@@ -11,7 +11,7 @@ after that, if unchanged.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from statestore import keys
@@ -26,6 +26,8 @@ ROWS_AN_ITEM = 500
 Slot = tuple[int, str]
 Place = tuple[str, str]
 """(index, key): where an index answer may lack a row, or show it too old."""
+Places = Mapping[Place, Collection[Key]]
+"""Which rows to lay over an index answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +128,10 @@ class OpenChanges:
                     free.append(item)
         return free
 
-    def places(self) -> Mapping[Place, tuple[Key, ...]]:
-        """Which rows to lay over the answer of an index for a key."""
-        return {place: tuple(rows) for place, rows in self._places.items()}
+    @property
+    def places(self) -> Places:
+        """The places of all that is open, as it changes."""
+        return self._places
 
     def _put(self, entry: Entry) -> None:
         old = self.entries.get(entry.key)
@@ -145,6 +148,15 @@ class OpenChanges:
             rows.pop(entry.key, None)
             if not rows:
                 del self._places[place]
+
+
+def places_of(entries: Iterable[Entry]) -> Places:
+    """The places of some open changes."""
+    places: dict[Place, dict[Key, None]] = {}
+    for entry in entries:
+        for place in entry.places():
+            places.setdefault(place, {})[entry.key] = None
+    return places
 
 
 def _taken_over(new: Entry, current: Entry) -> Entry:

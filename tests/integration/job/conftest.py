@@ -93,15 +93,15 @@ class Scene:
         try:
             yield job
         finally:
-            self.registry.release(job.lease)
-            job.store.close()
+            self.registry.release(job.rounds.lease)
+            job.rounds.store.close()
 
     def run(self, **changes: Any) -> SimpleNamespace:
         """Runs the job until all is worked off: what it counted, and the tallies of its batches."""
         batches: list[Mapping[str, int]] = []
         with self.opened(report=lambda _, tally: batches.append(tally), **changes) as job:
             run_job(job, once=True)
-        return SimpleNamespace(tally=job.tally, batches=batches, published=job.tally["published"])
+        return SimpleNamespace(tally=job.rounds.tally, batches=batches, published=job.rounds.tally["published"])
 
     def published(self) -> list[Record]:
         """Everything published so far, partition by partition."""
@@ -144,7 +144,7 @@ class Scene:
 
     def stored(self, job: Job, entity: str, sk: str) -> Any:
         key = self.plan.entities[entity].key(sk)
-        return job.store.get([key]).get(Key(*key))
+        return job.rounds.store.get([key]).get(Key(*key))
 
 
 def last_documents(published: list[Record]) -> dict[str, Any]:

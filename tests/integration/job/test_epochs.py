@@ -117,5 +117,5 @@ def anew(scene: Scene, topic: str) -> None:
 
 
 def _scan(job: Any) -> list[Any]:
-    items = job.store._client.scan(TableName=job.store.table)["Items"]
+    items = job.rounds.store._client.scan(TableName=job.rounds.store.table)["Items"]
     return sorted(items, key=str)

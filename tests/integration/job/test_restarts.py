@@ -69,9 +69,9 @@ def test_messages_that_nobody_noted_as_acknowledged_are_sent_again_with_higher_s
     """The driver dies after the broker has committed the messages and before the round is noted as ended."""
     before = worked.published()
     with worked.opened() as job:
-        notes = job.store.get([run_key(number) for number in range(job.lease.generation)])
+        notes = job.rounds.store.get([run_key(number) for number in range(job.rounds.lease.generation)])
         for key, note in notes.items():
-            job.store.delete(Delete(key=key, when=Equals("through", note["through"])))
+            job.rounds.store.delete(Delete(key=key, when=Equals("through", note["through"])))
     worked.uncommit_last()
     again = worked.run()
     assert again.published > 0
