@@ -77,10 +77,14 @@ def test_a_producer_of_a_job_that_was_taken_over_is_fenced_at_its_send(scene: Sc
         with scene.opened(owner="second", take_over=True):
             pass
         with pytest.raises(Fenced, match="another job took over the publishing"):
-            mine.send(message)
-            mine.flush()
+            _send(mine, message)
         assert not scene.registry.holds(first.lease)
     assert list(read_topic(scene.settings.bootstrap_servers, {}, scene.topic("user"))) == []
+
+
+def _send(outbox: TransactionalOutbox, message: Message) -> None:
+    outbox.send(message)
+    outbox.flush()
 
 
 class _Believes:
