@@ -13,12 +13,15 @@ from processor.settings import Settings
 
 
 def feed(settings: Settings, plan: Plan, path: str) -> int:
-    """Produces recorded topics, in file order, into topics that are made for them; returns the number of records. Raises
-    KafkaError when one of the topics holds records already."""
-    return produce(settings, plan, list(read_records(path)))
+    """Produces recorded topics, in file order, into topics that are made for them; returns how many of the records are of topics
+    that no entity names, which the job does not read. Raises KafkaError when one of the topics holds records already."""
+    records = list(read_records(path))
+    produce(settings, plan, records)
+    read = {entity.entity.topic for entity in plan.entities.values()}
+    return sum(record.topic not in read for record in records)
 
 
-def produce(settings: Settings, plan: Plan, records: Iterable[Record]) -> int:
+def produce(settings: Settings, plan: Plan, records: Iterable[Record]) -> None:
     """Produces records into fresh topics, each into its partition."""
     records = list(records)
     admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
@@ -38,7 +41,6 @@ def produce(settings: Settings, plan: Plan, records: Iterable[Record]) -> int:
         message = Message(topic=record.topic, key=record.key, value=record.value, headers=record.headers)
         outbox.produce(message, record.partition, max(record.timestamp, 0))
     outbox.flush()
-    return len(records)
 
 
 def read_back(settings: Settings, plan: Plan) -> tuple[list[Record], list[Message]]:

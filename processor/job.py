@@ -121,6 +121,7 @@ def open_job(
         )
         job = Job(rounds=rounds)
         job.start()
+        registry.renew(lease)
     except BaseException:
         registry.release(lease)
         raise

@@ -75,6 +75,8 @@ class Rounds:
         self.batch = max(batch, self.batch + 1)
         epochs = check_topics(self.registry, self.admin, piece.ranges)
         task = self._task({partition: start for partition, (start, _) in piece.ranges.items()}, epochs)
+        # as many tasks as cores: a partition of Kafka stays whole, in its order, and a small one costs no task of its own
+        frame = frame.coalesce(self.spark.sparkContext.defaultParallelism)
         results = self._action(frame.rdd.mapPartitions(partial(write_rows, task=task)), task)
         tally = _sum(results)
         check_account(tally, self.settings)

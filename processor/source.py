@@ -70,7 +70,7 @@ def spark_session(settings: Settings, jars: Sequence[Path] = ()) -> SparkSession
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={LOG4J}"',
+            "spark.driver.extraJavaOptions": f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-Dlog4j2.configurationFile={LOG4J}"',
             "spark.ui.showConsoleProgress": "false",
             "spark.jars": ",".join(str(jar) for jar in jars),
         }
@@ -98,8 +98,8 @@ def read_stream(spark: SparkSession, settings: Settings, topics: Sequence[str]) 
 
 def extent(spark: SparkSession, checkpoint: str, batch: int) -> Extent:
     """What Spark planned for a micro-batch."""
-    ends = _offsets(spark, checkpoint, batch)
-    starts = _offsets(spark, checkpoint, batch - 1) if batch else {}
+    ends = _offsets(spark, checkpoint, f"offsets/{batch}")
+    starts = _offsets(spark, checkpoint, f"offsets/{batch - 1}" if batch else "sources/0/0")
     ranges = {partition: (starts.get(partition, 0), end) for partition, end in ends.items()}
     return Extent(ranges={partition: r for partition, r in ranges.items() if r[0] < r[1]})
 
@@ -113,15 +113,11 @@ def of_extent(batch: DataFrame, piece: Extent) -> DataFrame:
     return batch.where(" or ".join(conditions))
 
 
-def _offsets(spark: SparkSession, checkpoint: str, batch: int) -> dict[Partition, int]:
-    lines = _lines(spark, f"{checkpoint.rstrip('/')}/offsets/{batch}")
-    stored = (json.loads(line) for line in lines[2:])
-    return {
-        (topic, int(partition)): offset
-        for source in stored
-        for topic, partitions in source.items()
-        for partition, offset in partitions.items()
-    }
+def _offsets(spark: SparkSession, checkpoint: str, file: str) -> dict[Partition, int]:
+    """The offsets that a file of the checkpoint holds: of a batch's end (`offsets/N`), or of the stream's start (`sources/0/0`)."""
+    lines = _lines(spark, f"{checkpoint.rstrip('/')}/{file}")
+    topics = json.loads(lines[-1])
+    return {(topic, int(partition)): offset for topic, ends in topics.items() for partition, offset in ends.items()}
 
 
 def _lines(spark: SparkSession, path: str) -> list[str]:

@@ -44,8 +44,9 @@ def run(options: argparse.Namespace) -> int:
         file.write_text("".join(canonical_json.dumps(line) + "\n" for line in told.records), encoding="utf-8")
         plan = prepare(settings, definitions)
         say(f"producing {len(told.records)} records, made of public GitHub events of 2015-01-01")
-        feed(settings, plan, str(file))
+        others = feed(settings, plan, str(file))
         job = run_to_end(settings, plan, once=True, take_over=False, embedded=True)
+        job.rounds.tally.update({"read": others, "ignored": others})
         published, _ = read_back(settings, plan)
         say("asking Postgres for the same documents")
         with oracle(settings.registry, "demo", definitions.entities) as tables:

@@ -48,9 +48,9 @@ def run(options: argparse.Namespace) -> int:
         plan = prepare(settings, definitions)
         from processor.feed import feed, read_back
 
-        if options.source:
-            feed(settings, plan, options.source)
+        others = feed(settings, plan, options.source) if options.source else 0
         job = run_to_end(settings, plan, once=options.once, take_over=options.take_over, embedded=options.embedded)
+        job.rounds.tally.update({"read": others, "ignored": others})
         if options.to:
             published, rejected = read_back(settings, plan)
             write_published(published, options.to)

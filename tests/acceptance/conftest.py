@@ -56,6 +56,8 @@ class Story:
     def flags(self) -> list[str]:
         own = {
             "job": self.name,
+            "wait-seconds": "0.2",
+            "settle-seconds": "0.2",
             "table": self.name,
             "registry-schema": self.name,
             "rejects-topic": f"{self.name}.rejects",
