@@ -114,7 +114,7 @@ def of_extent(batch: DataFrame, piece: Extent) -> DataFrame:
 
 
 def _offsets(spark: SparkSession, checkpoint: str, file: str) -> dict[Partition, int]:
-    """The offsets that a file of the checkpoint holds: of a batch's end (`offsets/N`), or of the stream's start (`sources/0/0`)."""
+    """The offsets that a file of the checkpoint holds: a batch's end (`offsets/N`), or the stream's start (`sources/0/0`)."""
     lines = _lines(spark, f"{checkpoint.rstrip('/')}/{file}")
     topics = json.loads(lines[-1])
     return {(topic, int(partition)): offset for topic, ends in topics.items() for partition, offset in ends.items()}

@@ -33,8 +33,8 @@ def _check(name: str, topic: Topic, boundaries: Iterable[Boundary]) -> list[Boun
     cure = f"pause its producer, then run `statestore epoch {name}`, and start again"
     if present.topic_id != topic.id:
         raise BoundaryError(
-            f"topic {name} was created anew (id {topic.id}, recorded {present.topic_id}): {cure} with a new checkpoint: the old one "
-            "counts the offsets of the topic that is gone"
+            f"topic {name} was created anew (id {topic.id}, recorded {present.topic_id}): {cure} with a new checkpoint: "
+            "the old one counts the offsets of the topic that is gone"
         )
     if recorded != topic.partitions:
         raise BoundaryError(f"topic {name} has {topic.partitions} partitions, recorded {recorded}: {cure}")

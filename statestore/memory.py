@@ -55,7 +55,7 @@ class _Index:
 
 
 class MemoryStore:
-    """A `Store` of `slots` indexes, which show a write `lag` seconds after it on `clock`, the same write in all of them at once."""
+    """A `Store` of `slots` indexes, which show a write `lag` seconds after it on `clock`, all of them at once."""
 
     def __init__(self, slots: int = MAX_SLOTS, *, lag: float = 0.0, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.requests: Counter[str] = Counter()

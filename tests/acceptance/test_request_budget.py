@@ -97,7 +97,9 @@ def test_the_budget_in_the_readme_is_what_each_event_costs() -> None:
 @pytest.mark.parametrize("entity", list(ROWS))
 def test_a_change_of_columns_that_no_product_uses_costs_its_write_and_nothing_else(entity: str) -> None:
     row = next(row for e, event, row in EVENTS if (e, event) == (entity, "update that does not matter"))
-    requests = {name: n for name, n in cost(entity, "update", row).items() if name.startswith(("request", "later")) and n}
+    requests = {
+        name: n for name, n in cost(entity, "update", row).items() if name.startswith(("request", "later")) and n
+    }
     assert requests == {"request UpdateItem": 1}
 
 

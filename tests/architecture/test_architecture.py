@@ -42,7 +42,7 @@ DOORWAYS = {
     "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"processor\.oracle|registry\.repository\.connection",  # the latter tells the registry's errors apart
-    "pyspark": r"processor\.(job|source)",
+    "pyspark": r"processor\.(job|rounds|source)",
 }
 STAR = """\
 {"topic": "user", "key": {"email": "octo@example.org"}, "value": {"id": 1, "email": "octo@example.org", "username": "octocat"}}

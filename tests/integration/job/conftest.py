@@ -99,7 +99,9 @@ class Scene:
     def run(self, **changes: Any) -> SimpleNamespace:
         """Runs the job until all is worked off: what it counted, and the tallies of its batches."""
         batches: list[Mapping[str, int]] = []
-        with self.opened(report=lambda what, tally: batches.append(tally) if what.startswith("batch") else None, **changes) as job:
+        with self.opened(
+            report=lambda what, tally: batches.append(tally) if what.startswith("batch") else None, **changes
+        ) as job:
             run_job(job, once=True)
         return SimpleNamespace(tally=job.rounds.tally, batches=batches, published=job.rounds.tally["published"])
 

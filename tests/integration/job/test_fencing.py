@@ -50,7 +50,9 @@ def test_a_job_that_is_taken_over_fails_at_its_next_batch_and_the_other_ends_it(
             run_job(first, once=True)
         assert batches == ["batch 0"]
         run_job(second[0], once=True)
-        assert second[0].rounds.tally["read"] >= len(scene.lines) - 4  # a batch that the first had committed is not read again
+        assert (
+            second[0].rounds.tally["read"] >= len(scene.lines) - 4
+        )  # a batch that the first had committed is not read again
     assert scene.documents() == scene.truth()
 
 
