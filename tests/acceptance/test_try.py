@@ -1,0 +1,101 @@
+"""`statestore try` over the demo's history: what it publishes last is what Postgres answers, whatever the batches and the lag."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from processor.cli.main import main
+from processor.definitions.load import load, read_directory
+from processor.demo.github import history as tell
+from processor.demo.github import load_events
+from processor.demo.show import different
+from processor.local.postgres import start_postgres
+from processor.model import canonical_json
+from processor.oracle import oracle
+from processor.recorded import read_records
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
+TOLD = tell(load_events(EXAMPLE / "events.ndjson.gz"))
+SHARDS = {"star": 4, "user": 3, "repo": 2}
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    part = start_postgres(tmp_path_factory.mktemp("postgres"))
+    yield part.endpoint
+    part.stop()
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    file = tmp_path / "topics.jsonl"
+    file.write_text("".join(canonical_json.dumps(line) + "\n" for line in TOLD.records), encoding="utf-8")
+    return file
+
+
+def definitions(directory: Path, *, sharded: bool) -> Path:
+    """The example's definitions, in a directory of their own; sharded or not."""
+    directory.mkdir()
+    for name, text in read_directory(EXAMPLE).items():
+        for entity, shards in SHARDS.items() if sharded else ():
+            text = text.replace(f"\n{entity}:\n", f"\n{entity}:\n  shards: {shards}\n")
+        (directory / name).write_text(text, encoding="utf-8")
+    return directory
+
+
+@pytest.mark.parametrize("sharded", [False, True], ids=["one shard", "sharded"])
+@pytest.mark.parametrize("lag", [0, 3, 20])
+@pytest.mark.parametrize("batch", [7, 400, None])
+def test_the_last_documents_are_the_sql_answer(
+    postgres: str, recorded: Path, tmp_path: Path, batch: int | None, lag: int, sharded: bool
+) -> None:
+    directory = definitions(tmp_path / "definitions", sharded=sharded)
+    words = ["try", "--definitions", str(directory), "--from", str(recorded), "--to", str(tmp_path / "out.jsonl")]
+    assert main([*words, "--lag", str(lag), *(["--batch", str(batch)] if batch else [])]) == 0
+    known = load(read_directory(directory))
+    with oracle(postgres, "truth", known.entities) as tables:
+        tables.load({name: rows.values() for name, rows in TOLD.tables.items()})
+        truth = tables.documents(known.products["user_profile"])
+    assert len(truth) > 300
+    assert different(read_records(str(tmp_path / "out.jsonl")), truth) == []
+
+
+def test_the_same_lines_twice_publish_nothing_more(recorded: Path, tmp_path: Path) -> None:
+    """The file's offsets count: what comes again with its offset is a replay."""
+    lines = [json.loads(line) for line in recorded.read_text().splitlines()]
+    seen: dict[tuple[str, int], int] = {}
+    for line in lines:
+        at = (line["topic"], line.get("partition", 0))
+        line["offset"] = seen[at] = seen.get(at, -1) + 1
+    text = "".join(canonical_json.dumps(line) + "\n" for line in lines)
+    once, twice = tmp_path / "once.jsonl", tmp_path / "twice.jsonl"
+    once.write_text(text)
+    twice.write_text(text + text)
+    for file in (once, twice):
+        words = [
+            "try",
+            "--definitions",
+            str(EXAMPLE),
+            "--from",
+            str(file),
+            "--to",
+            f"{file}.out",
+            "--batch",
+            str(len(lines)),
+        ]
+        assert main(words) == 0
+    assert Path(f"{twice}.out").read_text() == Path(f"{once}.out").read_text()
+
+
+def test_try_needs_neither_spark_nor_any_client(recorded: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys; from processor.cli.main import main; "
+        f"main(['try', '--definitions', {str(EXAMPLE)!r}, '--from', {str(recorded)!r}, '--to', {str(tmp_path / 'out')!r}]); "
+        "print([m for m in ('pyspark', 'boto3', 'sqlalchemy', 'confluent_kafka', 'psycopg') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
