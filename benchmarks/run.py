@@ -84,6 +84,10 @@ def report(size: Size, speeds: Sequence[Speed], memory: Sequence[Held], jobs: Se
     steps = [
         ("events/s, by the clock", *_spread([s.events / s.wall for s in speeds], ",.0f")),
         ("events/s, by CPU seconds", *_spread([s.events / s.cpu for s in speeds], ",.0f")),
+        (
+            "events/s, by CPU seconds, settling included",
+            *_spread([s.events / (s.cpu + s.settling) for s in speeds], ",.0f"),
+        ),
         ("CPU ms per event", *_spread([1000 * s.cpu / s.events for s in speeds], ".3f")),
     ]
     parts = [

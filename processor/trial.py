@@ -60,7 +60,7 @@ class Trial:
         self.open = OpenChanges(wait=self.settings.wait_seconds, settle=self.settings.settle_seconds)
 
     def batch(self, records: Iterable[Record]) -> Counter[str]:
-        """One micro-batch, from its records to its published documents; a second passes, and settle work that is due is done."""
+        """One micro-batch, from its records to its published documents; a second passes. `settle` comes between batches."""
         before = self.store.requests.copy()
         round_ = self._round(batch=self.tally["batches"])
         lockstep = self._lockstep(self.rejects)
@@ -74,7 +74,6 @@ class Trial:
         tally.update({f"request {name}": n for name, n in (self.store.requests - before).items()})
         self.tally.update(tally)
         self.now += 1
-        self.settle()
         return tally
 
     def settle(self) -> None:

@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
     trial = Trial(plan=plan_alone(definitions_of(options), settings.slots), settings=settings, lag=options.lag)
     for chunk in batches(read_records(options.source), options.batch):
         trial.batch(chunk)
+        trial.settle()
     trial.finish()
     write_published(in_topics(trial.published.messages), options.to or "-")
     write_rejects(trial.rejects.messages, rejects_path(options.rejects, options.to))

@@ -49,7 +49,7 @@ def test_the_report_shows_the_median_and_the_change_against_the_first_pass() -> 
     from benchmarks.run import QUICK, report
     from benchmarks.steps import Held, Speed
 
-    speeds = [Speed(events=1_000, wall=wall, cpu=wall, documents=9) for wall in (0.1, 0.2, 0.5)]
+    speeds = [Speed(events=1_000, wall=wall, cpu=wall, settling=0.0, documents=9) for wall in (0.1, 0.2, 0.5)]
     memory = [Held(events=10, blocks=100, resident=50.0), Held(events=20, blocks=101, resident=51.0)]
     job = {"store": "moto", "events": 10, "users": 2, "batch": 5, "wall": 2.0, "cpu": 1.0, "published": 4}
     text = report(QUICK, speeds, memory, [job])
