@@ -23,12 +23,13 @@ from processor.model.document import Match, Renderer
 from processor.model.epochs import Partition
 from processor.model.ledger import Mark, Run
 from processor.model.open_changes import (
-    PARTITION,
     ROWS_AN_ITEM,
     Entry,
+    OpenChanges,
     Settled,
     durable,
     entry_of,
+    item_key,
     places_of,
 )
 from processor.model.plan import Plan, ProductPlan
@@ -44,7 +45,7 @@ from processor.steps.settle import settle
 from processor.steps.write_state import write_state
 from statestore.items import spell_version
 from statestore.keys import Key
-from statestore.store import Store
+from statestore.store import Delete, Store
 
 T = TypeVar("T")
 CHUNK = 500
@@ -116,6 +117,18 @@ def settle_part(due: Iterable[Entry], plan: Plan, lockstep: Lockstep) -> tuple[l
     steps = (find_roots(p.touch, plan) for p in probed)
     roots = frozenset(root for found in _chunked(lockstep, steps) for root in found)
     return [p.settled for p in probed], roots
+
+
+def tidy(changes: OpenChanges, store: Store, run: int, round_: int, now: float) -> None:
+    """Closes what was shown long enough, and keeps the durable items few."""
+    free = changes.close(now)
+    if changes.crowded():
+        gathered, replaced = changes.gathered(run, round_)
+        for item, entries in gathered.items():
+            store.write(durable(item, entries))
+        free += replaced
+    for item in free:
+        store.delete(Delete(key=item))
 
 
 def publish_part(roots: Iterable[Root], round_: Round, slot: int, attempt: int, lockstep: Lockstep) -> Counter[str]:
@@ -192,7 +205,7 @@ def _open(
     part = ".".join(f"{topic}.{partition}" for topic, partition in sorted(partitions)[:1])
     opened: dict[Key, tuple[Entry, ...]] = {}
     for n in range(0, len(entries), ROWS_AN_ITEM):
-        item = Key(PARTITION, f"{round_.run.number:010d}.{round_.number:010d}.{part}.{n:06d}")
+        item = item_key(round_.run.number, round_.number, part, n)
         opened[item] = tuple(entries[n : n + ROWS_AN_ITEM])
         store.write(durable(item, opened[item]))
     return opened

@@ -21,7 +21,7 @@ from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from processor.account import check_account
-from processor.batch import Round
+from processor.batch import Round, tidy
 from processor.errors import Fenced
 from processor.kafka import Admin
 from processor.model.epochs import Epochs, Partition
@@ -34,7 +34,7 @@ from processor.topics import check_topics
 from processor.worker import Published, Task, publish_roots, settle_entries, write_rows
 from registry.model import Lease
 from registry.repository import Registry
-from statestore.store import Delete, Done, Store
+from statestore.store import Done, Store
 
 DAY = 86_400
 Report = Callable[[str, Mapping[str, int]], None]
@@ -101,10 +101,9 @@ class Rounds:
             self.tally.update(tally)
             self.open.settled((outcome for result in results for outcome in result.settled), monotonic())
             self.report("settled", tally)
-        if done := self.open.close(monotonic()):
+        if (when := self.open.next_due()) is not None and (when <= monotonic() or self.open.crowded()):
             self._check_lease()
-            for item in done:
-                self.store.delete(Delete(key=item))
+            tidy(self.open, self.store, self.run.number, self.number, monotonic())
 
     def _check_lease(self) -> None:
         if not self.registry.holds(self.lease):

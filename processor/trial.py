@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from processor.account import check_account
-from processor.batch import Round, publish_part, settle_part, write_part
+from processor.batch import Round, publish_part, settle_part, tidy, write_part
 from processor.lockstep import Lockstep
 from processor.model.change import Record
 from processor.model.ledger import Run, end_round
@@ -20,7 +20,7 @@ from processor.model.step import Message
 from processor.model.touch import Root
 from processor.settings import Settings
 from statestore.memory import MemoryStore
-from statestore.store import Delete, Store
+from statestore.store import Store
 
 MARKER_SECONDS = 30 * 86_400
 
@@ -86,8 +86,7 @@ class Trial:
             self.tally["settled"] += len(due)
             self.tally["corrections"] += tally.pop("published", 0)
             self.open.settled(outcomes, self.now)
-        for item in self.open.close(self.now):
-            self.store.delete(Delete(key=item))
+        tidy(self.open, self.store, self.run.number, round_.number, self.now)
         self.tally.update({f"request {name}": n for name, n in (self.store.requests - before).items()})
 
     def finish(self) -> None:

@@ -1,6 +1,6 @@
 """Open changes: those that an index may not show yet (rule 5 of the design).
 
-    OPEN, <run>.<round>.<topic>.<partition>.<n>    the entries that a write part opened, as one JSON text
+    OPEN, <run>.<round>.<part>.<n>    the entries that a write part opened, as one JSON text
 
 Each changed row has one entry: the version that the indexes have yet to show, the keys that the row has now, and those that it
 had before, under which a late index may still show it. While it is open, the row itself, read by key, is laid over every index
@@ -22,6 +22,9 @@ from statestore.store import Item, Write
 PARTITION = "OPEN"
 ROWS_AN_ITEM = 500
 """Entries in one item: about 150 bytes each, so far from the 400 KB that an item may have."""
+
+SPARE_ITEMS = 256
+"""Durable items beyond what the entries need before they are gathered: about ten seconds' worth of a busy job."""
 
 Slot = tuple[int, str]
 Place = tuple[str, str]
@@ -128,6 +131,23 @@ class OpenChanges:
                     free.append(item)
         return free
 
+    def crowded(self) -> bool:
+        """Whether there are many more durable items than their entries need: a row that changes all the time keeps every item
+        that names it."""
+        return len(self._items) > SPARE_ITEMS + 2 * len(self.entries) / ROWS_AN_ITEM
+
+    def gathered(self, run: int, round_: int) -> tuple[dict[Key, list[Entry]], list[Key]]:
+        """All entries in as few items as there can be: those to write first, and the items that they replace."""
+        old = list(self._items)
+        entries = list(self.entries.values())
+        new = {
+            item_key(run, round_, "gathered", n): entries[n : n + ROWS_AN_ITEM]
+            for n in range(0, len(entries), ROWS_AN_ITEM)
+        }
+        self._items = {item: {entry.key for entry in held} for item, held in new.items()}
+        self._holders = {entry.key: {item} for item, held in new.items() for entry in held}
+        return new, old
+
     @property
     def places(self) -> Places:
         """The places of all that is open, as it changes."""
@@ -166,6 +186,11 @@ def _taken_over(new: Entry, current: Entry) -> Entry:
     former = (high.former | low.former | set(low.slots)) - set(high.slots)
     due = new.due if current.shown else min(new.due, current.due)
     return replace(high, former=frozenset(former), due=due, shown=False)
+
+
+def item_key(run: int, round_: int, part: str, n: int) -> Key:
+    """The key of a durable item."""
+    return Key(PARTITION, f"{run:010d}.{round_:010d}.{part}.{n:06d}")
 
 
 def durable(item: Key, entries: Iterable[Entry]) -> Write:
