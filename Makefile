@@ -6,7 +6,8 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 STAMP := .venv/.set-up
-TIERS := unit architecture contract integration acceptance
+TIERS := unit architecture simulator contract integration acceptance
+SEEDS ?= 20000
 
 # A copy of a checkout carries a .venv that still points to where it was made.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
@@ -14,7 +15,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench clean
+.PHONY: help setup demo test test-all soak check bench clean
 
 help: ## print this
 	@echo "make TARGET, one of:"
@@ -49,6 +50,9 @@ test-all: setup ## every test, the slow ones too
 		echo "== tests/$$tier"; \
 		$(PY) -m pytest -q tests/$$tier || exit 1; \
 	done
+
+soak: setup ## hunt for wrong ends: SEEDS=20000 random histories with faults (about four minutes)
+	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)
 
 check: setup ## ruff, mypy --strict, import-linter
 	$(PY) -m ruff check .

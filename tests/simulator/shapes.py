@@ -1,0 +1,219 @@
+"""The products that the simulator runs, and the rows that their tables may hold.
+
+    stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
+    github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
+
+Values are few, so that keys collide, move A -> B -> A, and go null. In `stars` each change that a product reads has a stamp `n`
+that only rises, and every document shows it: so a document says which version of each row it shows.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from processor.definitions.load import load, read_directory
+from processor.model.plan import Plan
+from processor.model.product import Definitions
+from processor.planning import plan_alone
+
+Row = dict[str, Any]
+STAMP = "n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Products, and how their rows are drawn. `hot`: entities whose moves are the hardest.
+    `unused`: columns that no product reads; `joined`: those that a row moves by."""
+
+    name: str
+    definitions: Definitions
+    draw: Mapping[str, Callable[[Random], Row]]
+    hot: tuple[str, ...]
+    unused: Mapping[str, str]
+    joined: Mapping[str, tuple[str, ...]]
+    stamped: bool
+    plan: Plan = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plan", plan_alone(self.definitions, 20))
+
+    @property
+    def slots(self) -> int:
+        """How many slots the plan needs."""
+        return max(k for entity in self.plan.entities.values() for k in entity.slots)
+
+    def key(self, entity: str, row: Row) -> Row:
+        return {c: row[c] for c in self.definitions.entities[entity].key}
+
+
+STARS = {
+    "entities.yaml": json.dumps(
+        {
+            "user": {
+                "key": ["email"],
+                "columns": {"email": "string", "id": "int", "username": "string", "bio": "string", "n": "int"},
+            },
+            "repo": {
+                "key": ["owner", "name"],
+                "columns": {"owner": "string", "name": "string", "stars": "int", "about": "string", "n": "int"},
+            },
+            "star": {
+                "key": ["id"],
+                "shards": 2,
+                "columns": {
+                    "id": "int",
+                    "username": "string",
+                    "repo_owner": "string",
+                    "repo_name": "string",
+                    "at": "int",
+                    "note": "string",
+                    "n": "int",
+                },
+            },
+            "label": {
+                "key": ["id"],
+                "columns": {"id": "int", "repo_owner": "string", "repo_name": "string", "text": "string", "n": "int"},
+            },
+        }
+    ),
+    "profile.yaml": json.dumps(
+        {
+            "product": "profile",
+            "root": "user",
+            "fields": ["email", "username", "n"],
+            "embed": {
+                "stars": {
+                    "many": "star",
+                    "on": {"username": "username"},
+                    "order_by": ["-at"],
+                    "fields": ["id", "at", "n"],
+                    "embed": {
+                        "repo": {
+                            "one": "repo",
+                            "on": {"owner": "repo_owner", "name": "repo_name"},
+                            "fields": ["owner", "name", "about", "n"],
+                        },
+                        "labels": {
+                            "many": "label",
+                            "on": {"repo_owner": "repo_owner", "repo_name": "repo_name"},
+                            "fields": ["id", "text", "n"],
+                            "limit": 2,
+                        },
+                    },
+                }
+            },
+        }
+    ),
+    "fans.yaml": json.dumps(
+        {
+            "product": "fans",
+            "root": "repo",
+            "fields": ["owner", "name", "n"],
+            "embed": {
+                "stars": {
+                    "many": "star",
+                    "on": {"repo_owner": "owner", "repo_name": "name"},
+                    "fields": ["id", "n"],
+                    "embed": {"user": {"one": "user", "on": {"username": "username"}, "fields": ["email", "n"]}},
+                }
+            },
+        }
+    ),
+}
+
+
+def _name(r: Random) -> str | None:
+    return None if r.random() < 0.15 else r.choice("abc")
+
+
+def _owner(r: Random) -> str | None:
+    return None if r.random() < 0.15 else "o"
+
+
+def _stars() -> Shape:
+    return Shape(
+        name="stars",
+        definitions=load(STARS),
+        draw={
+            "user": lambda r: {
+                "email": r.choice("xy"),
+                "id": r.randrange(2),
+                "username": _name(r),
+                "bio": r.choice("01"),
+            },
+            "repo": lambda r: {"owner": "o", "name": r.choice("rs"), "stars": r.randrange(9), "about": r.choice("01")},
+            "star": lambda r: {
+                "id": r.randrange(3),
+                "username": _name(r),
+                "repo_owner": _owner(r),
+                "repo_name": r.choice("rs"),
+                "at": r.randrange(3),
+                "note": r.choice("01"),
+            },
+            "label": lambda r: {
+                "id": r.randrange(3),
+                "repo_owner": _owner(r),
+                "repo_name": r.choice("rs"),
+                "text": r.choice("01"),
+            },
+        },
+        hot=("user", "star", "star", "star"),
+        unused={"user": "bio", "repo": "stars", "star": "note"},
+        joined={"user": ("username",), "star": ("username", "username", "repo_name"), "label": ("repo_name",)},
+        stamped=True,
+    )
+
+
+def _time(r: Random) -> str | None:
+    return r.choice((None, "2015-01-01T00:00:00Z", "2015-01-01T00:00:00.5Z"))
+
+
+def _github() -> Shape:
+    return Shape(
+        name="github",
+        definitions=load(read_directory(Path(__file__).parents[2] / "examples" / "github")),
+        draw={
+            "user": lambda r: {
+                "email": r.choice("xy"),
+                "id": r.choice((None, 1, 2)),
+                "username": _name(r),
+                "registered_at": _time(r),
+            },
+            "repo": lambda r: {
+                "owner": "o",
+                "name": r.choice("rs"),
+                "description": r.choice("01"),
+                "star_count": r.randrange(9),
+            },
+            "star": lambda r: {
+                "username": r.choice("abc"),
+                "repo_name": r.choice("rs"),
+                "repo_owner": "o",
+                "created_at": _time(r),
+            },
+            "pull_request": lambda r: {
+                "repo": "r",
+                "repo_owner": "o",
+                "index": r.randrange(3),
+                "author": _name(r),
+                "title": r.choice("01"),
+                "status": r.choice(("open", "merged")),
+                "created_at": _time(r),
+            },
+            "payment_info": lambda r: {
+                "id": r.randrange(2),
+                "user_id": r.choice((None, 1, 2)),
+                "verified": r.choice((None, True, False)),
+            },
+        },
+        hot=("user", "pull_request", "pull_request", "payment_info"),
+        unused={"user": "registered_at", "repo": "star_count"},
+        joined={"user": ("username", "id"), "pull_request": ("author",), "payment_info": ("user_id",)},
+        stamped=False,
+    )
+
+
+SHAPES = {shape.name: shape for shape in (_stars(), _github())}

@@ -1,0 +1,65 @@
+"""Hunts for histories that end wrong: `python -m tests.simulator.soak --seeds 200000`.
+
+Other uses: `--from N` starts elsewhere; `--seed N [--keep 0,3,4] [--boost "{...}"]` runs one seed and prints its trace.
+Exit 1 when a seed was wrong; it is printed, shrunk.
+"""
+
+import argparse
+import ast
+import sys
+import time
+
+from tests.simulator.run import simulate
+from tests.simulator.seeds import Summary, explained, run_many
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20_000)
+    parser.add_argument("--from", dest="first", type=int, default=0)
+    parser.add_argument("--processes", type=int)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--keep", type=lambda text: [int(i) for i in text.split(",") if i])
+    parser.add_argument("--boost", type=ast.literal_eval, default={})
+    options = parser.parse_args()
+    if options.seed is not None:
+        return one(options)
+    start = time.monotonic()
+
+    def told(so_far: Summary) -> None:
+        share = so_far.seeds / options.seeds
+        rate = so_far.seeds / (time.monotonic() - start)
+        bar = "#" * int(30 * share)
+        sys.stderr.write(f"\r[{bar:30}] {so_far.seeds:,} seeds, {rate:.0f}/s, {len(so_far.wrong)} wrong ")
+        sys.stderr.flush()
+
+    total = run_many(options.first, options.seeds, processes=options.processes, told=told)
+    sys.stderr.write("\n")
+    print(report(total))
+    for seed, verdict in list(total.wrong.items())[:3]:
+        print(explained(seed, verdict))
+    return 1 if total.wrong else 0
+
+
+def one(options: argparse.Namespace) -> int:
+    run = simulate(options.seed, boost=options.boost, keep=options.keep, trace=True)
+    print(*(run.world.trace or ()), sep="\n")
+    print(f"seed {options.seed}: {run.verdict or 'right'}; {dict(run.world.faults)}")
+    return 1 if run.verdict else 0
+
+
+def report(total: Summary) -> str:
+    """The summary as a table."""
+    rows = [
+        ("seeds", total.seeds),
+        ("wrong", len(total.wrong)),
+        ("requests", total.requests),
+        ("corrections", total.corrections),
+        ("longest staleness, virtual seconds", round(total.staleness)),
+        *sorted(total.faults.items()),
+    ]
+    return "\n".join(f"{name:36} {value:>12,}" for name, value in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
