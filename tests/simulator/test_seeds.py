@@ -11,7 +11,7 @@ from tests.simulator.run import simulate
 from tests.simulator.seeds import explained, run_many
 
 ROOT = Path(__file__).parents[2]
-SEEDS = int(os.environ.get("STATESTORE_SEEDS", "3000"))
+SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000"))
 DIGEST = (
     "from tests.simulator.run import simulate\nfor seed in range(40): print(simulate(seed, trace=True).world.trace)"
 )
