@@ -16,9 +16,9 @@ from processor.errors import StatestoreError
 from processor.settings import Settings, read_settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
-EVENTS = 300
+EVENTS = 200
 """So many of the example's events: moto copies its whole table for each query, so twice as many take four times as long."""
-BATCH = 250
+BATCH = 200
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
