@@ -82,14 +82,14 @@ class Written:
 def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rejects: Outbox) -> Written:
     """Writes the changes of `records`, which hold all of the batch's records of their partitions, in the order of offsets."""
     tally: Counter[str] = Counter()
-    starts: dict[Partition, str] = {}
+    first: dict[Partition, tuple[int, int]] = {}
     ends: dict[Partition, int] = {}
     changes: list[Change] = []
     refuse = partial(_refuse, round_, rejects, tally)
     topics = {e.entity.topic: e.entity for e in round_.plan.entities.values()}
     for record in records:
         tally["read"] += 1
-        _place(record, round_, starts, ends)
+        _place(record, first, ends)
         match decode(record, topics.get(record.topic)):
             case Change() as change:
                 changes.append(change)
@@ -98,6 +98,9 @@ def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rej
             case Ignored(why=why):
                 tally["ignored"] += 1
                 tally[f"ignored: {why}"] += 1
+    starts = {
+        at: spell_version(epoch, min(offset, round_.starts.get(at, offset))) for at, (epoch, offset) in first.items()
+    }
     written = _write(dedupe(changes), round_, lockstep, starts, refuse)
     for net_, touch in written:
         tally["superseded" if touch.how == "superseded" else "applied"] += 1
@@ -155,12 +158,19 @@ def publish_slot(root: Root, slots: int) -> int:
 
 def document_body(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[Body]:
     """Assembles a root's document and encodes it."""
+    return _body(plan, product, _renderer(plan, product, tally), root)
+
+
+def _body(plan: Plan, product: ProductPlan, renderer: Renderer, root: str) -> Step[Body]:
     top = yield from assemble(plan, product, root)
     if top is None:
         return Body(key="", value=None)
+    return Body(key=_message_key(plan, product, top), value=canonical_json.encode(renderer.document(top)))
+
+
+def _renderer(plan: Plan, product: ProductPlan, tally: Counter[str]) -> Renderer:
     entities = {name: entity.entity for name, entity in plan.entities.items()}
-    value = Renderer(product=product.product, entities=entities, tally=tally).document(top)
-    return Body(key=_message_key(plan, product, top), value=canonical_json.dumps(value).encode())
+    return Renderer(product=product.product, entities=entities, tally=tally)
 
 
 def _message_key(plan: Plan, product: ProductPlan, top: Match) -> str:
@@ -171,24 +181,23 @@ def _publisher(round_: Round, product: ProductPlan, mark: Mark, tally: Counter[s
     sender = Sender(
         topic=product.product.topic,
         product=product.product.name,
-        headers={
-            "statestore.product": product.product.name,
-            "statestore.product_version": str(product.version),
-            "statestore.registry_version": str(round_.plan.version),
-            "statestore.batch": str(round_.batch),
-        },
+        headers=(
+            ("statestore.product", product.product.name.encode()),
+            ("statestore.product_version", b"%d" % product.version),
+            ("statestore.registry_version", b"%d" % round_.plan.version),
+            ("statestore.batch", b"%d" % round_.batch),
+        ),
         mark=mark,
         runs={round_.run.number: round_.run},
     )
-    return lambda root: publish(sender, root, partial(document_body, round_.plan, product, root, tally))
+    body = partial(_body, round_.plan, product, _renderer(round_.plan, product, tally))
+    return lambda root: publish(sender, root, partial(body, root))
 
 
-def _place(record: Record, round_: Round, starts: dict[Partition, str], ends: dict[Partition, int]) -> None:
-    """Notes where the record's partition starts in this batch, and where it continues."""
-    at = (record.topic, record.partition)
-    start = min(record.offset, round_.starts.get(at, record.offset))
-    version = spell_version(record.epoch, start)
-    starts[at] = min(version, starts.get(at, version))
+def _place(record: Record, first: dict[Partition, tuple[int, int]], ends: dict[Partition, int]) -> None:
+    """Notes the first (epoch, offset) of the record's partition in this batch, and where the partition continues."""
+    at, place = (record.topic, record.partition), (record.epoch, record.offset)
+    first[at] = min(place, first.get(at, place))
     ends[at] = max(record.offset + 1, ends.get(at, 0))
 
 

@@ -12,6 +12,7 @@ import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from processor.model.open_changes import Places
@@ -19,6 +20,7 @@ from processor.model.step import Message, Raw, Request, Send, Step
 from statestore.keys import Key
 from statestore.store import Item, Query, Store, Write
 
+_READS = (Key, Query, Raw)
 T = TypeVar("T")
 A = TypeVar("A")
 
@@ -52,59 +54,46 @@ class Lockstep:
 
     def run(self, steps: Iterable[Step[T]]) -> list[T]:
         """The results of the steps, in their order."""
-        results: dict[int, T] = {}
-        waiting: list[tuple[int, Step[T], tuple[Request, ...]]] = []
-        for i, step in enumerate(steps):
-            self._advance(i, step, None, waiting, results)
+        turn: list[tuple[int, Step[T], Any]] = [(i, step, None) for i, step in enumerate(steps)]
+        results: list[Any] = [None] * len(turn)
         known: dict[Request, Any] = {}
-        while waiting:
-            turn, waiting = waiting, []
-            answers = self._ask([request for _, _, requests in turn for request in requests], known)
-            for i, step, requests in turn:
-                self._advance(i, step, _answers(requests, answers, known), waiting, results)
-        return [results[i] for i in sorted(results)]
+        while turn:
+            asking: list[tuple[int, Step[T], tuple[Request, ...]]] = []
+            for i, step, answers in turn:
+                try:
+                    asking.append((i, step, step.send(answers)))
+                except StopIteration as end:
+                    results[i] = end.value
+            done = self._ask(chain.from_iterable([requests for _, _, requests in asking]), known)
+            turn = [
+                (i, step, tuple([known[r] if isinstance(r, _READS) else done[id(r)] for r in requests]))
+                for i, step, requests in asking
+            ]
+        return results
 
-    @staticmethod
-    def _advance(
-        i: int,
-        step: Step[T],
-        answers: tuple[Any, ...] | None,
-        waiting: list[tuple[int, Step[T], tuple[Request, ...]]],
-        results: dict[int, T],
-    ) -> None:
-        try:
-            requests = next(step) if answers is None else step.send(answers)
-        except StopIteration as end:
-            results[i] = end.value
-        else:
-            waiting.append((i, step, requests))
-
-    def _ask(self, requests: Sequence[Request], known: dict[Request, Any]) -> dict[int, Any]:
+    def _ask(self, requests: Iterable[Request], known: dict[Request, Any]) -> dict[int, Any]:
         """Answers of writes and messages by identity; reads go to `known`."""
         gets: dict[Key, None] = {}
         queries: dict[Query | Raw, None] = {}
         writes: list[Write] = []
         done: dict[int, Any] = {}
         for request in requests:
-            match request:
-                case Key():
-                    gets[request] = None
-                case Query() | Raw():
-                    if request not in known:
-                        queries[request] = None
-                case Write():
-                    writes.append(request)
-                case Send():
-                    self.outbox.send(request.message)
-                    done[id(request)] = None
-        open_rows = {q: rows for q in queries if self.open and isinstance(q, Query) and (rows := self._open_rows(q))}
-        gets.update((key, None) for rows in open_rows.values() for key in rows)
+            if isinstance(request, Key):
+                gets[request] = None
+            elif isinstance(request, Write):
+                writes.append(request)
+            elif isinstance(request, Send):
+                self.outbox.send(request.message)
+                done[id(request)] = None
+            elif request not in known:
+                queries[request] = None
+        open_rows = [self._open_rows(q) if isinstance(q, Query) else () for q in queries]
+        gets.update(dict.fromkeys(chain.from_iterable(open_rows)))
         if gets:
             found = self.store.get(gets)
             known.update((key, found.get(key)) for key in gets)
         answers = self._each(self.store.query, [q.query if isinstance(q, Raw) else q for q in queries])
-        for query, items in zip(queries, answers, strict=True):
-            rows = open_rows.get(query, ()) if isinstance(query, Query) else ()
+        for query, rows, items in zip(queries, open_rows, answers, strict=True):
             known[query] = laid_over(items, {key: known[key] for key in rows}) if rows else items
         done.update(zip(map(id, writes), self._each(self.store.write, writes), strict=True))
         return done
@@ -112,7 +101,7 @@ class Lockstep:
     def _open_rows(self, query: Query) -> Sequence[Key]:
         """The open rows that the query may lack, or show too old."""
         at = (query.slot, query.value)
-        rows = [key for places in self.open for key in places.get(at, ())]
+        rows = [key for places in self.open if at in places for key in places[at]]
         if query.pk is not None:
             return [key for key in rows if key.pk == query.pk]
         return [key for key in rows if key.pk.startswith(query.pk_prefix)] if query.pk_prefix else rows
@@ -132,7 +121,3 @@ def laid_over(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[It
         elif key not in answer or answer[key]["_v"] <= row["_v"]:
             answer[key] = row
     return list(answer.values())
-
-
-def _answers(requests: Sequence[Request], done: dict[int, Any], known: dict[Request, Any]) -> tuple[Any, ...]:
-    return tuple([known[r] if isinstance(r, Key | Query | Raw) else done[id(r)] for r in requests])

@@ -16,7 +16,6 @@ Promises: one request writes a row and keeps its previous keys (rule 3 of the de
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -40,8 +39,7 @@ class Pending(NamedTuple):
     version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class Image(NamedTuple):
     """What a write makes of a row. `columns` None: a delete marker that may be forgotten at `forget` (seconds since 1970).
     `columns` without some declared column leaves that column as it stands. `slots`: slot -> spelt key, None for no key."""
 
@@ -54,8 +52,7 @@ class Image:
     forget: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(NamedTuple):
     """A row as the table holds it. `columns` None: a delete marker."""
 
     key: Key

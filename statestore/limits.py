@@ -60,12 +60,14 @@ def storable(write: Write) -> dict[str, Any]:
     """The attributes that a write sets, as they will be read back. Raises Terminal where DynamoDB would refuse."""
     check_key(write.key)
     check_condition(write.key, write.when)
-    _check_names(write)
+    slots, complaint = _names(tuple(write.set), tuple(write.copy.items()), write.remove)
+    if complaint:
+        raise Terminal(f"{at(write.key)}: {complaint}")
     values = {}
     name = ""
     try:
         for name, value in write.set.items():
-            if is_slot(name):
+            if name in slots:
                 values[name] = _check_text(write.key, name, value, SLOT_BYTES)
             elif value == "" and is_copied(name):
                 raise ValueError("an empty text means missing there; remove it instead")
@@ -76,8 +78,7 @@ def storable(write: Write) -> dict[str, Any]:
     return values
 
 
-@lru_cache(maxsize=65536)
-def is_slot(attribute: str) -> bool:
+def _is_slot(attribute: str) -> bool:
     """Whether an attribute puts its item into an index: `GSI_1`, but not `GSI_code`."""
     return _SLOT.fullmatch(attribute) is not None
 
@@ -94,18 +95,22 @@ def at(key: Key) -> str:
     return f"{key.pk} / {key.sk}"[:200]
 
 
-def _check_names(write: Write) -> None:
-    changes = len(write.set) + len(write.copy) + len(write.remove)
+@lru_cache(maxsize=4096)
+def _names(
+    sets: tuple[str, ...], copies: tuple[tuple[str, str], ...], removes: tuple[str, ...]
+) -> tuple[frozenset[str], str]:
+    """Which of the attributes that a write sets are slots, and what is wrong with its names, if anything. Writes of an entity
+    have few different ones."""
+    changes = len(sets) + len(copies) + len(removes)
+    complaint = ""
     if changes > MAX_CHANGES:
-        raise Terminal(f"{at(write.key)}: {changes} attributes in a write, {MAX_CHANGES} at most: nest them in a map")
-    named = {"", "PK", "SK", *write.set, *write.copy, *write.remove}
-    if len(named) != changes + 3:
-        raise Terminal(
-            f"{at(write.key)}: the write names an attribute twice, PK, SK, or none: name each attribute once"
-        )
-    for target, source in write.copy.items():
-        if not is_copied(target) or not is_slot(source):
-            raise Terminal(f"{at(write.key)}: {source} cannot be copied to {target}: copy a GSI_k to a prev_k")
+        complaint = f"{changes} attributes in a write, {MAX_CHANGES} at most: nest them in a map"
+    elif len({"", "PK", "SK", *sets, *dict(copies), *removes}) != changes + 3:
+        complaint = "the write names an attribute twice, PK, SK, or none: name each attribute once"
+    for target, source in copies:
+        if not is_copied(target) or not _is_slot(source):
+            complaint = complaint or f"{source} cannot be copied to {target}: copy a GSI_k to a prev_k"
+    return frozenset(filter(_is_slot, sets)), complaint
 
 
 def _check_text(key: Key, name: str, value: Any, limit: int) -> str:

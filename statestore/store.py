@@ -7,10 +7,13 @@ among its attributes, and `GSI_1 .. GSI_n` put it into the indexes. Two implemen
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
 
 from statestore.keys import Key
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 Item = Mapping[str, Any]
 """An item of the table. Integral numbers come back as int, others as Decimal."""
@@ -43,8 +46,7 @@ class Equals:
 Condition = Absent | AbsentOrBelow | Equals
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class Write(NamedTuple):
     """One conditional UpdateItem. All parts see the item as it was before the write.
 
     set: attributes to set. copy: target attribute -> source attribute, copied as it stood before; where the source is missing
@@ -53,7 +55,7 @@ class Write:
 
     key: Key
     set: Mapping[str, Any]
-    copy: Mapping[str, str] = field(default_factory=dict)
+    copy: Mapping[str, str] = _NOTHING
     remove: tuple[str, ...] = ()
     when: Condition | None = None
 
@@ -66,8 +68,7 @@ class Delete:
     when: Condition | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(NamedTuple):
     """All items whose `slot` (`GSI_2`) holds `value`, eventually consistent; of one partition `pk`, or of all partitions whose
     key begins with `pk_prefix`, when given."""
 
@@ -77,15 +78,13 @@ class Query:
     pk_prefix: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """The write was done; `old` is the item that stood there before."""
 
     old: Item | None
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """The condition did not hold; `current` is the item that stands there."""
 
     current: Item | None

@@ -8,7 +8,7 @@ json -> as parsed (numbers int or Decimal); `T[]` -> list of such values; null -
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 Value = Any
 """str | int | Decimal | bool | None, or lists and maps of these (json, arrays, undeclared columns)."""
@@ -37,8 +37,7 @@ class Record:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(NamedTuple):
     """One change of one row: `row` is the whole new image (values may be UNAVAILABLE), None for a delete."""
 
     entity: str

@@ -12,7 +12,8 @@ after that, if unchanged.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from statestore import keys
 from statestore.items import FORMAT, Row, read_row, slot_name
@@ -33,8 +34,7 @@ Places = Mapping[Place, Collection[Key]]
 """Which rows to lay over an index answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """An open change of a row. `slots`: what its slots hold now; `former`: keys that it had. `due`: when to settle it, in seconds
     on the job's clock; `shown`: every slot showed it, and at `due` it closes."""
 
@@ -47,13 +47,12 @@ class Entry:
     shown: bool = False
 
     def places(self) -> Iterator[Place]:
-        for slot, key in {*self.slots, *self.former}:
+        for slot, key in {*self.slots, *self.former} if self.former else self.slots:
             if not keys.is_no_key(key):
                 yield slot_name(slot), key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class Settled(NamedTuple):
     """What settling an entry found: the version and slots of the row as it stands, and whether every slot showed that."""
 
     entry: Entry
@@ -80,10 +79,11 @@ class OpenChanges:
 
     def opened(self, item: Key, entries: Iterable[Entry], now: float) -> None:
         """Takes the entries of a durable item; each takes over what was open of its row."""
+        due, rows = now + self.settle, self._items.setdefault(item, set())
         for entry in entries:
-            self._items.setdefault(item, set()).add(entry.key)
+            rows.add(entry.key)
             self._holders.setdefault(entry.key, set()).add(item)
-            entry = replace(entry, due=now + self.settle)
+            entry = entry._replace(due=due)
             current = self.entries.get(entry.key)
             self._put(entry if current is None else _taken_over(entry, current))
 
@@ -95,7 +95,7 @@ class OpenChanges:
             stands = rows.get(key)
             if stands is not None:
                 row = entry_of(entry.entity, read_row(stands), entry.former | set(entry.slots))
-                self._put(_taken_over(replace(row, due=entry.due), entry))
+                self._put(_taken_over(row._replace(due=entry.due), entry))
 
     def due(self, now: float) -> list[Entry]:
         """The entries to settle now."""
@@ -112,11 +112,11 @@ class OpenChanges:
                 continue
             entry, former = outcome.entry, outcome.entry.former
             if outcome.shown and outcome.version == entry.version:
-                self._put(replace(entry, due=now + self.wait, shown=True))
+                self._put(entry._replace(due=now + self.wait, shown=True))
             else:
                 former = (former | set(entry.slots)) - set(outcome.slots)
                 self._put(
-                    replace(entry, version=outcome.version, slots=outcome.slots, former=former, due=now + self.settle)
+                    entry._replace(version=outcome.version, slots=outcome.slots, former=former, due=now + self.settle)
                 )
 
     def close(self, now: float) -> list[Key]:
@@ -185,7 +185,7 @@ def _taken_over(new: Entry, current: Entry) -> Entry:
     high, low = (new, current) if new.version >= current.version else (current, new)
     former = (high.former | low.former | set(low.slots)) - set(high.slots)
     due = new.due if current.shown else min(new.due, current.due)
-    return replace(high, former=frozenset(former), due=due, shown=False)
+    return high._replace(former=frozenset(former), due=due, shown=False)
 
 
 def item_key(run: int, round_: int, part: str, n: int) -> Key:

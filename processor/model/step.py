@@ -11,14 +11,13 @@ A step never sends: `processor.lockstep` runs many steps side by side, asks each
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from statestore.keys import Key
 from statestore.store import Query, Write
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(NamedTuple):
     """A message for a Kafka topic; `value` None is a tombstone."""
 
     topic: str
@@ -27,8 +26,7 @@ class Message:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """The request to send a message."""
 
     message: Message

@@ -1,7 +1,7 @@
 """What a write may have altered, and the roots above it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from processor.model.change import Change
 from statestore.items import Row
@@ -13,8 +13,7 @@ Root = tuple[str, str]
 """(product, spelt primary key of the root row)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Touch:
+class Touch(NamedTuple):
     """What a change may have altered: the row as it stands now, the (slot, key) pairs that it left, the used columns that
     changed (None: all count as changed), and how the write went."""
 

@@ -5,13 +5,12 @@ table: what stays unavailable here is kept from the stored row by the write.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from processor.model.change import UNAVAILABLE, Change
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Net:
+class Net(NamedTuple):
     """The net change of a key, and the changes that it stands for, oldest first."""
 
     change: Change
@@ -32,7 +31,7 @@ def net(parts: list[Change]) -> Net:
         parts = sorted(parts, key=lambda change: (change.record.epoch, change.record.offset))
     last = parts[-1]
     if len(parts) > 1 and last.row is not None and UNAVAILABLE in last.row.values():
-        last = replace(last, row=_filled(parts))
+        last = last._replace(row=_filled(parts))
     return Net(change=last, parts=tuple(parts))
 
 

@@ -9,7 +9,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from processor.model.ledger import Entry, Mark, Run, entry_key, hash_of, read_entry, read_run, reserve, run_key
 from processor.model.step import Message, Send, Step
@@ -18,8 +18,7 @@ from statestore.store import Done
 Published = Literal["published", "unchanged", "contended"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class Body(NamedTuple):
     """A document as it goes out: the message's key and value; value None where there is no document."""
 
     key: str
@@ -32,7 +31,7 @@ class Sender:
 
     topic: str
     product: str
-    headers: Mapping[str, str]
+    headers: tuple[tuple[str, bytes], ...]
     mark: Mark
     runs: Mapping[int, Run]
 
@@ -50,12 +49,11 @@ def publish(sender: Sender, root: str, assembled: Callable[[], Step[Body]]) -> S
     (outcome,) = yield (reserve(sender.product, root, entry, reserved),)
     if not isinstance(outcome, Done):
         return "contended"
-    headers = {**sender.headers, "statestore.sequence": str(reserved.seq)}
     message = Message(
         topic=sender.topic,
         key=key.encode(),
         value=body.value,
-        headers=tuple((name, text.encode()) for name, text in headers.items()),
+        headers=(*sender.headers, ("statestore.sequence", b"%d" % reserved.seq)),
     )
     yield (Send(message),)
     return "published"

@@ -112,7 +112,7 @@ no_overlay_down = replacing((batch, "assemble", lambda step: asking(step, _raw))
 no_overlay_up = replacing((batch, "find_roots", lambda step: asking(step, _raw)))
 former_forgotten = replacing(
     (batch, "entry_of", lambda make: lambda entity, row, left: make(entity, row, frozenset())),
-    (open_changes, "_taken_over", lambda make: lambda new, current: replace(make(new, current), former=frozenset())),
+    (open_changes, "_taken_over", lambda make: lambda new, current: make(new, current)._replace(former=frozenset())),
 )
 
 
@@ -160,7 +160,7 @@ def _closed_at_once(settled: Any) -> Any:
     def changed(self: OpenChanges, outcomes: Any, now: float) -> None:
         settled(self, outcomes, now)
         for entry in [e for e in self.entries.values() if e.shown]:
-            self._put(replace(entry, due=now))
+            self._put(entry._replace(due=now))
 
     return changed
 
@@ -189,7 +189,7 @@ settled_without_former = replacing(
     (
         batch,
         "settle",
-        lambda step: answering(step, lambda probed: replace(probed, touch=replace(probed.touch, left=frozenset()))),
+        lambda step: answering(step, lambda probed: replace(probed, touch=probed.touch._replace(left=frozenset()))),
     )
 )
 
@@ -220,10 +220,10 @@ no_recheck_up = replacing((find_roots, "_holding", _unchecked_up))
 
 # what a crash swallowed
 old_parent_forgotten = replacing(
-    (write_state, "_applied", lambda applied: lambda *args: replace(applied(*args), left=frozenset()))
+    (write_state, "_applied", lambda applied: lambda *args: applied(*args)._replace(left=frozenset()))
 )
 no_previous_keys = replacing(
-    (write_state, "write_image", lambda make: lambda image, below: replace(make(image, below=below), copy={}))
+    (write_state, "write_image", lambda make: lambda image, below: make(image, below=below)._replace(copy={}))
 )
 pending_dropped = replacing(
     (write_state, "merge_image", lambda make: lambda image, seen, keep_from: make(image, seen, keep_from="~"))
@@ -235,7 +235,7 @@ own_version_as_start = replacing(
 
 def _nothing_when(how: str) -> Callable[[Any], Any]:
     def change(touch: Any) -> Any:
-        return replace(touch, changed=frozenset()) if getattr(touch, "how", None) == how else touch
+        return touch._replace(changed=frozenset()) if getattr(touch, "how", None) == how else touch
 
     return lambda step: answering(step, change)
 
@@ -248,7 +248,7 @@ def _filtered_merge(merge: Any) -> Any:
     def changed(change: Any, plan: Any, key: Any, seen: Any, start: str, forget: int) -> Any:
         touch = yield from merge(change, plan, key, seen, start, forget)
         if getattr(touch, "how", None) == "applied" and seen is not None:
-            return replace(touch, changed=write_state._changed(plan, seen, touch.row))
+            return touch._replace(changed=write_state._changed(plan, seen, touch.row))
         return touch
 
     return changed
@@ -265,7 +265,7 @@ marker_without_previous = replacing(
         "write_image",
         lambda make: (
             lambda image, below: (
-                replace(make(image, below=below), copy={}) if image.columns is None else make(image, below=below)
+                make(image, below=below)._replace(copy={}) if image.columns is None else make(image, below=below)
             )
         ),
     )
@@ -274,7 +274,7 @@ delete_touches_nothing = replacing(
     (
         batch,
         "write_state",
-        lambda step: answering(step, lambda t: replace(t, changed=frozenset()) if t.row.columns is None else t),
+        lambda step: answering(step, lambda t: t._replace(changed=frozenset()) if t.row.columns is None else t),
     )
 )
 ttl_kept = replacing((items, "_unset", lambda unset: lambda image: tuple(n for n in unset(image) if n != "ttl")))
@@ -288,7 +288,7 @@ def _yes(*_: Any) -> Any:
 
 suppress_anything = replacing((publish, "_acknowledged", lambda _: _yes))
 any_attempt = replacing((ledger.Run, "kept", lambda _: lambda self, mark: mark.round <= self.through))
-reserve_anyway = replacing((publish, "reserve", lambda make: lambda *args: replace(make(*args), when=None)))
+reserve_anyway = replacing((publish, "reserve", lambda make: lambda *args: make(*args)._replace(when=None)))
 no_fence = replacing((Broker, "init", lambda _: lambda self, producer: self.epochs.setdefault(producer, 1)))
 
 
