@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
-from processor.model.open_changes import Places
+from processor.model.places import Places
 from processor.model.step import Message, Raw, Request, Send, Step
 from statestore.keys import Key
 from statestore.store import Item, Query, Store, Write
@@ -101,7 +101,7 @@ class Lockstep:
     def _open_rows(self, query: Query) -> Sequence[Key]:
         """The open rows that the query may lack, or show too old."""
         at = (query.slot, query.value)
-        rows = [key for places in self.open if at in places for key in places[at]]
+        rows = [key for places in self.open for key in places.get(at, ())]
         if query.pk is not None:
             return [key for key in rows if key.pk == query.pk]
         return [key for key in rows if key.pk.startswith(query.pk_prefix)] if query.pk_prefix else rows

@@ -120,7 +120,7 @@ class Rounds:
             forget=int(time()) + self.settings.marker_days * DAY,
             rejects=self.settings.rejects_topic,
         )
-        places = self.spark.sparkContext.broadcast(self.open.places)
+        places = self.spark.sparkContext.broadcast(self.open.places.spell())
         return Task(round=round_, settings=self.settings, lease=self.lease, record_epochs=epochs, places=places)
 
     def _action(self, pairs: RDD[Any], task: Task) -> list[Published]:
@@ -133,7 +133,7 @@ class Rounds:
         try:
             return list(pairs.partitionBy(slots, int).mapPartitionsWithIndex(publish).collect())
         finally:
-            task.places.unpersist()
+            task.places.destroy()
 
     def _end(self, results: Iterable[Published], tally: Mapping[str, int]) -> None:
         """Ends the round; one that promised nothing leaves no trace."""

@@ -19,6 +19,7 @@ from processor.lockstep import Lockstep, calm_collector
 from processor.model.change import Record
 from processor.model.epochs import Epochs
 from processor.model.open_changes import Entry, Settled, places_of
+from processor.model.places import SentPlaces
 from processor.model.touch import Root
 from processor.settings import Settings
 from registry.model import Lease
@@ -28,8 +29,8 @@ from statestore.dynamodb import DynamoStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a task gets: the round, and how to reach the outside. `record_epochs`: the epoch of each record; `places`: where open
-    changes are to be laid over index answers, as a broadcast."""
+    """What a task gets: the round, and how to reach the outside. `record_epochs`: the epoch of each record; `places`: what
+    `SentPlaces` reads, as a broadcast."""
 
     round: Round
     settings: Settings
@@ -91,7 +92,7 @@ def write_rows(rows: Iterable[Any], task: Task) -> Iterator[Pair]:
     """The write part over one Spark partition."""
     mine = clients(task.settings)
     before = mine.store.requests.copy()
-    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=(task.places.value,), pool=mine.pool)
+    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=(SentPlaces(task.places.value),), pool=mine.pool)
     written = write_part((_record(row, task.record_epochs) for row in rows), task.round, lockstep, mine.rejects)
     written.tally.update({f"request {name}": n for name, n in (mine.store.requests - before).items()})
     entries = tuple(entry for opened in written.opened.values() for entry in opened)
@@ -105,7 +106,7 @@ def settle_entries(entries: Iterable[Entry], task: Task) -> Iterator[Pair]:
     """The settle part over some open changes."""
     mine = clients(task.settings)
     before = mine.store.requests.copy()
-    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=(task.places.value,), pool=mine.pool)
+    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=(SentPlaces(task.places.value),), pool=mine.pool)
     outcomes, roots = settle_part(entries, task.round.plan, lockstep)
     yield from _to_slots(roots, task)
     yield from ((0, outcome) for outcome in outcomes)
@@ -151,7 +152,7 @@ def _publish(
     attempt = mine.registry.begin_attempt(task.lease, slot, task.round.number)
     if attempt is None:
         raise Fenced(f"job {task.lease.job}: generation {task.lease.generation} lost its lease; another job took over")
-    places = (task.places.value, places_of(opened))
+    places = (SentPlaces(task.places.value), places_of(opened))
     lockstep = Lockstep(store=mine.store, outbox=outbox, open=places, pool=mine.pool)
     tally = publish_part(roots, task.round, slot, attempt, lockstep)
     return attempt, tally, mine.store.requests - before

@@ -11,10 +11,11 @@ after that, if unchanged.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from processor.model.places import HeldPlaces, Place
 from statestore import keys
 from statestore.items import FORMAT, Row, read_row, slot_name
 from statestore.keys import Key
@@ -28,10 +29,6 @@ SPARE_ITEMS = 256
 """Durable items beyond what the entries need before they are gathered: about ten seconds' worth of a busy job."""
 
 Slot = tuple[int, str]
-Place = tuple[str, str]
-"""(index, key): where an index answer may lack a row, or show it too old."""
-Places = Mapping[Place, Collection[Key]]
-"""Which rows to lay over an index answer."""
 
 
 class Entry(NamedTuple):
@@ -73,7 +70,7 @@ class OpenChanges:
     wait: float
     settle: float
     entries: dict[Key, Entry] = field(default_factory=dict)
-    _places: dict[Place, dict[Key, None]] = field(default_factory=dict)
+    places: HeldPlaces = field(default_factory=HeldPlaces)
     _items: dict[Key, set[Key]] = field(default_factory=dict)
     _holders: dict[Key, set[Key]] = field(default_factory=dict)
 
@@ -148,29 +145,19 @@ class OpenChanges:
         self._holders = {entry.key: {item} for item, held in new.items() for entry in held}
         return new, old
 
-    @property
-    def places(self) -> Places:
-        """The places of all that is open, as it changes."""
-        return self._places
-
     def _put(self, entry: Entry) -> None:
         old = self.entries.get(entry.key)
         if old is not None:
             self._drop(old)
         self.entries[entry.key] = entry
-        for place in entry.places():
-            self._places.setdefault(place, {})[entry.key] = None
+        self.places.add(entry.places(), entry.key)
 
     def _drop(self, entry: Entry) -> None:
         del self.entries[entry.key]
-        for place in entry.places():
-            rows = self._places[place]
-            rows.pop(entry.key, None)
-            if not rows:
-                del self._places[place]
+        self.places.remove(entry.places(), entry.key)
 
 
-def places_of(entries: Iterable[Entry]) -> Places:
+def places_of(entries: Iterable[Entry]) -> dict[Place, dict[Key, None]]:
     """The places of some open changes."""
     places: dict[Place, dict[Key, None]] = {}
     for entry in entries:

@@ -29,7 +29,7 @@ def copied(job: Job) -> Job:
         wait=held.wait,
         settle=held.settle,
         entries=dict(held.entries),
-        _places={place: dict(rows) for place, rows in held._places.items()},
+        places=copy.deepcopy(held.places),
         _items={item: set(rows) for item, rows in held._items.items()},
         _holders={row: set(items) for row, items in held._holders.items()},
     )

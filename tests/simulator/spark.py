@@ -15,7 +15,7 @@ class Broadcast:
     def __init__(self, value: Any) -> None:
         self.value = pickle.loads(pickle.dumps(value))  # as it is now, whatever becomes of it
 
-    def unpersist(self) -> None:
+    def destroy(self) -> None:
         return None
 
 

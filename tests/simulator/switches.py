@@ -19,6 +19,7 @@ from processor.lockstep import Lockstep
 from processor.model import open_changes
 from processor.model.document import Match
 from processor.model.open_changes import OpenChanges
+from processor.model.places import SentPlaces
 from processor.model.step import Raw
 from statestore import items, keys
 from statestore.store import Query
@@ -106,7 +107,7 @@ class _Any(str):
 
 # open changes
 no_overlay = replacing((Lockstep, "_open_rows", always(())))
-own_batch_only = replacing((OpenChanges, "places", lambda _: property(lambda _self: {})))
+own_batch_only = replacing((SentPlaces, "get", lambda _: lambda _self, _place, default: default))
 own_task_only = replacing((worker, "places_of", always({})))
 no_overlay_down = replacing((batch, "assemble", lambda step: asking(step, _raw)))
 no_overlay_up = replacing((batch, "find_roots", lambda step: asking(step, _raw)))

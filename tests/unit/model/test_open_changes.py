@@ -41,14 +41,14 @@ def test_a_newer_change_of_a_row_takes_over_every_key_of_the_one_before(changes:
     changes.opened(item(1), [entry(1, "a", former=frozenset({(1, "z")}))], now=0)
     changes.opened(item(2), [entry(2, "b")], now=1)
     assert len(changes.entries) == 1
-    assert set(changes.places) == {("GSI_1", "z"), ("GSI_1", "a"), ("GSI_1", "b")}
+    assert all(ROW in changes.places.get(("GSI_1", key), ()) for key in ("z", "a", "b"))
 
 
 def test_an_older_change_that_comes_late_does_not_take_over(changes: OpenChanges) -> None:
     changes.opened(item(1), [entry(2, "b")], now=0)
     changes.opened(item(2), [entry(1, "a")], now=1)
     assert changes.entries[ROW].version == "002"
-    assert ("GSI_1", "a") in changes.places
+    assert ROW in changes.places.get(("GSI_1", "a"), ())
 
 
 def test_a_row_that_changes_all_the_time_is_settled_all_the_same(changes: OpenChanges) -> None:
@@ -64,7 +64,8 @@ def test_without_evidence_an_entry_is_due_again_and_with_it_closes_w_later(chang
     changes.settled(found(changes, shown=True), now=10)
     assert changes.close(now=14) == []
     assert changes.close(now=15) == [item(1)]
-    assert (changes.entries, dict(changes.places)) == ({}, {})
+    assert changes.entries == {}
+    assert not any(changes.places.buckets)
 
 
 def test_an_entry_that_changed_while_it_was_settled_stays_open(changes: OpenChanges) -> None:
