@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.backlog import ASKED, Backlog, backlog
 from benchmarks.steps import BATCH, Held, Speed, held, speed
 from processor.cli.options import say
 from processor.errors import SettingError
@@ -35,13 +36,14 @@ STORE_NAMES = {"moto": "moto", "local": "DynamoDB Local"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     """How much is measured. `passes`: after how many passes of `held_events` memory is looked at; `jobs`: store, events,
-    users and batch of each Spark run."""
+    users and batch of each Spark run. `rates`: writes a second of the open changes."""
 
     events: int
     users: int
     repetitions: int
     held_events: int
     passes: tuple[int, ...]
+    rates: tuple[int, ...]
     jobs: tuple[tuple[str, int, int, int], ...]
 
 
@@ -52,9 +54,10 @@ FULL = Size(
     repetitions=5,
     held_events=20_000,
     passes=(1, 2, 4, 8),
+    rates=(1_000, 5_000),
     jobs=(*SMALL, ("local", 20_000, 1_500, 2_000)),
 )
-QUICK = Size(events=4_000, users=300, repetitions=3, held_events=2_000, passes=(1, 2, 4), jobs=())
+QUICK = Size(events=4_000, users=300, repetitions=3, held_events=2_000, passes=(1, 2, 4), rates=(100,), jobs=())
 
 
 def main() -> None:
@@ -72,13 +75,21 @@ def main() -> None:
     memory = held(size.held_events, size.users, size.passes)
     say(f"steps: {size.repetitions} x {size.events:,} events")
     speeds = speed(size.events, size.users, size.repetitions)
-    text = report(size, speeds, memory, [_job(*job) for job in size.jobs])
+    say("open changes: 30 seconds at each rate")
+    backlogs = [backlog(rate) for rate in size.rates]
+    text = report(size, speeds, memory, backlogs, [_job(*job) for job in size.jobs])
     print(text)
     if given.write:
         DOCUMENT.write_text(kept(DOCUMENT.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
-def report(size: Size, speeds: Sequence[Speed], memory: Sequence[Held], jobs: Sequence[dict[str, Any]]) -> str:
+def report(
+    size: Size,
+    speeds: Sequence[Speed],
+    memory: Sequence[Held],
+    backlogs: Sequence[Backlog],
+    jobs: Sequence[dict[str, Any]],
+) -> str:
     """The tables, in Markdown."""
     load = ", ".join(f"{part:.1f}" for part in os.getloadavg())
     steps = [
@@ -101,6 +112,23 @@ def report(size: Size, speeds: Sequence[Speed], memory: Sequence[Held], jobs: Se
             [
                 (f"{h.events:,}", f"{h.blocks:,}", _change(h.blocks, memory[0].blocks), f"{h.resident:.0f}")
                 for h in memory
+            ],
+        ),
+    ]
+    parts += [
+        "**Open changes** at a steady rate, S and W as they are by default, a round a second.",
+        _table(
+            (
+                "writes/s",
+                "open",
+                "driver holds, MB",
+                "sent to an executor, MB",
+                "driver, CPU ms a round",
+                f"worker, CPU ms for {ASKED} keys",
+            ),
+            [
+                (f"{b.rate:,}", f"{b.entries:,}", *(f"{x:.1f}" for x in (b.held, b.sent, b.driver, b.worker)))
+                for b in backlogs
             ],
         ),
     ]

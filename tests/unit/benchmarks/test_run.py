@@ -46,13 +46,16 @@ def test_a_repetition_gives_the_same_documents_and_every_pass_the_same_table() -
 
 
 def test_the_report_shows_the_median_and_the_change_against_the_first_pass() -> None:
+    from benchmarks.backlog import Backlog
     from benchmarks.run import QUICK, report
     from benchmarks.steps import Held, Speed
 
     speeds = [Speed(events=1_000, wall=wall, cpu=wall, settling=0.0, documents=9) for wall in (0.1, 0.2, 0.5)]
     memory = [Held(events=10, blocks=100, resident=50.0), Held(events=20, blocks=101, resident=51.0)]
     job = {"store": "moto", "events": 10, "users": 2, "batch": 5, "wall": 2.0, "cpu": 1.0, "published": 4}
-    text = report(QUICK, speeds, memory, [job])
+    backlog = Backlog(rate=1_000, entries=10_000, held=22.9, sent=1.37, driver=77.5, worker=3.8)
+    text = report(QUICK, speeds, memory, [backlog], [job])
     assert "| events/s, by the clock | 2,000 | 5,000 | 10,000 |" in text
+    assert "| 1,000 | 10,000 | 22.9 | 1.4 | 77.5 | 3.8 |" in text
     assert "| 20 | 101 | +1.0 % | 51 |" in text
     assert "| moto | 10 / 2 | 5 | 5 | 100.0 | 0.00 | 0.00 | 0.00 | 0.40 |" in text
