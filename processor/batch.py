@@ -2,6 +2,7 @@
 
     write_part     records of some partitions -> decode, dedupe, write state, find roots; dead letters and open changes kept
     publish_part   the roots of one publish slot -> assemble, publish
+    resume_part    the next pages of fan-outs -> their roots; publish_part follows
     settle_part    open changes that are due -> what the indexes show of them, and their roots again; publish_part follows
 
 All write parts of a round end before its first publish part begins. Both parts are the same under Spark and in `try`; who runs
@@ -21,6 +22,7 @@ from processor.model import canonical_json
 from processor.model.change import Change, Ignored, Record, Rejected
 from processor.model.document import Match, Renderer
 from processor.model.epochs import Partition
+from processor.model.fan_out import FanOut, Found, Resumed
 from processor.model.ledger import Mark, Run
 from processor.model.open_changes import (
     ROWS_AN_ITEM,
@@ -39,7 +41,7 @@ from processor.rejects import reject_message
 from processor.steps.assemble import assemble
 from processor.steps.decode import decode
 from processor.steps.dedupe import Net, dedupe, net
-from processor.steps.find_roots import find_roots
+from processor.steps.find_roots import find_roots, resume
 from processor.steps.publish import Body, Sender, publish
 from processor.steps.settle import settle
 from processor.steps.write_state import write_state
@@ -71,12 +73,13 @@ class Round:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """What a write part did: the roots it touched, its accounting, where its partitions continue, and the changes that it opened,
-    by the durable item that holds them."""
+    by the durable item that holds them. `rest`: the roots that are left for later."""
 
     roots: frozenset[Root]
     tally: Counter[str]
     ends: Mapping[Partition, int]
     opened: Mapping[Key, tuple[Entry, ...]]
+    rest: tuple[FanOut, ...] = ()
 
 
 def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rejects: Outbox) -> Written:
@@ -109,17 +112,20 @@ def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rej
     touches = [touch for _, touch in written if touch.changed is None or touch.changed]
     opened = _open(touches, round_, ends, lockstep.store)
     mine = replace(lockstep, open=(*lockstep.open, places_of(chain.from_iterable(opened.values()))))
-    steps = (find_roots(touch, round_.plan) for touch in touches)
-    roots = frozenset(root for found in _chunked(mine, steps) for root in found)
-    return Written(roots=roots, tally=tally, ends=ends, opened=opened)
+    found = _union(_chunked(mine, (find_roots(touch, round_.plan) for touch in touches)))
+    return Written(roots=found.roots, tally=tally, ends=ends, opened=opened, rest=found.rest)
 
 
-def settle_part(due: Iterable[Entry], plan: Plan, lockstep: Lockstep) -> tuple[list[Settled], frozenset[Root]]:
+def settle_part(due: Iterable[Entry], plan: Plan, lockstep: Lockstep) -> tuple[list[Settled], Found]:
     """Settles open changes: what the indexes show of them, and the roots that they touch."""
     probed = list(_chunked(lockstep, map(settle, due)))
-    steps = (find_roots(p.touch, plan) for p in probed)
-    roots = frozenset(root for found in _chunked(lockstep, steps) for root in found)
-    return [p.settled for p in probed], roots
+    return [p.settled for p in probed], _union(_chunked(lockstep, (find_roots(p.touch, plan) for p in probed)))
+
+
+def resume_part(fan_outs: Iterable[FanOut], plan: Plan, lockstep: Lockstep) -> tuple[list[Resumed], Found]:
+    """Goes on with fan-outs, a page each: where each stands then, and the roots of the pages."""
+    resumed = list(_chunked(lockstep, (resume(fan_out, plan) for fan_out in fan_outs)))
+    return resumed, _union(r.found for r in resumed)
 
 
 def tidy(changes: OpenChanges, store: Store, run: int, round_: int, now: float) -> None:
@@ -246,6 +252,11 @@ def _write(
                 again.append(net(list(n.parts[:-1])))
         nets = again
     return written
+
+
+def _union(found: Iterable[Found]) -> Found:
+    all_ = list(found)
+    return Found(frozenset().union(*(f.roots for f in all_)), tuple(chain.from_iterable(f.rest for f in all_)))
 
 
 def _chunked(lockstep: Lockstep, steps: Iterable[Step[T]]) -> Iterable[T]:

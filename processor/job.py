@@ -76,16 +76,16 @@ class Job:
                 )
                 for piece in pieces:
                     self.rounds.live(frame if len(pieces) == 1 else of_extent(frame, piece), batch, piece)
-                    self.rounds.settle()
+                    self.rounds.between()
             except Exception as error:
                 self.failure = error
                 raise
 
-    def settle(self) -> None:
-        """Settle work while no batch runs."""
+    def idle(self) -> None:
+        """Settle work and fan-outs while no batch runs."""
         if self.turn.acquire(blocking=False):
             try:
-                self.rounds.settle()
+                self.rounds.between()
             finally:
                 self.turn.release()
 
@@ -153,15 +153,15 @@ def run_job(job: Job, *, once: bool) -> None:
         while query.isActive:
             if job.stopping.is_set() and not job.turn.locked():
                 query.stop()
-            query_ended(query)
-            job.settle()
+            query_ended(query, 0 if job.rounds.fan_outs.held else 1)
+            job.idle()
             keep.alive()
         failure = job.failure or query.exception()
         if failure is not None and not isinstance(failure, Stopped):
             raise reason(job, failure) from failure
-        while once and not job.stopping.is_set() and job.rounds.open.next_due() is not None:
-            sleep(0.2)
-            job.settle()
+        while once and not job.stopping.is_set() and job.rounds.pending:
+            sleep(0 if job.rounds.fan_outs.held else 0.2)
+            job.idle()
             keep.alive()
     finally:
         if query is not None and query.isActive:
@@ -181,10 +181,10 @@ class _Renewal:
             self._job.rounds.registry.renew(self._job.rounds.lease)
 
 
-def query_ended(query: StreamingQuery) -> bool:
+def query_ended(query: StreamingQuery, seconds: int) -> bool:
     """Waits a moment for the query to end. How it ended is asked afterwards."""
     try:
-        return bool(query.awaitTermination(1))
+        return bool(query.awaitTermination(seconds))
     except Exception:
         return True
 

@@ -16,11 +16,12 @@ from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from processor.model.places import Places
-from processor.model.step import Message, Raw, Request, Send, Step
+from processor.model.step import Message, Paged, Raw, Request, Send, Step
 from statestore.keys import Key
-from statestore.store import Item, Query, Store, Write
+from statestore.store import Item, Page, Query, Store, Write
 
-_READS = (Key, Query, Raw)
+_READS = (Key, Query, Paged, Raw)
+PAGE = 1_000
 T = TypeVar("T")
 A = TypeVar("A")
 
@@ -45,12 +46,13 @@ class Outbox(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lockstep:
     """Runs steps against a store and an outbox. `open`: where rows are to be laid over index answers. `pool`: threads
-    for queries and writes, None to ask one after the other."""
+    for queries and writes, None to ask one after the other. `page`: rows of a page."""
 
     store: Store
     outbox: Outbox
     open: tuple[Places, ...] = ()
     pool: ThreadPoolExecutor | None = None
+    page: int = PAGE
 
     def run(self, steps: Iterable[Step[T]]) -> list[T]:
         """The results of the steps, in their order."""
@@ -74,7 +76,7 @@ class Lockstep:
     def _ask(self, requests: Iterable[Request], known: dict[Request, Any]) -> dict[int, Any]:
         """Answers of writes and messages by identity; reads go to `known`."""
         gets: dict[Key, None] = {}
-        queries: dict[Query | Raw, None] = {}
+        queries: dict[Query | Paged | Raw, None] = {}
         writes: list[Write] = []
         done: dict[int, Any] = {}
         for request in requests:
@@ -87,19 +89,30 @@ class Lockstep:
                 done[id(request)] = None
             elif request not in known:
                 queries[request] = None
-        open_rows = [self._open_rows(q) if isinstance(q, Query) else () for q in queries]
+        open_rows = [self._open_rows(q) for q in queries]
         gets.update(dict.fromkeys(chain.from_iterable(open_rows)))
         if gets:
             found = self.store.get(gets)
             known.update((key, found.get(key)) for key in gets)
-        answers = self._each(self.store.query, [q.query if isinstance(q, Raw) else q for q in queries])
-        for query, rows, items in zip(queries, open_rows, answers, strict=True):
-            known[query] = laid_over(items, {key: known[key] for key in rows}) if rows else items
+        for query, rows, answer in zip(queries, open_rows, self._each(self._query, list(queries)), strict=True):
+            if rows:
+                over = {key: known[key] for key in rows}
+                paged = isinstance(answer, Page)
+                answer = Page(laid_over(answer.items, over), answer.after) if paged else laid_over(answer, over)
+            known[query] = answer
         done.update(zip(map(id, writes), self._each(self.store.write, writes), strict=True))
         return done
 
-    def _open_rows(self, query: Query) -> Sequence[Key]:
-        """The open rows that the query may lack, or show too old."""
+    def _query(self, query: Query | Paged | Raw) -> Any:
+        if isinstance(query, Paged):
+            return self.store.page(query.query, query.after, self.page)
+        return self.store.query(query.query if isinstance(query, Raw) else query)
+
+    def _open_rows(self, asked: Query | Paged | Raw) -> Sequence[Key]:
+        """The open rows that the answer may lack, or show too old."""
+        if isinstance(asked, Raw) or (isinstance(asked, Paged) and asked.after is not None):
+            return ()
+        query = asked.query if isinstance(asked, Paged) else asked
         at = (query.slot, query.value)
         rows = [key for places in self.open for key in places.get(at, ())]
         if query.pk is not None:

@@ -25,16 +25,17 @@ from processor.batch import Round, tidy
 from processor.errors import Fenced
 from processor.kafka import Admin
 from processor.model.epochs import Epochs, Partition
+from processor.model.fan_out import FanOuts
 from processor.model.ledger import Run, end_round
 from processor.model.open_changes import PARTITION, OpenChanges, read_durable
 from processor.model.plan import Plan
 from processor.settings import Settings
 from processor.source import Extent
 from processor.topics import check_topics
-from processor.worker import Published, Task, publish_roots, settle_entries, write_rows
+from processor.worker import Published, Task, publish_roots, resume_fan_outs, settle_entries, write_rows
 from registry.model import Lease
 from registry.repository import Registry
-from statestore.store import Done, Store
+from statestore.store import Delete, Done, Store, Write
 
 DAY = 86_400
 Report = Callable[[str, Mapping[str, int]], None]
@@ -54,6 +55,7 @@ class Rounds:
     report: Report
     run: Run = field(init=False)
     open: OpenChanges = field(init=False)
+    fan_outs: FanOuts = field(init=False)
     tally: Counter[str] = field(default_factory=Counter)
     number: int = 0
     batch: int = -1
@@ -61,13 +63,21 @@ class Rounds:
     def __post_init__(self) -> None:
         self.run = Run(number=self.lease.generation)
         self.open = OpenChanges(wait=self.settings.wait_seconds, settle=self.settings.settle_seconds)
+        self.fan_outs = FanOuts(products=self.plan.products, run=self.lease.generation)
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is work left besides records."""
+        return self.open.next_due() is not None or bool(self.fan_outs.held)
 
     def reload(self) -> int:
-        """Takes the open changes that earlier runs left, at a start, after they were fenced; returns how many."""
+        """Takes the open changes and fan-outs that earlier runs left, at a start, after they were fenced; returns how many."""
         items = self.store.partition(PARTITION)
+        for gone in self.fan_outs.reloaded(items):
+            self.store.delete(gone)
         rows = self.store.get({entry.key for item in items for entry in read_durable(item)}) if items else {}
         self.open.reloaded(items, rows, monotonic())
-        return len(self.open.entries)
+        return len(self.open.entries) + len(self.fan_outs.held)
 
     def live(self, frame: DataFrame, batch: int, piece: Extent) -> None:
         """One micro-batch, or a piece of it."""
@@ -81,12 +91,18 @@ class Rounds:
         tally = _sum(results)
         check_account(tally, self.settings)
         self._end(results, tally)
+        self._keep_rest(results)
         self.tally.update(tally)
         for result in results:
             for written in result.written:
                 for item, entries in written.opened.items():
                     self.open.opened(item, entries, monotonic())
         self.report(f"batch {self.batch}", tally)
+
+    def between(self) -> None:
+        """What is done between batches: settle work and fan-outs, a round of each."""
+        self.settle()
+        self.fan_out()
 
     def settle(self) -> None:
         """Settles the open changes that are due, and closes those that were shown long enough."""
@@ -97,6 +113,7 @@ class Rounds:
             results = self._action(entries.mapPartitions(partial(settle_entries, task=task)), task)
             tally = _sum(results)
             self._end(results, tally)
+            self._keep_rest(results)
             tally["settled"], tally["corrections"] = len(due), tally.pop("published", 0)
             self.tally.update(tally)
             self.open.settled((outcome for result in results for outcome in result.settled), monotonic())
@@ -104,6 +121,33 @@ class Rounds:
         if (when := self.open.next_due()) is not None and (when <= monotonic() or self.open.crowded()):
             self._check_lease()
             tidy(self.open, self.store, self.run.number, self.number, monotonic())
+
+    def fan_out(self) -> None:
+        """Goes on with fan-outs, a page each."""
+        if todo := self.fan_outs.next():
+            self._check_lease()
+            task = self._task({}, Epochs(steps={}))
+            fan_outs = self.spark.sparkContext.parallelize(todo, len(todo))
+            results = self._action(fan_outs.mapPartitions(partial(resume_fan_outs, task=task)), task)
+            tally = _sum(results)
+            self._end(results, tally)
+            self._keep_rest(results)
+            for resumed in (resumed for result in results for resumed in result.resumed):
+                self._keep(self.fan_outs.moved(resumed))
+            tally["fan-out pages"] = len(todo)
+            self.tally.update(tally)
+            self.report("fan-out", tally)
+
+    def _keep_rest(self, results: Iterable[Published]) -> None:
+        """Makes durable what a round left for later, before its batch is committed."""
+        for written in (written for result in results for written in result.written):
+            for fan_out in written.rest:
+                self._keep(self.fan_outs.asked(fan_out))
+
+    def _keep(self, request: Write | Delete) -> None:
+        done = self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
+        if not isinstance(done, Done):
+            raise Fenced(f"a later run than {self.run.number} goes on with its fan-outs; this job must stop")
 
     def _check_lease(self) -> None:
         if not self.registry.holds(self.lease):

@@ -45,6 +45,9 @@ class Settings:
     marker_days: int = _setting(30, "days for which a deleted row's marker is kept; longer than any replay", 1)
     wait_seconds: float = _setting(5.0, "W: how late an index is expected to be at most, and its replicas to differ", 0)
     settle_seconds: float = _setting(5.0, "S: how long after a change it is settled", 0)
+    fan_out_page: int = _setting(
+        1_000, "rows of one change that are followed up in one go; the others wait their turn", 1
+    )
     lease_seconds: int = _setting(30, "after how long without a sign of life a job counts as gone", 5)
     spark_master: str = _setting("", "Spark master; empty: what spark-submit or the platform says, local[2] without")
     kafka: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})

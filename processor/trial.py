@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from processor.account import check_account
-from processor.batch import Round, publish_part, settle_part, tidy, write_part
+from processor.batch import Round, publish_part, resume_part, settle_part, tidy, write_part
 from processor.lockstep import Lockstep
 from processor.model.change import Record
+from processor.model.fan_out import FanOut, FanOuts
 from processor.model.ledger import Run, end_round
 from processor.model.open_changes import OpenChanges
 from processor.model.plan import Plan
@@ -20,7 +21,7 @@ from processor.model.step import Message
 from processor.model.touch import Root
 from processor.settings import Settings
 from statestore.memory import MemoryStore
-from statestore.store import Store
+from statestore.store import Delete, Store, Write
 
 MARKER_SECONDS = 30 * 86_400
 
@@ -54,9 +55,11 @@ class Trial:
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
     store: Store = field(init=False)
     open: OpenChanges = field(init=False)
+    fan_outs: FanOuts = field(init=False)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.settings.slots, lag=self.lag, clock=lambda: self.now)
+        self.fan_outs = FanOuts(products=self.plan.products, run=self.run.number)
         self.open = OpenChanges(wait=self.settings.wait_seconds, settle=self.settings.settle_seconds)
 
     def batch(self, records: Iterable[Record]) -> Counter[str]:
@@ -68,6 +71,7 @@ class Trial:
         for item, entries in written.opened.items():
             self.open.opened(item, entries, self.now)
         tally = written.tally + self._publish(written.roots, round_)
+        self._keep_rest(written.rest)
         check_account(tally, self.settings)
         self.ends.update({at: max(end, self.ends.get(at, 0)) for at, end in written.ends.items()})
         tally["batches"] = 1
@@ -77,23 +81,47 @@ class Trial:
         return tally
 
     def settle(self) -> None:
-        """Settles the open changes that are due now, and closes those that were shown long enough."""
+        """Settles the open changes that are due now, closes those that were shown long enough, and goes on with fan-outs."""
         before = self.store.requests.copy()
         round_ = self._round(batch=max(0, self.tally["batches"] - 1))
         if due := self.open.due(self.now):
-            outcomes, roots = settle_part(due, self.plan, self._lockstep(self.rejects))
-            tally = self._publish(roots, round_)
+            outcomes, found = settle_part(due, self.plan, self._lockstep(self.rejects))
+            tally = self._publish(found.roots, round_)
+            self._keep_rest(found.rest)
             self.tally["settled"] += len(due)
             self.tally["corrections"] += tally.pop("published", 0)
             self.open.settled(outcomes, self.now)
         tidy(self.open, self.store, self.run.number, round_.number, self.now)
+        self._fan_out()
         self.tally.update({f"request {name}": n for name, n in (self.store.requests - before).items()})
 
     def finish(self) -> None:
         """Lets time pass until all settle work is done."""
-        while (due := self.open.next_due()) is not None:
-            self.now = max(self.now, due)
+        while (due := self.open.next_due()) is not None or self.fan_outs.held:
+            if due is not None and not self.fan_outs.held:
+                self.now = max(self.now, due)
             self.settle()
+
+    def _fan_out(self) -> None:
+        if todo := self.fan_outs.next():
+            round_ = self._round(batch=max(0, self.tally["batches"] - 1))
+            resumed, found = resume_part(todo, self.plan, self._lockstep(self.rejects))
+            tally = self._publish(found.roots, round_)
+            self._keep_rest(found.rest)
+            for each in resumed:
+                self._keep(self.fan_outs.moved(each))
+            self.tally.update(tally)
+            self.tally["fan-out pages"] += len(todo)
+
+    def _keep_rest(self, rest: Iterable[FanOut]) -> None:
+        for fan_out in rest:
+            self._keep(self.fan_outs.asked(fan_out))
+
+    def _keep(self, request: Write | Delete) -> None:
+        if isinstance(request, Write):
+            self.store.write(request)
+        else:
+            self.store.delete(request)
 
     def _round(self, batch: int) -> Round:
         return Round(
@@ -107,7 +135,7 @@ class Trial:
         )
 
     def _lockstep(self, outbox: MemoryOutbox) -> Lockstep:
-        return Lockstep(store=self.store, outbox=outbox, open=(self.open.places,))
+        return Lockstep(store=self.store, outbox=outbox, open=(self.open.places,), page=self.settings.fan_out_page)
 
     def _publish(self, roots: Iterable[Root], round_: Round) -> Counter[str]:
         tally = publish_part(roots, round_, 0, 0, self._lockstep(self.published))

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from processor.batch import Round, Written, publish_part, publish_slot, settle_part, write_part
+from processor.batch import Round, Written, publish_part, publish_slot, resume_part, settle_part, write_part
 from processor.errors import Fenced
 from processor.kafka import Outbox, TransactionalOutbox
 from processor.lockstep import Lockstep, calm_collector
 from processor.model.change import Record
 from processor.model.epochs import Epochs
+from processor.model.fan_out import FanOut, Found, Resumed
 from processor.model.open_changes import Entry, Settled, places_of
 from processor.model.places import SentPlaces
 from processor.model.touch import Root
@@ -41,7 +42,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What a publish slot did; `written` and `settled`: what the parts before it did, handed on to the driver."""
+    """What a publish slot did; `written`, `settled`, `resumed`: what the parts before it did, handed on to the driver."""
 
     slot: int
     attempt: int
@@ -49,6 +50,7 @@ class Published:
     requests: dict[str, int]
     written: tuple[Written, ...]
     settled: tuple[Settled, ...]
+    resumed: tuple[Resumed, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,7 @@ class Opened:
     entries: tuple[Entry, ...]
 
 
-Pair = tuple[int, Root | Written | Settled | Opened]
+Pair = tuple[int, Root | Written | Settled | Resumed | Opened]
 """(publish slot, what it gets): a root to publish, changes that were just opened, or what goes on to the driver (slot 0)."""
 
 
@@ -92,8 +94,7 @@ def write_rows(rows: Iterable[Any], task: Task) -> Iterator[Pair]:
     """The write part over one Spark partition."""
     mine = clients(task.settings)
     before = mine.store.requests.copy()
-    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=(SentPlaces(task.places.value),), pool=mine.pool)
-    written = write_part((_record(row, task.record_epochs) for row in rows), task.round, lockstep, mine.rejects)
+    written = write_part((_record(row, task.record_epochs) for row in rows), task.round, _finder(task), mine.rejects)
     written.tally.update({f"request {name}": n for name, n in (mine.store.requests - before).items()})
     entries = tuple(entry for opened in written.opened.values() for entry in opened)
     for slot in range(task.settings.publish_slots if entries else 0):
@@ -104,14 +105,34 @@ def write_rows(rows: Iterable[Any], task: Task) -> Iterator[Pair]:
 
 def settle_entries(entries: Iterable[Entry], task: Task) -> Iterator[Pair]:
     """The settle part over some open changes."""
-    mine = clients(task.settings)
-    before = mine.store.requests.copy()
-    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, open=(SentPlaces(task.places.value),), pool=mine.pool)
-    outcomes, roots = settle_part(entries, task.round.plan, lockstep)
-    yield from _to_slots(roots, task)
+    before = clients(task.settings).store.requests.copy()
+    outcomes, found = settle_part(entries, task.round.plan, _finder(task))
     yield from ((0, outcome) for outcome in outcomes)
-    tally = Counter({f"request {name}": n for name, n in (mine.store.requests - before).items()})
-    yield 0, Written(roots=frozenset(), tally=tally, ends={}, opened={})
+    yield from _found(found, before, task)
+
+
+def resume_fan_outs(fan_outs: Iterable[FanOut], task: Task) -> Iterator[Pair]:
+    """The next pages of some fan-outs."""
+    before = clients(task.settings).store.requests.copy()
+    resumed, found = resume_part(fan_outs, task.round.plan, _finder(task))
+    # their roots go to their slots, not with them
+    yield from ((0, r._replace(found=Found(frozenset(), ()))) for r in resumed)
+    yield from _found(found, before, task)
+
+
+def _finder(task: Task) -> Lockstep:
+    """What runs the steps before publishing."""
+    mine, places = clients(task.settings), SentPlaces(task.places.value)
+    return Lockstep(
+        store=mine.store, outbox=mine.rejects, open=(places,), pool=mine.pool, page=task.settings.fan_out_page
+    )
+
+
+def _found(found: Found, before: Counter[str], task: Task) -> Iterator[Pair]:
+    yield from _to_slots(found.roots, task)
+    spent = clients(task.settings).store.requests - before
+    tally = Counter({f"request {name}": n for name, n in spent.items()})
+    yield 0, Written(roots=frozenset(), tally=tally, ends={}, opened={}, rest=found.rest)
 
 
 def publish_roots(slot: int, pairs: Iterable[Pair], task: Task) -> Iterator[Published]:
@@ -120,6 +141,7 @@ def publish_roots(slot: int, pairs: Iterable[Pair], task: Task) -> Iterator[Publ
     roots: list[Root] = []
     written: list[Written] = []
     settled: list[Settled] = []
+    resumed: list[Resumed] = []
     opened: list[Entry] = []
     for _, what in pairs:
         match what:
@@ -127,6 +149,8 @@ def publish_roots(slot: int, pairs: Iterable[Pair], task: Task) -> Iterator[Publ
                 written.append(what)
             case Settled():
                 settled.append(what)
+            case Resumed():
+                resumed.append(what)
             case Opened():
                 opened += what.entries
             case _:
@@ -139,6 +163,7 @@ def publish_roots(slot: int, pairs: Iterable[Pair], task: Task) -> Iterator[Publ
         requests=dict(requests),
         written=tuple(written),
         settled=tuple(settled),
+        resumed=tuple(resumed),
     )
 
 

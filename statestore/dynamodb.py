@@ -34,7 +34,7 @@ from statestore import table as definition
 from statestore.errors import StoreError, Terminal, Transient
 from statestore.keys import Key
 from statestore.limits import at
-from statestore.store import MAX_ITEM_BYTES, Delete, Done, Item, Outcome, Query, Refused, TooLarge, Write
+from statestore.store import MAX_ITEM_BYTES, Delete, Done, Item, Outcome, Page, Query, Refused, TooLarge, Write
 from statestore.values import fits
 
 _REFUSED = "ConditionalCheckFailedException"
@@ -124,7 +124,12 @@ class DynamoStore:
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. A hint: it may be late."""
-        return self._pages(requests.query(self.table, query), f"querying {query.slot} for {query.value!r}")
+        return self._pages(requests.query(self.table, query), _querying(query))
+
+    def page(self, query: Query, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, from where an earlier page ended."""
+        items, last = self._page(requests.query(self.table, query, after, limit), _querying(query))
+        return Page(items, Key(last["PK"]["S"], last["SK"]["S"]) if last else None)
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, strongly consistent, by sort key."""
@@ -133,12 +138,17 @@ class DynamoStore:
     def _pages(self, request: requests.Request, what: str) -> list[Item]:
         items: list[Item] = []
         while True:
-            with self._failures(what):
-                page = self._client.query(**request)
-            items += [requests.item(wire) for wire in page["Items"]]
-            if not (last := page.get("LastEvaluatedKey")):
+            found, last = self._page(request, what)
+            items += found
+            if not last:
                 return items
             request = {**request, "ExclusiveStartKey": last}
+
+    def _page(self, request: requests.Request, what: str) -> tuple[list[Item], dict[str, Any]]:
+        """A page's items and where it ended, nowhere at the end."""
+        with self._failures(what):
+            page = self._client.query(**request)
+        return [requests.item(wire) for wire in page["Items"]], page.get("LastEvaluatedKey") or {}
 
     def create_table(self, slots: int) -> None:
         """Creates the table with its indexes and its TTL and waits until it is active; one that exists is checked.
@@ -227,6 +237,10 @@ def _config(patience: Patience) -> Config:
         parameter_validation=False,  # requests are compared whole in tests; checking them again costs 8 % of a write
         tcp_keepalive=True,
     )
+
+
+def _querying(query: Query) -> str:
+    return f"querying {query.slot} for {query.value!r}"
 
 
 def _item(wire: Mapping[str, Any] | None) -> Item | None:

@@ -7,6 +7,7 @@ ends, or expire items by their TTL.
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection
+from heapq import nsmallest
 from operator import attrgetter
 from threading import Lock
 from typing import Any
@@ -25,6 +26,7 @@ from statestore.store import (
     Equals,
     Item,
     Outcome,
+    Page,
     Query,
     Refused,
     TooLarge,
@@ -102,26 +104,37 @@ class MemoryStore:
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index: by partition key, within one by the order of arrival (DynamoDB promises none)."""
-        check_query(query)
-        index = self._indexes.get(query.slot)
-        if index is None:
-            raise Terminal(
-                f"no index {query.slot}: the table has {len(self._indexes)} slots; create it with more of them"
-            )
         with self._lock:
-            self.requests["Query"] += 1
-            self._catch_up()
-            found = index.values.get(query.value, {})
+            found = self._shown(query)
             if query.pk is not None:
                 return [item for key, item in found.items() if key.pk == query.pk]
             prefix = query.pk_prefix or ""
             return [found[key] for key in sorted(found, key=attrgetter("pk")) if key.pk.startswith(prefix)]
+
+    def page(self, query: Query, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, in the order of their keys."""
+        with self._lock:
+            found = self._shown(query)
+            keys = nsmallest(limit, (key for key in found if _asked(query, key) and (after is None or key > after)))
+            return Page([found[key] for key in keys], keys[-1] if len(keys) == limit else None)
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, by sort key."""
         with self._lock:
             self.requests["Query"] += 1
             return [self._items[key] for key in sorted(key for key in self._items if key.pk == pk)]
+
+    def _shown(self, query: Query) -> dict[Key, Item]:
+        """What an index shows under a value, in all partitions."""
+        check_query(query)
+        index = self._indexes.get(query.slot)
+        if index is None:
+            raise Terminal(
+                f"no index {query.slot}: the table has {len(self._indexes)} slots; create it with more of them"
+            )
+        self.requests["Query"] += 1
+        self._catch_up()
+        return index.values.get(query.value, {})
 
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
         if new is None:
@@ -144,6 +157,10 @@ class MemoryStore:
         """Shows a row in the indexes that it has, or had, a key in."""
         for name in names:
             self._indexes[name].show(key, item, item.get(name))
+
+
+def _asked(query: Query, key: Key) -> bool:
+    return key.pk == query.pk if query.pk is not None else key.pk.startswith(query.pk_prefix or "")
 
 
 def _updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:

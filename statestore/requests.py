@@ -63,8 +63,10 @@ def batch_get_item(table: str, keys: Collection[Key]) -> list[Request]:
     ]
 
 
-def query(table: str, query: Query) -> Request:
-    """The first page of the query. Raises Terminal for one that DynamoDB refuses."""
+def query(table: str, query: Query, after: Key | None = None, limit: int | None = None) -> Request:
+    """A page of the query, the first unless an earlier one ended `after` some item, of at most `limit` items.
+
+    Raises Terminal for a query that DynamoDB refuses."""
     check_query(query)
     condition, values = f"{query.slot} = :v0", {":v0": encode(query.value)}
     if query.pk is not None:
@@ -76,6 +78,8 @@ def query(table: str, query: Query) -> Request:
         "IndexName": query.slot,
         "KeyConditionExpression": condition,
         "ExpressionAttributeValues": values,
+        **({} if limit is None else {"Limit": limit}),
+        **({} if after is None else {"ExclusiveStartKey": {**_key(after), query.slot: encode(query.value)}}),
     }
 
 

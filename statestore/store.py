@@ -78,6 +78,13 @@ class Query(NamedTuple):
     pk_prefix: str | None = None
 
 
+class Page(NamedTuple):
+    """A part of what a query finds. `after`: where the next one goes on, None at the end. An empty page need not be the last."""
+
+    items: list[Item]
+    after: Key | None
+
+
 class Done(NamedTuple):
     """The write was done; `old` is the item that stood there before."""
 
@@ -118,6 +125,9 @@ class Store(Protocol):
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. A hint: it may be late."""
+
+    def page(self, query: Query, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, from where an earlier page ended."""
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping, never rows."""

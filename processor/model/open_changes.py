@@ -187,7 +187,7 @@ def durable(item: Key, entries: Iterable[Entry]) -> Write:
 
 
 def read_durable(item: Item) -> list[Entry]:
-    """The entries of a durable item."""
+    """The entries of a durable item; none of one that holds something else that is open."""
     return [
         Entry(
             entity=entity,
@@ -196,5 +196,5 @@ def read_durable(item: Item) -> list[Entry]:
             slots=tuple((k, key) for k, key in slots),
             former=frozenset((k, key) for k, key in former),
         )
-        for entity, pk, sk, version, slots, former in json.loads(item["rows"])
+        for entity, pk, sk, version, slots, former in json.loads(item.get("rows", "[]"))
     ]

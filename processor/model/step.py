@@ -4,7 +4,8 @@ A step never sends: `processor.lockstep` runs many steps side by side, asks each
 
     Key      the item with that key, strongly consistent          -> Item | None
     Query    the items of one index query                         -> list[Item]
-    Raw      the same without open changes laid over the answer   -> list[Item]
+    Paged    a page of it                                         -> Page
+    Raw      all items, without open changes laid over the answer -> list[Item]
     Write    one conditional write                                -> Outcome
     Send     one message to a topic, acknowledged before the task ends -> None
 """
@@ -32,6 +33,13 @@ class Send(NamedTuple):
     message: Message
 
 
+class Paged(NamedTuple):
+    """A page of an index query, the first unless it goes on `after` some row; open changes are laid over the first."""
+
+    query: Query
+    after: Key | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Raw:
     """An index query whose answer is wanted as the index gives it."""
@@ -39,6 +47,6 @@ class Raw:
     query: Query
 
 
-Request = Key | Query | Raw | Write | Send
+Request = Key | Query | Paged | Raw | Write | Send
 T = TypeVar("T")
 Step = Generator[tuple[Request, ...], tuple[Any, ...], T]

@@ -2,26 +2,29 @@
 
 A product is left at once where the change altered no column that it reads at that place (rule 8). The way up is a key read
 where the join's parent columns are the parent's primary key (and no read at all when that parent is the root: its key is
-known), else one index query; all requests of one level are asked together.
+known), else one page of an index query: what lies beyond it is left for later, and gone on with by `resume`. All requests of
+one level are asked together.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from processor.model.fan_out import FanOut, Found, Resumed
 from processor.model.plan import KeyRead, Node, Plan, ProductPlan, SlotRead
-from processor.model.step import Request, Step
+from processor.model.step import Paged, Step
 from processor.model.touch import Root, Touch
 from statestore import keys
 from statestore.items import read_columns
 from statestore.store import Item
 
-Found = tuple[str, Mapping[str, Any]]
+Climbed = tuple[str, Mapping[str, Any]]
 """A row on the way up: its sort key and its columns."""
 
 
-def find_roots(touch: Touch, plan: Plan) -> Step[set[Root]]:
+def find_roots(touch: Touch, plan: Plan) -> Step[Found]:
     """The roots of all products that the touched row may alter."""
     roots: set[Root] = set()
+    rest: list[FanOut] = []
     for name, index in plan.places.get(touch.entity, ()):
         product = plan.products[name]
         used = product.used if index is None else product.nodes[index].used
@@ -30,10 +33,19 @@ def find_roots(touch: Touch, plan: Plan) -> Step[set[Root]]:
         if index is None:
             roots.add((name, touch.row.key.sk))
         else:
-            node = product.nodes[index]
-            found = yield from _ascend(plan, product, node, _keys(node, touch))
-            roots.update((name, sk) for sk in found)
-    return roots
+            roots |= yield from _ascend(plan, product, index, _keys(product.nodes[index], touch), rest)
+    return Found(frozenset(roots), tuple(rest))
+
+
+def resume(fan_out: FanOut, plan: Plan) -> Step[Resumed]:
+    """The roots above the next page of a fan-out."""
+    product = plan.products[fan_out.product]
+    node = product.nodes[fan_out.node]
+    assert isinstance(node.up, SlotRead)
+    (page,) = yield (Paged(plan.query(node.above, node.up, fan_out.key), fan_out.after),)
+    rest: list[FanOut] = []
+    roots = yield from _above(plan, product, node, list(_holding(node, fan_out.key, page.items)), rest)
+    return Resumed(fan_out, page.after, Found(frozenset(roots), tuple(rest)))
 
 
 def _keys(node: Node, touch: Touch) -> set[str]:
@@ -43,34 +55,40 @@ def _keys(node: Node, touch: Touch) -> set[str]:
     return {key for slot, key in now_and_before if slot == node.own_slot}
 
 
-def _ascend(plan: Plan, product: ProductPlan, node: Node, wanted: set[str]) -> Step[set[str]]:
-    """The sort keys of the roots above the rows of `node`'s parent that hold one of `wanted`."""
-    while wanted:
+def _ascend(plan: Plan, product: ProductPlan, index: int, wanted: set[str], rest: list[FanOut]) -> Step[set[Root]]:
+    """The roots above the rows of a node that hold one of `wanted`; what one page cannot tell goes to `rest`."""
+    node = product.nodes[index]
+    name = product.product.name
+    if node.parent is None and isinstance(node.up, KeyRead):
+        return {(name, key) for key in wanted}
+    if not wanted:
+        return set()
+    order = sorted(wanted)
+    rows: list[Climbed] = []
+    if isinstance(node.up, SlotRead):
+        up = node.up
+        pages = yield tuple(Paged(plan.query(node.above, up, key)) for key in order)
+        for key, page in zip(order, pages, strict=True):
+            rows += _holding(node, key, page.items)
+            if page.after is not None:
+                rest.append(FanOut(name, index, key, page.after))
+    else:
         above = plan.entities[node.above]
-        if node.parent is None and isinstance(node.up, KeyRead):
-            return wanted
-        order = sorted(wanted)
-        requests: tuple[Request, ...]
-        if isinstance(node.up, SlotRead):
-            requests = tuple(plan.query(node.above, node.up, key) for key in order)
-            answers = yield requests
-            rows = [row for key, items in zip(order, answers, strict=True) for row in _holding(node, key, items)]
-        else:
-            requests = tuple(above.key(sk) for sk in order)
-            answers = yield requests
-            rows = [
-                (item["SK"], columns)
-                for item in answers
-                if item is not None and (columns := read_columns(item)) is not None
-            ]
-        if node.parent is None:
-            return {sk for sk, _ in rows}
-        node = product.nodes[node.parent]
-        wanted = {key for row in rows if (key := _own_key(node, row)) is not None}
-    return set()
+        items = yield tuple(above.key(sk) for sk in order)
+        rows += [(item["SK"], columns) for item in items if item and (columns := read_columns(item)) is not None]
+    return (yield from _above(plan, product, node, rows, rest))
 
 
-def _holding(node: Node, key: str, items: Iterable[Item]) -> Iterable[Found]:
+def _above(plan: Plan, product: ProductPlan, node: Node, rows: list[Climbed], rest: list[FanOut]) -> Step[set[Root]]:
+    """The roots above rows that were found above `node`."""
+    if node.parent is None:
+        return {(product.product.name, sk) for sk, _ in rows}
+    parent = product.nodes[node.parent]
+    wanted = {key for row in rows if (key := _own_key(parent, row)) is not None}
+    return (yield from _ascend(plan, product, node.parent, wanted, rest))
+
+
+def _holding(node: Node, key: str, items: Iterable[Item]) -> Iterable[Climbed]:
     """An index answer is a hint: only the rows whose real columns hold the key."""
     for item in items:
         if keys.entity_of(item["PK"]) != node.above:
@@ -80,7 +98,7 @@ def _holding(node: Node, key: str, items: Iterable[Item]) -> Iterable[Found]:
             yield item["SK"], columns
 
 
-def _own_key(node: Node, row: Found) -> str | None:
+def _own_key(node: Node, row: Climbed) -> str | None:
     """The key by which a row of `node` joins its parent."""
     sk, columns = row
     return sk if node.own_slot is None else keys.spell([columns.get(c) for c in node.child_columns])

@@ -439,6 +439,25 @@ def test_a_query_reads_past_the_first_page(store: Store) -> None:
     assert len(store.query(Query(slot="GSI_1", value="octocat"))) == 12
 
 
+def test_pages_of_a_query_show_every_row_that_stays_once(store: Store) -> None:
+    keys = [Key("TABLE#star", str(number)) for number in range(7)]
+    for key in keys:
+        put(store, key, GSI_1="octocat")
+    put(store, Key("TABLE#user", "octocat"), GSI_1="octocat")
+    query = Query(slot="GSI_1", value="octocat", pk="TABLE#star")
+
+    first = store.page(query, None, 3)
+    assert len(first.items) == 3
+    assert first.after is not None
+    store.delete(Delete(key=first.after))
+    found, after = list(first.items), first.after
+    while after is not None:
+        page = store.page(query, after, 3)
+        found, after = [*found, *page.items], page.after
+    assert sorted(row["SK"] for row in found) == [key.sk for key in keys]
+    assert store.page(query, None, 100).after is None
+
+
 def test_a_query_of_an_index_that_the_table_has_not_is_refused(store: Store) -> None:
     with pytest.raises(Terminal, match="GSI_4"):
         store.query(Query(slot="GSI_4", value="octocat"))

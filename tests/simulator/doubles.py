@@ -7,6 +7,7 @@ import copy
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import processor.job
@@ -33,6 +34,7 @@ def copied(job: Job) -> Job:
         _items={item: set(rows) for item, rows in held._items.items()},
         _holders={row: set(items) for row, items in held._holders.items()},
     )
+    rounds.fan_outs = replace(rounds.fan_outs, held=dict(rounds.fan_outs.held))
     rounds.tally = Counter(rounds.tally)
     return Job(rounds=rounds)
 

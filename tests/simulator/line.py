@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from processor.model.step import Message
 from registry.model import Lease
 from statestore.keys import Key
-from statestore.store import Delete, Done, Item, Outcome, Query, Refused, Write
+from statestore.store import Delete, Done, Item, Outcome, Page, Query, Refused, Write
 
 if TYPE_CHECKING:
     from tests.simulator.world import World
@@ -105,6 +105,9 @@ class TableClient:
 
     def query(self, query: Query) -> list[Item]:
         return self._line.ask(f"query {query.slot} {query.value}", lambda _: self._table.query(query))
+
+    def page(self, query: Query, after: Key | None, limit: int) -> Page:
+        return self._line.ask(f"query {query.slot} {query.value}", lambda _: self._table.page(query, after, limit))
 
     def partition(self, pk: str) -> list[Item]:
         return self._line.ask(f"read {pk}", lambda _: self._table.partition(pk))

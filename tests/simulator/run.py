@@ -107,9 +107,10 @@ class Simulation:
         waits = 0.3 if opened.due(world.now) else world.temper.pause if opened.entries else 0.0
         if more and world.rng.random() >= waits:
             self._batch(job)
-        elif (due := opened.next_due()) is not None:
-            world.now = max(world.now, due)
-            self._turn(job, Job.settle)
+        elif job.rounds.pending:
+            due = None if job.rounds.fan_outs.held else opened.next_due()
+            world.now = max(world.now, due or 0)
+            self._turn(job, Job.idle)
         elif world.zombies:
             world.bury()
         elif world.broker.late:
@@ -170,7 +171,7 @@ class Simulation:
             for piece, partitions in pieces:
                 frame: Any = Frame(world, partitions)
                 job.rounds.live(frame, number, piece)
-                job.rounds.settle()
+                job.rounds.between()
 
         self._turn(job, body)
         at.pos, at.plan = at.plan, None
@@ -259,6 +260,7 @@ def simulate(
         publish_slots=drawn.publish_slots,
         marker_days=1,
         slots=shape.slots,
+        fan_out_page=drawn.page,
     )
     simulation = Simulation(
         seed=seed,

@@ -20,7 +20,7 @@ from processor.model import open_changes
 from processor.model.document import Match
 from processor.model.open_changes import OpenChanges
 from processor.model.places import SentPlaces
-from processor.model.step import Raw
+from processor.model.step import Paged, Raw
 from statestore import items, keys
 from statestore.store import Query
 from tests.simulator.broker import Broker
@@ -80,6 +80,9 @@ def asking(step: Callable[..., Any], ask: Callable[[Any], Any]) -> Callable[...,
 
 
 def _raw(request: Any) -> Any:
+    """The request without open changes laid over the answer."""
+    if isinstance(request, Paged):
+        return request._replace(after=request.after or keys.Key("", ""))
     return Raw(request) if isinstance(request, Query) else request
 
 

@@ -26,12 +26,12 @@ class LateTable(MemoryStore):
         self._last: dict[tuple[int, str, Key], float] = {}
         self._count = 0
 
-    def query(self, query: Query) -> list[Item]:
+    def _shown(self, query: Query) -> dict[Key, Item]:
         while self._heap and self._heap[0][0] <= self._clock():
             _, _, replica, name, key, item = heappop(self._heap)
             self._replicas[replica][name].show(key, item, item.get(name))
         self._indexes = self._replicas[self._pick()]
-        return super().query(query)
+        return super()._shown(query)
 
     def expire(self) -> int:
         """DynamoDB's sweep: takes what has outlived its TTL; returns how many."""

@@ -20,7 +20,7 @@ class Temper:
     zombie: that what was lost lives on; acts: that a zombie goes on at a request of a living one; retries: of a task by Spark.
     lost_checkpoint: that a crash takes it. interleaved: that the tasks of a stage take turns request by request.
     pause: that the next batch waits for settle work, again and again, so that open changes close between batches.
-    in_order: that batches follow the order in which the source wrote, across topics.
+    page: rows of a page of a fan-out. in_order: that batches follow the order in which the source wrote, across topics.
     """
 
     shape: str
@@ -46,6 +46,7 @@ class Temper:
     interleaved: float
     pause: float
     in_order: bool
+    page: int = 1_000
 
     def with_(self, boost: Mapping[str, Any]) -> "Temper":
         return replace(self, **boost)

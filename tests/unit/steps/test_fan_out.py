@@ -1,0 +1,112 @@
+"""A change with many documents above it: page by page, none lost, none twice."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processor.definitions.load import load, read_directory
+from processor.model.change import Record
+from processor.model.fan_out import PAGES, FanOut, FanOuts
+from processor.planning import plan_alone
+from processor.settings import Settings
+from processor.trial import Trial
+from statestore.keys import Key
+
+USERS = 45
+PLAN = plan_alone(load(read_directory(Path(__file__).parents[3] / "examples" / "github")), Settings().slots)
+REPO = {"owner": "netflix", "name": "ice", "description": "first"}
+
+
+class Source:
+    """Records at rising offsets of one partition a topic."""
+
+    def __init__(self) -> None:
+        self._offsets: Counter[str] = Counter()
+
+    def record(self, topic: str, key: dict[str, Any], row: dict[str, Any] | None) -> Record:
+        self._offsets[topic] += 1
+        value = None if row is None else json.dumps(row).encode()
+        return Record(topic=topic, partition=0, offset=self._offsets[topic], key=json.dumps(key).encode(), value=value)
+
+    def repo(self, description: str) -> Record:
+        return self.record("repo", {"owner": "netflix", "name": "ice"}, {**REPO, "description": description})
+
+    def stars(self) -> Iterable[Record]:
+        for n in range(USERS):
+            user = {"id": n, "email": f"u{n}@example.org", "username": f"u{n}"}
+            star = {"username": f"u{n}", "repo_name": "ice", "repo_owner": "netflix"}
+            yield self.record("user", {"email": user["email"]}, user)
+            yield self.record("star", star, star)
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source()
+
+
+@pytest.fixture
+def trial(source: Source) -> Trial:
+    trial = Trial(plan=PLAN, settings=replace(Settings(), fan_out_page=2))
+    trial.batch([source.repo("first"), *source.stars()])
+    trial.finish()
+    trial.published.messages.clear()
+    return trial
+
+
+def descriptions(trial: Trial) -> list[str]:
+    """What each message shows of the repository, in the order of publication."""
+    return [json.loads(m.value or b"")["starred_repos"][0]["description"] for m in trial.published.messages]
+
+
+def test_a_batch_publishes_the_first_page_and_each_round_after_it_some_more(trial: Trial, source: Source) -> None:
+    trial.batch([source.repo("second")])
+    assert len(descriptions(trial)) == 2
+    trial.settle()
+    assert len(descriptions(trial)) == 2 + 2
+    trial.finish()
+    assert descriptions(trial) == ["second"] * USERS
+    assert len({m.key for m in trial.published.messages}) == USERS
+
+
+def test_other_changes_are_published_meanwhile(trial: Trial, source: Source) -> None:
+    trial.batch([source.repo("second")])
+    trial.batch([source.record("user", {"email": "new@example.org"}, {"id": 99, "email": "new@example.org"})])
+    assert trial.published.messages[-1].key == b'{"email":"new@example.org"}'
+
+
+def test_a_change_meanwhile_reaches_every_document_and_none_twice(trial: Trial, source: Source) -> None:
+    trial.batch([source.repo("second")])
+    trial.settle()
+    trial.batch([source.repo("third")])
+    trial.finish()
+    last = {m.key: json.loads(m.value or b"") for m in trial.published.messages}
+    assert [d["starred_repos"][0]["description"] for d in last.values()] == ["third"] * USERS
+    shown = Counter((m.key, m.value) for m in trial.published.messages)
+    assert set(shown.values()) == {1}
+
+
+def test_what_is_left_is_read_again_at_a_start() -> None:
+    products = PLAN.products
+    before = FanOuts(products=products, run=1)
+    (repo,) = (n for n, node in enumerate(products["user_profile"].nodes) if node.join.entity == "repo")
+    written = before.asked(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u1#ice#netflix")))
+    assert before.asked(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u0"))).set["again"]
+
+    after = FanOuts(products=products, run=2)
+    item = {"PK": written.key.pk, "SK": written.key.sk, **written.set}
+    assert after.reloaded([item]) == []
+    assert after.next() == [FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u1#ice#netflix"))]
+    (gone,) = after.reloaded([{**item, "path": ["no", "more"]}])
+    assert gone.key == written.key
+
+
+def test_a_round_goes_on_with_few_pages_whatever_is_left() -> None:
+    fan_outs = FanOuts(products=PLAN.products, run=1)
+    for n in range(10):
+        fan_outs.asked(FanOut("user_profile", 0, f"key{n}", Key("TABLE#user", "a")))
+    assert len(fan_outs.next()) == PAGES
