@@ -28,15 +28,18 @@ from processor.model.epochs import Epochs, Partition
 from processor.model.ledger import Run, end_round
 from processor.model.open_changes import PARTITION, OpenChanges, read_durable
 from processor.model.plan import Plan
+from processor.model.replays import Letter, Replayed, end_replay
 from processor.settings import Settings
 from processor.source import Extent
 from processor.topics import check_topics
-from processor.worker import Published, Task, publish_roots, settle_entries, write_rows
+from processor.worker import Published, Task, publish_roots, replay_letters, settle_entries, write_rows
 from registry.model import Lease
 from registry.repository import Registry
 from statestore.store import Done, Store
 
 DAY = 86_400
+HOUR = 3_600
+"""Spared of the days for which a delete marker is kept: no two clocks here are further apart."""
 Report = Callable[[str, Mapping[str, int]], None]
 
 
@@ -104,6 +107,29 @@ class Rounds:
         if (when := self.open.next_due()) is not None and (when <= monotonic() or self.open.crowded()):
             self._check_lease()
             tidy(self.open, self.store, self.run.number, self.number, monotonic())
+
+    def replay(self, letters: Iterable[Letter]) -> list[Replayed]:
+        """Replays dead letters. Their changes are open then: settle publishes them, and closes them."""
+        self._check_lease()
+        task = self._task({}, Epochs(steps={}))
+        groups: dict[Partition, list[Letter]] = {}
+        for letter in letters:
+            groups.setdefault((letter.rejected.record.topic, letter.rejected.record.partition), []).append(letter)
+        oldest = time() - self.settings.marker_days * DAY + HOUR
+        work = self.spark.sparkContext.parallelize(list(groups.values()), len(groups))
+        replayed: list[Replayed] = work.mapPartitions(partial(replay_letters, task=task, oldest=oldest)).collect()
+        self.number += 1
+        for one in replayed:
+            if one.opened is not None:
+                self.open.opened(*one.opened, monotonic())
+        return replayed
+
+    def end_replays(self, replayed: Iterable[Replayed]) -> None:
+        """Notes which dead letters are replayed, once what they changed is settled. One that was refused again stays."""
+        for one in replayed:
+            if one.outcome != "refused":
+                self.store.write(end_replay(one.record, one.outcome))
+            self.tally[f"replayed: {one.outcome}"] += 1
 
     def _check_lease(self) -> None:
         if not self.registry.holds(self.lease):

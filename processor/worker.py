@@ -20,7 +20,9 @@ from processor.model.change import Record
 from processor.model.epochs import Epochs
 from processor.model.open_changes import Entry, Settled, places_of
 from processor.model.places import SentPlaces
+from processor.model.replays import Letter, Replayed
 from processor.model.touch import Root
+from processor.replays import replay_part
 from processor.settings import Settings
 from registry.model import Lease
 from registry.repository import Registry
@@ -112,6 +114,14 @@ def settle_entries(entries: Iterable[Entry], task: Task) -> Iterator[Pair]:
     yield from ((0, outcome) for outcome in outcomes)
     tally = Counter({f"request {name}": n for name, n in (mine.store.requests - before).items()})
     yield 0, Written(roots=frozenset(), tally=tally, ends={}, opened={})
+
+
+def replay_letters(groups: Iterable[list[Letter]], task: Task, oldest: float) -> Iterator[Replayed]:
+    """Replays dead letters: each group, those of a Kafka partition."""
+    mine = clients(task.settings)
+    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, pool=mine.pool)
+    for letters in groups:
+        yield from replay_part(letters, task.round, lockstep, oldest=oldest)
 
 
 def publish_roots(slot: int, pairs: Iterable[Pair], task: Task) -> Iterator[Published]:
