@@ -60,4 +60,9 @@ def end_replay(record: Record, outcome: Outcome) -> Write:
 
 def ended_replays(items: Iterable[Item]) -> dict[Key, str]:
     """Of the items of `PARTITION`, the replays that ended, and how."""
-    return {Key(item["PK"], item["SK"]): item["outcome"] for item in items if "outcome" in item}
+    return {Key(item["PK"], item["SK"]): item["outcome"] for item in items if has_ended(item)}
+
+
+def has_ended(item: Item | None) -> bool:
+    """Whether the item says so."""
+    return item is not None and "outcome" in item

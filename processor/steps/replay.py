@@ -1,6 +1,6 @@
 """Replays one change that was a dead letter, at any time after the changes around it.
 
-    1. Read the row by key, and the keys that earlier attempts noted.
+    1. Read the row by key, and the keys that earlier attempts noted. Nothing to do where one of them has ended.
     2. Note every key that the row has, had, and will have, and open its change, both durable before the row is written.
     3. Write under the version seen, dropping no pending key: what stands there may be of a batch that never committed. What is
        older than the change becomes its image; what is newer only gets the columns that later changes left out.
@@ -16,7 +16,7 @@ from processor.model.change import Change
 from processor.model.images import filled_image, image_of, version_of
 from processor.model.open_changes import Entry, durable, entry_of
 from processor.model.plan import EntityPlan
-from processor.model.replays import noted_keys
+from processor.model.replays import has_ended, noted_keys
 from processor.model.step import Step
 from statestore import keys
 from statestore.items import Image, merge_image, read_row, written_row
@@ -40,6 +40,8 @@ def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, forget: i
         raise ValueError(f"a {change.entity} without a key reached the table")
     key, version = plan.key(sk), version_of(change)
     stands, before = yield (key, note)
+    if has_ended(before):
+        return Ended(outcome="superseded", opened=None)
     former = noted_keys(before)
     opened = None
     while True:

@@ -211,6 +211,9 @@ def test_the_end_of_a_replay_is_remembered(world: World) -> None:
     assert ended_replays(store.partition("REPLAYS")) == {}
     store.write(end_replay(bad, "applied"))
     assert ended_replays(store.partition("REPLAYS")) == {replay_key(bad): "applied"}
+    opened = store.partition(PARTITION)
+    assert outcomes(world.replay(bad)) == ["superseded"]
+    assert store.partition(PARTITION) == opened
 
 
 class Asked:
