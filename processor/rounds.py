@@ -111,13 +111,13 @@ class Rounds:
     def replay(self, letters: Iterable[Letter]) -> list[Replayed]:
         """Replays dead letters. Their changes are open then: settle publishes them, and closes them."""
         self._check_lease()
-        task = self._task({}, Epochs(steps={}))
         groups: dict[Partition, list[Letter]] = {}
         for letter in letters:
             groups.setdefault((letter.rejected.record.topic, letter.rejected.record.partition), []).append(letter)
         oldest = time() - self.settings.marker_days * DAY + HOUR
         work = self.spark.sparkContext.parallelize(list(groups.values()), len(groups))
-        replayed: list[Replayed] = work.mapPartitions(partial(replay_letters, task=task, oldest=oldest)).collect()
+        part = partial(replay_letters, round_=self._round({}), settings=self.settings, oldest=oldest)
+        replayed: list[Replayed] = work.mapPartitions(part).collect()
         self.number += 1
         for one in replayed:
             if one.opened is not None:
@@ -136,8 +136,8 @@ class Rounds:
             generation = f"generation {self.lease.generation}"
             raise Fenced(f"job {self.lease.job}: {generation} lost its lease; another job took over")
 
-    def _task(self, starts: Mapping[Partition, int], epochs: Epochs) -> Task:
-        round_ = Round(
+    def _round(self, starts: Mapping[Partition, int]) -> Round:
+        return Round(
             plan=self.plan,
             run=self.run,
             number=self.number,
@@ -146,6 +146,9 @@ class Rounds:
             forget=int(time()) + self.settings.marker_days * DAY,
             rejects=self.settings.rejects_topic,
         )
+
+    def _task(self, starts: Mapping[Partition, int], epochs: Epochs) -> Task:
+        round_ = self._round(starts)
         places = self.spark.sparkContext.broadcast(self.open.places.spell())
         return Task(round=round_, settings=self.settings, lease=self.lease, record_epochs=epochs, places=places)
 

@@ -116,12 +116,14 @@ def settle_entries(entries: Iterable[Entry], task: Task) -> Iterator[Pair]:
     yield 0, Written(roots=frozenset(), tally=tally, ends={}, opened={})
 
 
-def replay_letters(groups: Iterable[list[Letter]], task: Task, oldest: float) -> Iterator[Replayed]:
+def replay_letters(
+    groups: Iterable[list[Letter]], round_: Round, settings: Settings, oldest: float
+) -> Iterator[Replayed]:
     """Replays dead letters: each group, those of a Kafka partition."""
-    mine = clients(task.settings)
+    mine = clients(settings)
     lockstep = Lockstep(store=mine.store, outbox=mine.rejects, pool=mine.pool)
     for letters in groups:
-        yield from replay_part(letters, task.round, lockstep, oldest=oldest)
+        yield from replay_part(letters, round_, lockstep, oldest=oldest)
 
 
 def publish_roots(slot: int, pairs: Iterable[Pair], task: Task) -> Iterator[Published]:
