@@ -24,9 +24,10 @@ from processor.settings import Settings
 from processor.source import extent, of_extent, read_stream, spark_session
 from processor.topics import check_topics
 from processor.worker import open_store, transactional_id
-from registry.errors import LeaseHeld
+from registry.errors import LeaseHeld, RegistryError
 from registry.model import Lease
 from registry.repository import Registry
+from statestore.errors import StoreError
 
 REPLAYS = 500
 """Dead letters replayed together: their changes are settled, S + W at least, before the next ones."""
@@ -185,6 +186,10 @@ def run_replays(job: Job, letters: Sequence[Letter]) -> Iterator[Replayed]:
                 return
             job.rounds.end_replays(replayed)
             yield from replayed
+    except (StatestoreError, RegistryError, StoreError):
+        raise
+    except Exception as failure:  # Spark's, around that of a task
+        raise StatestoreError(told(failure)) from failure
     finally:
         job.rounds.registry.release(job.rounds.lease)
 

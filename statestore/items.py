@@ -29,6 +29,9 @@ from statestore.keys import Key
 from statestore.store import Absent, AbsentOrBelow, Condition, Equals, Item, Write
 
 FORMAT = 1
+MAX_COLUMNS = 300
+"""Most declared columns of a row: one write sets them all, beside two attributes a slot and the item's own, and has room for
+`limits.MAX_CHANGES`."""
 _OWN = re.compile(r"PK|SK|ttl|(GSI|prev)_\d+|[_.].*")
 _MAX_NUMBER = 10**38
 _VERSION = 26
