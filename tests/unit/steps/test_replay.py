@@ -136,6 +136,13 @@ def test_a_newer_row_stays_as_it_is(world: World) -> None:
     assert world.trial.store.partition("REPLAYS") == []
 
 
+def test_one_of_an_earlier_epoch_never_wins_whatever_its_offset(world: World) -> None:
+    bad = replace(world.user(name="ada", bio="old", age="old"), epoch=1, offset=900)
+    world.batch(replace(world.user(name="bob", bio="new", age=2), epoch=2, offset=1))
+    assert outcomes(world.replay(bad)) == ["superseded"]
+    assert world.document()["name"] == "bob"
+
+
 def test_a_deleted_row_stays_deleted(world: World) -> None:
     bad = world.user(name="ada", bio="", age="old")
     world.batch(world.user(name="ada", bio="", age=1), bad)
