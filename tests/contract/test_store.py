@@ -9,6 +9,7 @@ import pytest
 
 from statestore.errors import Terminal
 from statestore.keys import Key
+from statestore.limits import MAX_CHANGES
 from statestore.store import (
     Absent,
     AbsentOrBelow,
@@ -140,6 +141,15 @@ def test_columns_called_almost_like_our_own_attributes_are_ordinary(store: Store
     assert store.write(Write(key=KEY, set=columns)) == Done(None)
 
     assert read(store) == item(**columns)
+
+
+@pytest.mark.moto_lies("its parser recurses once an attribute, beyond Python's usual limit")
+def test_the_widest_write_is_taken(store: Store) -> None:
+    columns = {f"column_{number}": number for number in range(MAX_CHANGES - 6)}
+    copies = {f"prev_{k}": f"GSI_{k}" for k in (1, 2, 3)}
+    write = Write(key=KEY, set=columns | {"GSI_1": "a"}, copy=copies, remove=("gone", "older"))
+    assert store.write(write) == Done(None)
+    assert store.write(write) == Done(item(**columns, GSI_1="a"))
 
 
 # Conditions
