@@ -28,7 +28,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, forge
             key=key, version=version, columns=None, more={}, declared=plan.declared, slots=slots, forget=forget
         )
     columns: dict[str, Any] = {name: row.get(name) for name in plan.declared}
-    since = {name: spell_version(*at) for name, at in change.since.items() if name in columns}
+    since = _filled_since(change)
     if UNAVAILABLE in row.values():
         for name in [n for n, value in columns.items() if value is UNAVAILABLE]:
             columns[name], since[name] = _stood(seen, name)
@@ -46,9 +46,9 @@ def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
     out. None where there is no such column."""
     if change.row is None or seen.columns is None:
         return None
-    version = version_of(change)
-    older = [name for name, since in seen.since.items() if since < version and name in plan.entity.columns]
-    fills = {name: change.row[name] for name in older if change.row[name] is not UNAVAILABLE}
+    known = {name: value for name, value in change.row.items() if value is not UNAVAILABLE and name in seen.since}
+    brought = dict.fromkeys(known, version_of(change)) | _filled_since(change)
+    fills = {n: v for n, v in known.items() if n in plan.entity.columns and seen.since[n] < brought[n]}
     if not fills:
         return None
     return Image(
@@ -58,8 +58,12 @@ def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
         more=seen.more,
         declared=plan.declared,
         slots=_slots(plan, {**seen.columns, **fills}),
-        since=dict.fromkeys(fills, version),
+        since={name: brought[name] for name in fills},
     )
+
+
+def _filled_since(change: Change) -> dict[str, str]:
+    return {name: spell_version(*at) for name, at in change.since.items()}
 
 
 def _stood(seen: Row | None, name: str) -> tuple[Any, str]:

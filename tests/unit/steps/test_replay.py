@@ -167,6 +167,18 @@ def test_columns_that_later_changes_left_out_are_filled(world: World, batches: i
     assert world.document() == {"id": 1, "name": "eve", "bio": "second", "age": 3, "stars": [1]}
 
 
+def test_a_value_that_a_batch_filled_in_dates_from_the_change_that_brought_it(world: World) -> None:
+    first = world.user(name="ada", bio="first", age=1)
+    bad = world.user(name="eve", bio="second", age="old")
+    third = world.user(name=LEFT_OUT, bio="third", age=3)
+    world.batch(third)
+    world.trial.ends.clear()  # read again, from further back
+    world.batch(first, bad, third)
+    assert world.document()["name"] == "ada"
+    world.replay(bad)
+    assert world.document()["name"] == "eve"
+
+
 def test_columns_that_were_never_known_are_filled_from_the_newest_whatever_the_order(world: World) -> None:
     bad = [world.user(name="ada", bio=f"bio {i}", age="old") for i in range(3)]
     world.batch(*bad, world.user(name=LEFT_OUT, bio=LEFT_OUT, age=7))
