@@ -42,7 +42,7 @@ class Mending(Simulation):
         job, rng = self.job, self.world.rng
         if job is not None and (letters := self._waiting()):
             more = self.checkpoint.plan or any(o < self.limit[p] for p, o in self.checkpoint.pos.items())
-            if rng.random() < 0.2 or (not more and job.rounds.open.next_due() is None):
+            if rng.random() < 0.2 or not (more or job.rounds.pending):
                 self._replay(rng.sample(letters, rng.randint(1, len(letters))))
                 return True
         return super()._act()
