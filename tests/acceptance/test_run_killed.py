@@ -8,10 +8,11 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ import pytest
 from processor.cli.main import main
 from tests.faulty.points import POINTS, At
 from tests.faulty.processes import asker, executor_of, running
-from tests.faulty.proxy import Dropped, Request, proxy
+from tests.faulty.proxy import Request, proxy
 
 Story = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings(
@@ -51,7 +52,8 @@ class Struck:
         return self.log.read_text().count("\nbatch ")
 
 
-Strike = Callable[[Request, subprocess.Popen[bytes]], None]
+Strike = Callable[[Request, subprocess.Popen[bytes]], bool]
+"""What is done to a run at a request of it; whether the request goes on."""
 Strikes = Callable[..., Any]
 
 
@@ -61,9 +63,9 @@ def strikes(story: Story, statestore: list[str], dynamodb_local: str, tmp_path: 
 
     @contextmanager
     def started(point: str, strike: Strike, *more: str, **environment: str) -> Iterator[Struck]:
-        def hit(request: Request) -> None:
+        def hit(request: Request) -> bool:
             run.ended = run.batches()
-            strike(request, run.process)
+            return strike(request, run.process)
 
         def ready() -> bool:
             return point not in COMMITTED or bool(commits(story))
@@ -74,8 +76,10 @@ def strikes(story: Story, statestore: list[str], dynamodb_local: str, tmp_path: 
             words = [*statestore, *story.run_on(endpoint), *story.define, "--from", story.file, "--batch", str(BATCH)]
             with running([*words, *more], log, **environment) as process:
                 run = Struck(process=process, log=log)
+                deadline = monotonic() + 180
                 while not at.struck.wait(0.1):
                     assert process.poll() is None, log.read_text()
+                    assert monotonic() < deadline, log.read_text()
                 yield run
 
     return started
@@ -86,31 +90,45 @@ def commits(story: Story) -> list[Path]:
     return list(story.checkpoint.glob("commits/[0-9]*"))
 
 
-def kill_driver(_: Request, process: subprocess.Popen[bytes]) -> None:
+def kill_driver(_: Request, process: subprocess.Popen[bytes]) -> bool:
     os.killpg(process.pid, signal.SIGKILL)
-    raise Dropped
+    return False
 
 
-def stop_driver(_: Request, process: subprocess.Popen[bytes]) -> None:
+def stop_driver(_: Request, process: subprocess.Popen[bytes]) -> bool:
     process.send_signal(signal.SIGTERM)
+    return True
 
 
-def kill_worker(request: Request, process: subprocess.Popen[bytes]) -> None:
-    asker(request, process).kill()
-    raise Dropped
+def end_worker(number: signal.Signals) -> Strike:
+    def strike(request: Request, process: subprocess.Popen[bytes]) -> bool:
+        asker(request, process).send_signal(number)
+        return False
+
+    return strike
 
 
-def kill_executor(request: Request, process: subprocess.Popen[bytes]) -> None:
-    executor_of(asker(request, process)).kill()
-    raise Dropped
+def end_executor(number: signal.Signals) -> Strike:
+    def strike(request: Request, process: subprocess.Popen[bytes]) -> bool:
+        executor_of(asker(request, process)).send_signal(number)
+        return False
+
+    return strike
 
 
-def sampled(points: tuple[str, ...], sample: tuple[str, ...]) -> list[Any]:
+def sampled(points: Iterable[str], *sample: str) -> list[Any]:
     """The points as parameters, all but a sample of them marked slow."""
     return [pytest.param(point, marks=() if point in sample else pytest.mark.slow) for point in points]
 
 
-@pytest.mark.parametrize("point", sampled(tuple(POINTS), ("after the first write", "after publish")))
+def signalled(sample: str) -> list[Any]:
+    """The points of a task with SIGKILL, one of them also with SIGTERM; all but a sample are marked slow."""
+    ends = [*((point, signal.SIGKILL) for point in IN_A_TASK), ("while publishing", signal.SIGTERM)]
+    slow = {end: () if end == (sample, signal.SIGKILL) else pytest.mark.slow for end in ends}
+    return [pytest.param(*end, id=f"{end[1].name} {end[0]}", marks=marks) for end, marks in slow.items()]
+
+
+@pytest.mark.parametrize("point", sampled(POINTS, "after the first write", "after publish"))
 def test_a_killed_driver_is_made_good_by_the_next_run(
     story: Story, strikes: Strikes, dynamodb_local: str, tmp_path: Path, point: str
 ) -> None:
@@ -132,7 +150,7 @@ def test_a_killed_driver_is_made_good_without_its_checkpoint(
     went_on_to_the_end(story, dynamodb_local, tmp_path, "--take-over", "--batch", str(BATCH // 3))
 
 
-@pytest.mark.parametrize("point", sampled(tuple(POINTS), ("while publishing",)))
+@pytest.mark.parametrize("point", sampled(POINTS, "while publishing"))
 def test_sigterm_ends_a_run_within_one_batch_and_the_next_run_goes_on(
     story: Story, strikes: Strikes, dynamodb_local: str, tmp_path: Path, point: str
 ) -> None:
@@ -143,23 +161,23 @@ def test_sigterm_ends_a_run_within_one_batch_and_the_next_run_goes_on(
     went_on_to_the_end(story, dynamodb_local, tmp_path)
 
 
-@pytest.mark.parametrize("point", sampled(IN_A_TASK, ("between write and assemble",)))
+@pytest.mark.parametrize(("point", "number"), signalled("between write and assemble"))
 def test_a_killed_python_worker_is_made_good_by_spark(
-    story: Story, strikes: Strikes, tmp_path: Path, point: str
+    story: Story, strikes: Strikes, tmp_path: Path, point: str, number: signal.Signals
 ) -> None:
     to = tmp_path / "published.jsonl"
-    with strikes(point, kill_worker, "--spark-master", "local[2,4]", "--once", "--to", str(to)) as run:
+    with strikes(point, end_worker(number), "--spark-master", "local[2,4]", "--once", "--to", str(to)) as run:
         assert run.process.wait(180) == 0, run.log.read_text()
     assert story.wrong(str(to)) == []
 
 
-@pytest.mark.parametrize("point", sampled(IN_A_TASK, ("while publishing",)))
+@pytest.mark.parametrize(("point", "number"), signalled("while publishing"))
 def test_a_killed_executor_is_made_good_by_spark(
-    story: Story, strikes: Strikes, spark_home: str, tmp_path: Path, point: str
+    story: Story, strikes: Strikes, spark_home: str, tmp_path: Path, point: str, number: signal.Signals
 ) -> None:
     to = tmp_path / "published.jsonl"
     words = ["--spark-master", "local-cluster[2,1,1024]", "--once", "--to", str(to)]
-    with strikes(point, kill_executor, *words, SPARK_HOME=spark_home) as run:
+    with strikes(point, end_executor(number), *words, SPARK_HOME=spark_home) as run:
         assert run.process.wait(240) == 0, run.log.read_text()
     assert story.wrong(str(to)) == []
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from threading import Event, Lock
 
-from tests.faulty.proxy import WRITES, Answer, Relay, Request
+from tests.faulty.proxy import WRITES, Answer, Dropped, Relay, Request
 
 POINTS = {
     "after the first write": ("after", "write TABLE", None),
@@ -19,13 +19,14 @@ POINTS = {
 
 
 class At:
-    """A layer that calls `strike` once, with the request that is first at the point and `ready`; `struck` says that it did.
-    A strike that raises Dropped keeps the answer, and a request before which it is called, from getting through."""
+    """A layer that calls `strike` once, with the request that is first at the point while `ready`; then `struck` is set. `strike`
+    says whether that request goes on; else it is lost, and its answer."""
 
-    def __init__(self, point: str, strike: Callable[[Request], None], ready: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, point: str, strike: Callable[[Request], bool], ready: Callable[[], bool] = lambda: True) -> None:
         self.struck = Event()
         self._point, self._strike, self._ready = POINTS[point], strike, ready
         self._last: str | None = None
+        self._there = False
         self._lock = Lock()
 
     def __call__(self, request: Request, relay: Relay) -> Answer:
@@ -39,13 +40,15 @@ class At:
         with self._lock:
             when, marks, last = self._point
             here = (when, marks) == (moment, what) and last in (None, self._last)
-            strikes = here and not self.struck.is_set() and self._ready()
-            if strikes:
-                self.struck.set()
+            strikes = here and not self._there and self._ready()
+            self._there |= strikes
             if moment == "after" and what in ("write TABLE", "write RUNS"):
                 self._last = what
         if strikes:
-            self._strike(request)
+            goes_on = self._strike(request)
+            self.struck.set()
+            if not goes_on:
+                raise Dropped
 
 
 def _what(request: Request) -> str:
