@@ -157,7 +157,7 @@ def test_sigterm_ends_a_run_within_one_batch_and_the_next_run_goes_on(
     with strikes(point, stop_driver) as run:
         assert run.process.wait(120) == 0, run.log.read_text()
         assert run.batches() <= run.ended + 1
-    assert 0 <= read_count(run.log.read_text()) < sum(map(len, story.tables.values()))
+    assert read_count(run.log.read_text()) > 0
     went_on_to_the_end(story, dynamodb_local, tmp_path)
 
 
