@@ -50,7 +50,7 @@ def test_every_fault_is_given_and_outlasted(behind: Behind) -> None:
     with behind(faults, pages) as store:
         for key in USERS:
             store.write(Write(key=key, set={"GSI_1": "a"}))
-        for _ in range(4):
+        for _ in range(8):
             assert store.get(USERS).keys() == set(USERS)
             assert [row["SK"] for row in store.query(QUERY)] == sorted(key.sk for key in USERS)
     assert faults.given.keys() == {*BEFORE, *AFTER, *LATE, *LEFT}
@@ -102,7 +102,7 @@ def test_one_seed_gives_one_run_of_faults(behind: Behind) -> None:
     for seed in (1, 1, 2):
         faults = Faults(seed, ALL, rate=0.5)
         with behind(faults) as store:
-            outcomes = [type(store.write(Write(key=key, set={"n": 1}, when=Absent()))).__name__ for key in USERS]
+            outcomes = [type(store.write(Write(key=key, set={"n": 1}, when=Absent()))).__name__ for key in USERS[:6]]
         given.append((outcomes, faults.given))
     assert given[0] == given[1]
     assert given[0] != given[2]
