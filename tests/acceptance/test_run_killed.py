@@ -121,11 +121,16 @@ def sampled(points: Iterable[str], *sample: str) -> list[Any]:
     return [pytest.param(point, marks=() if point in sample else pytest.mark.slow) for point in points]
 
 
-def signalled(sample: str) -> list[Any]:
-    """The points of a task with SIGKILL, one of them also with SIGTERM; all but a sample are marked slow."""
+def signalled(*sample: str) -> list[Any]:
+    """The points of a task with SIGKILL, one of them also with SIGTERM; all but a sample with SIGKILL are marked slow."""
     ends = [*((point, signal.SIGKILL) for point in IN_A_TASK), ("while publishing", signal.SIGTERM)]
-    slow = {end: () if end == (sample, signal.SIGKILL) else pytest.mark.slow for end in ends}
-    return [pytest.param(*end, id=f"{end[1].name} {end[0]}", marks=marks) for end, marks in slow.items()]
+    quick = [(point, signal.SIGKILL) for point in sample]
+    return [
+        pytest.param(
+            point, number, id=f"{number.name} {point}", marks=() if (point, number) in quick else pytest.mark.slow
+        )
+        for point, number in ends
+    ]
 
 
 @pytest.mark.parametrize("point", sampled(POINTS, "after the first write", "after publish"))
@@ -171,7 +176,7 @@ def test_a_killed_python_worker_is_made_good_by_spark(
     assert story.wrong(str(to)) == []
 
 
-@pytest.mark.parametrize(("point", "number"), signalled("while publishing"))
+@pytest.mark.parametrize(("point", "number"), signalled())
 def test_a_killed_executor_is_made_good_by_spark(
     story: Story, strikes: Strikes, spark_home: str, tmp_path: Path, point: str, number: signal.Signals
 ) -> None:
