@@ -26,7 +26,7 @@ from processor.errors import Fenced
 from processor.kafka import Admin
 from processor.model.epochs import Epochs, Partition
 from processor.model.fan_out import FanOuts
-from processor.model.ledger import Run, end_round
+from processor.model.ledger import Run, end_round, read_run
 from processor.model.open_changes import PARTITION, OpenChanges, read_durable
 from processor.model.plan import Plan
 from processor.model.replays import Letter, Replayed, end_replay
@@ -36,7 +36,7 @@ from processor.topics import check_topics
 from processor.worker import Published, Task, publish_roots, replay_letters, resume_fan_outs, settle_entries, write_rows
 from registry.model import Lease
 from registry.repository import Registry
-from statestore.store import Delete, Done, Store, Write
+from statestore.store import Delete, Done, Refused, Store, Write
 
 DAY = 86_400
 HOUR = 3_600
@@ -213,7 +213,9 @@ class Rounds:
         if tally.get("published"):
             later = {(self.number, r.slot): r.attempt for r in results if r.attempt}
             run = replace(self.run, through=self.number, attempts={**self.run.attempts, **later})
-            if not isinstance(self.store.write(end_round(run)), Done):
+            outcome = self.store.write(end_round(run))
+            # refused by what it wrote itself: the answer to an earlier try was lost
+            if isinstance(outcome, Refused) and read_run(run.number, outcome.current) != run:
                 raise Fenced(f"run {run.number}: round {self.number} was ended by another; this job must stop")
             self.run = run
         self.number += 1
