@@ -47,6 +47,7 @@ DOORWAYS = {
 STAR = """\
 {"topic": "user", "key": {"email": "octo@example.org"}, "value": {"id": 1, "email": "octo@example.org", "username": "octocat"}}
 """
+AUTHORS_VERBS = [["explain", "user_profile"], ["explain", "user_profile", "--sql"]]
 KNOWN = "import sys; print(*sorted(set(sys.modules) & set({clients!r})))"
 MACHINE = re.compile(r"(?<![\w.])/(?:home|Users)/(?!\.|\$)[a-z][\w-]*/|(?<![\w.$}])/(?:root)/")
 UNTRACKED = {"__pycache__", "build", "dist"}
@@ -93,6 +94,14 @@ def test_try_runs_without_any_client(tmp_path: Path) -> None:
     topics.write_text(STAR)
     arguments = ["try", "--definitions", str(ROOT / "examples" / "github"), "--from", str(topics), "--to", os.devnull]
     assert _clients_after(f"from processor.cli.main import main; assert main({arguments!r}) == 0") == []
+
+
+@pytest.mark.parametrize("words", AUTHORS_VERBS, ids=" ".join)
+def test_a_verb_for_authors_runs_without_any_client(words: list[str]) -> None:
+    arguments = [*words, "--definitions", str(ROOT / "examples" / "github")]
+    call = f"with redirect_stdout(StringIO()): assert main({arguments!r}) == 0"
+    header = "from contextlib import redirect_stdout\nfrom io import StringIO\nfrom processor.cli.main import main"
+    assert _clients_after(f"{header}\n{call}") == []
 
 
 def test_help_is_printed_without_any_client() -> None:
