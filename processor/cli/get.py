@@ -1,7 +1,6 @@
 """`statestore get`: one document as the state has it now."""
 
 import argparse
-import json
 import sys
 from collections import Counter
 
@@ -11,7 +10,7 @@ from processor.cli.plans import stored_plan
 from processor.errors import StatestoreError
 from processor.lockstep import Lockstep
 from processor.model.plan import EntityPlan
-from processor.model.values import canonical
+from processor.model.root_key import read_root_key
 from processor.planning import product_of
 from processor.trial import MemoryOutbox
 from statestore import keys
@@ -48,25 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 def root_key(root: EntityPlan, text: str) -> str:
     """The spelt primary key that the text names."""
-    key = root.entity.key
     try:
-        parts = json.loads(text)
-    except ValueError:
-        parts = text
-    if not isinstance(parts, dict):
-        if len(key) > 1:
-            raise StatestoreError(f"the key of {root.name} has {len(key)} parts; give it as JSON: {_example(key)}")
-        parts = {key[0]: text if root.entity.columns[key[0]].name == "string" else parts}
-    if set(parts) != set(key):
-        raise StatestoreError(f"the key of {root.name} is {', '.join(key)}; give it as JSON: {_example(key)}")
-    try:
-        spelt = keys.spell([canonical(parts[c], root.entity.columns[c]) for c in key])
+        return keys.spell(read_root_key(root.entity, text)) or ""
     except ValueError as error:
-        raise StatestoreError(f"the key {text} of {root.name}: {error}") from None
-    if spelt is None:
-        raise StatestoreError(f"the key {text} of {root.name} has a null part; no row has that")
-    return spelt
-
-
-def _example(key: tuple[str, ...]) -> str:
-    return json.dumps(dict.fromkeys(key, "..."))
+        raise StatestoreError(str(error)) from None

@@ -37,6 +37,12 @@ def dumps(value: Any) -> str:
     return text
 
 
+def pretty(value: Any) -> str:
+    """The same with a member or an element a line, for people."""
+    text: str = simplejson.dumps(value, indent=2, ensure_ascii=False, use_decimal=True)
+    return text
+
+
 def encode(value: Any) -> bytes:
     """`dumps` as UTF-8."""
     text: str = _ENCODER.encode(value)
