@@ -24,14 +24,20 @@ class Failure:
 
 def run_case(case: Case, plan: Plan, settings: Settings) -> tuple[Failure, ...]:
     """Runs one case; no failures: it passed."""
-    trial = Trial(plan=plan, settings=settings)
-    trial.batch(case.given)
-    trial.batch(case.changes)
-    trial.finish()
+    trial = tried(case, plan, settings)
     topic = plan.products[case.product].product.topic
     published = {(m.key or b"").decode(): m.value for m in trial.published.messages if m.topic == topic}
     documents = {key: canonical_json.loads(value) for key, value in published.items() if value is not None}
     return (*_dead_letters(trial), *(f for e in case.expected for f in _compare(e, documents)))
+
+
+def tried(case: Case, plan: Plan, settings: Settings) -> Trial:
+    """A trial after what the case gives."""
+    trial = Trial(plan=plan, settings=settings)
+    trial.batch(case.given)
+    trial.batch(case.changes)
+    trial.finish()
+    return trial
 
 
 def _dead_letters(trial: Trial) -> Iterator[Failure]:

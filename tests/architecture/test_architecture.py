@@ -51,6 +51,7 @@ EXAMPLE = str(ROOT / "examples" / "github")
 AUTHORS_VERBS = [
     ["explain", "user_profile", "--definitions", EXAMPLE],
     ["explain", "user_profile", "--sql", "--definitions", EXAMPLE],
+    ["schema", "user_profile", "--definitions", EXAMPLE],
     ["test", EXAMPLE],
 ]
 KNOWN = "import sys; print(*sorted(set(sys.modules) & set({clients!r})))"
