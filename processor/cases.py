@@ -51,7 +51,7 @@ def _compare(expected: Expected, documents: Mapping[str, Value]) -> Iterator[Fai
     wanted = expected.document
     if not expected.whole and isinstance(found, dict):
         found = {name: value for name, value in found.items() if name in wanted}
-    if not same(wanted, found):
+    if not canonical_json.same(wanted, found):
         if found is None:
             what = f"there is no document {expected.key}; published were {', '.join(documents) or 'none'}"
         elif wanted is None:
@@ -59,15 +59,6 @@ def _compare(expected: Expected, documents: Mapping[str, Value]) -> Iterator[Fai
         else:
             what = f"the document {expected.key} differs"
         yield Failure(line=expected.line, what=what, diff=tuple(_diff(wanted, found)))
-
-
-def same(wanted: Value, found: Value) -> bool:
-    """Whether two JSON values are equal: numbers by value, and true is not 1. The order of members does not count."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return wanted.keys() == found.keys() and all(same(wanted[name], found[name]) for name in wanted)
-    if isinstance(wanted, list) and isinstance(found, list):
-        return len(wanted) == len(found) and all(map(same, wanted, found))
-    return isinstance(wanted, bool) == isinstance(found, bool) and bool(wanted == found)
 
 
 def _diff(wanted: Value, found: Value) -> Iterator[str]:

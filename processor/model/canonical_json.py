@@ -80,6 +80,15 @@ def loads(text: str | bytes) -> Any:
     return value
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal: numbers by value, and true is not 1. The order of members does not count."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
 def _check_depth(text: str, value: Any) -> None:
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from processor.cases import run_case, same
+from processor.cases import run_case
 from processor.cli.main import main
 from processor.definitions.cases import read_cases
 from processor.definitions.errors import DefinitionError
@@ -134,8 +134,3 @@ def test_the_command_shows_a_diff_and_exits_with_1(tmp_path: Path, capsys: pytes
     assert "FAILED tests/wrong.yaml:1 wrong" in out
     assert '    -  "username": "bob"\n    +  "username": "ada"\n' in out
     assert out.endswith("0 passed, 1 failed\n")
-
-
-def test_true_is_not_one() -> None:
-    assert not same({"a": [True]}, {"a": [1]})
-    assert same({"a": 1, "b": None}, {"b": None, "a": 1})
