@@ -47,6 +47,23 @@ def test_a_second_apply_changes_nothing(story: Story, capsys: Printed) -> None:
     assert again.err == "registry version 1: nothing changed\n"
 
 
+def test_plan_compares_with_the_registry(worked: tuple[Story, Path], capsys: Printed, tmp_path: Path) -> None:
+    story, _ = worked
+    assert main(["plan", *story.flags, *story.define]) == 0
+    assert capsys.readouterr().out.startswith("nothing would change\nslots:\n")
+    for file in (story.directory / "definitions").iterdir():
+        (tmp_path / file.name).write_text(
+            file.read_text().replace('"on": {"author": "username"}', '"on": {"title": "username"}')
+        )
+    assert main(["plan", *story.flags, "--definitions", str(tmp_path)]) == 1
+    assert "entity pull_request: GSI_2 holds title would be new, but a job has run" in capsys.readouterr().err
+    fresh = [word.replace(story.name, f"{story.name}_fresh") for word in story.flags]
+    assert main(["plan", "--json", *fresh, *story.define]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["version"] == 0
+    assert printed.err == "there is no registry yet: `apply` makes it\n"
+
+
 def test_slots_shows_which_join_each_slot_serves(worked: tuple[Story, Path], capsys: Printed) -> None:
     story, _ = worked
     assert main(["slots", *story.flags]) == 0

@@ -24,6 +24,7 @@ PURE = (
     "statestore.table",
     "statestore.store",
     "statestore.memory",
+    "statestore.metered",
     "registry.lifecycle",
     "registry.slots",
     "registry.model",
@@ -52,6 +53,7 @@ AUTHORS_VERBS = [
     ["explain", "user_profile", "--definitions", EXAMPLE],
     ["explain", "user_profile", "--sql", "--definitions", EXAMPLE],
     ["schema", "user_profile", "--definitions", EXAMPLE],
+    ["plan", "--offline", "--definitions", EXAMPLE],
     ["test", EXAMPLE],
 ]
 KNOWN = "import sys; print(*sorted(set(sys.modules) & set({clients!r})))"
