@@ -89,7 +89,7 @@ def _why(serves: tuple[str, ...], together: tuple[str, ...]) -> str:
 def _cost(cost: Cost, prices: Prices) -> list[str]:
     asked = [f"{cost.requests[name]}+{cost.later[name]}" for name in REQUESTS]
     dollars = f"{prices.dollars(cost.write_units, cost.read_units):.3f}"
-    units = [str(cost.write_units), f"{cost.read_units:f}"]
+    units = [str(cost.write_units), f"{cost.read_units.normalize():f}"]
     return [f"{cost.entity}: {cost.event}", str(cost.documents), *asked, *units, dollars]
 
 
