@@ -8,7 +8,7 @@ from processor.model.product import Definitions
 from processor.planning import plan_of, registry_plan
 from processor.price import Cost, costs
 from processor.settings import Settings
-from registry.board import serves
+from registry.board import board_json
 from registry.edit import Edit, edit, edited
 from registry.model import Assignment, Need, Snapshot
 from registry.model import Plan as Wanted
@@ -72,14 +72,16 @@ def _slots(
     after: Snapshot, change: Edit, wanted: Wanted, together: Mapping[tuple[str, int], frozenset[str]]
 ) -> Iterator[Slot]:
     asked = {path for paths in wanted.paths for path in (paths.down, paths.up)}
+    board = board_json(after)["entities"]
+    served = {(e["entity"], one["slot"]): tuple(one["serves"]) for e in board for one in e["assignments"]}
     for one in after.assignments:
-        served = serves(after, one.entity, one)
+        serves = served[one.entity, one.slot]
         yield Slot(
             entity=one.entity,
             slot=one.slot,
             columns=one.columns,
-            state=_state(one, change, asked, bool(served)),
-            serves=tuple(served),
+            state=_state(one, change, asked, bool(serves)),
+            serves=serves,
             together=tuple(sorted(together.get((one.entity, one.slot), frozenset()) - {one.entity})),
         )
 

@@ -35,13 +35,13 @@ def board_json(snapshot: Snapshot) -> dict[str, Any]:
             {
                 "entity": entity.name,
                 "key": list(entity.key),
-                "key_serves": serves(snapshot, entity.name, None),
+                "key_serves": _serves(snapshot, entity.name, None),
                 "assignments": [
                     {
                         "slot": one.slot,
                         "columns": list(one.columns),
                         "state": str(one.state),
-                        "serves": serves(snapshot, entity.name, one),
+                        "serves": _serves(snapshot, entity.name, one),
                     }
                     for one in snapshot.of(entity.name)
                 ],
@@ -52,7 +52,7 @@ def board_json(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _key_cell(snapshot: Snapshot, entity: EntityEntry) -> list[str]:
-    return ["#".join(entity.key), *serves(snapshot, entity.name, None)]
+    return ["#".join(entity.key), *_serves(snapshot, entity.name, None)]
 
 
 def _slot_cell(snapshot: Snapshot, entity: str, slot: int) -> list[str]:
@@ -60,10 +60,10 @@ def _slot_cell(snapshot: Snapshot, entity: str, slot: int) -> list[str]:
     if held is None:
         return []
     state = [] if reads(held.state) else [f"({held.state})"]
-    return ["#".join(held.columns), *state, *serves(snapshot, entity, held)]
+    return ["#".join(held.columns), *state, *_serves(snapshot, entity, held)]
 
 
-def serves(snapshot: Snapshot, entity: str, at: Assignment | None) -> list[str]:
+def _serves(snapshot: Snapshot, entity: str, at: Assignment | None) -> list[str]:
     """The joins that ask this entity through one assignment (None: through its key): `up from pull_request, star`."""
     askers = {
         direction: sorted({asker for asker, place in _asked(snapshot, entity, direction) if place == at})
