@@ -58,7 +58,7 @@ class World:
             c for n in self._nodes if n.own_slot is not None and n.join.entity == entity.name for c in n.child_columns
         }
         below = {c for n in self._nodes if n.above == entity.name for c in n.parent_columns}
-        fresh = ({*entity.entity.key, *below} - kept) or {entity.entity.key[-1]}
+        fresh = {*entity.entity.key, *below} - kept
         if fresh.isdisjoint(entity.entity.key):
             fresh.add(entity.entity.key[-1])
         return {**row, **self._values(entity.name, fresh, FRESH)}

@@ -12,6 +12,7 @@ from decimal import Decimal
 from processor.events import OTHER, WORLD, Event, Row, World
 from processor.model import canonical_json
 from processor.model.change import Record
+from processor.model.debezium import row_value
 from processor.model.plan import EntityPlan, Plan
 from processor.settings import Settings
 from processor.trial import Trial
@@ -47,8 +48,7 @@ def _cost(plan: Plan, settings: Settings, world: World, event: Event) -> Cost:
     trial.finish()
     before, written, read = trial.tally.copy(), store.written, store.read
     entity = plan.entities[event.entity]
-    row = world.row(event.entity, WORLD) if event.row is None else event.row
-    key = row if event.row is None else event.row
+    key = world.row(event.entity, WORLD) if event.row is None else event.row
     batch = trial.batch([_record(entity, key, event.row, 1 if event.replay else 3)])
     trial.finish()
     return Cost(
@@ -70,12 +70,11 @@ def _records(plan: Plan, world: World) -> Iterator[Record]:
 
 
 def _record(entity: EntityPlan, key: Row, row: Row | None, offset: int) -> Record:
-    """A record of the row with this key, in the format that the entity is pinned to; `row` None deletes."""
-    body = {"before": None, "after": row, "op": "c"} if entity.entity.format == "debezium" else row
+    """A record of the row with this key; `row` None deletes."""
     return Record(
         topic=entity.entity.topic,
         partition=0,
         offset=offset,
         key=canonical_json.encode({column: key[column] for column in entity.entity.key}),
-        value=None if row is None else canonical_json.encode(body),
+        value=None if row is None else canonical_json.encode(row_value(row, entity.entity)),
     )

@@ -23,6 +23,7 @@ from processor.definitions.shape import as_map, as_text, check_keys, describe
 from processor.definitions.yaml_nodes import Map, Node, Scalar, Sequence, read_yaml
 from processor.model import canonical_json
 from processor.model.change import Record, Value
+from processor.model.debezium import row_value
 from processor.model.entity import Entity
 from processor.model.product import Definitions, Product
 from processor.model.root_key import read_root_key
@@ -137,8 +138,7 @@ class _Reader:
             self._problems.add(body, what, "write it")
             return
         row = {name: as_json(node) for name, (_, node) in body.entries.items()}
-        value = {"before": None, "after": row, "op": "c"} if entity.format == "debezium" else row
-        line = {"topic": entity.topic, "key": {c: row[c] for c in entity.key}, "value": value}
+        line = {"topic": entity.topic, "key": {c: row[c] for c in entity.key}, "value": row_value(row, entity)}
         yield from self._record(line, body)
 
     def _changes(self, node: Node | None) -> Iterator[Record]:
