@@ -5,7 +5,8 @@
     3. those that differ are looked at again W later, topic and state alike: a job may have been between the two
 
 Promises: what is told differs in value (numbers by value), at one moment each of topic and state. Does not find a root
-that was never published; a document that a running job rewrites all the time may be told although it is right.
+that was never published; beside a running job, a document that it rewrites all the time, or that a large fan-out has yet
+to reach, may be told although it will be right.
 """
 
 from collections import Counter

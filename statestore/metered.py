@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Delete, Done, Item, Outcome, Query, Refused, Write
+from statestore.store import Delete, Done, Item, Outcome, Page, Query, Refused, Write
 from statestore.table import MAX_SLOTS, slot_names
 from statestore.values import size
 
@@ -51,7 +51,13 @@ class MeteredStore(MemoryStore):
     def query(self, query: Query) -> list[Item]:
         """Reads one index."""
         found = super().query(query)
-        self.read += _units(sum(map(_bytes, found)), READ_BYTES) * HALF
+        self._charge_query(found)
+        return found
+
+    def page(self, query: Query, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index."""
+        found = super().page(query, after, limit)
+        self._charge_query(found.items)
         return found
 
     def partition(self, pk: str) -> list[Item]:
@@ -60,16 +66,19 @@ class MeteredStore(MemoryStore):
         self.read += _units(sum(map(_bytes, found)), READ_BYTES)
         return found
 
+    def _charge_query(self, found: list[Item]) -> None:
+        self.read += _units(sum(map(_bytes, found)), READ_BYTES) * HALF
+
     def _charge(self, key: Key, outcome: Outcome) -> None:
         match outcome:
             case Done(old):
                 new = self._items.get(key)
                 self.written += _units(max(_bytes(old), _bytes(new)), WRITE_BYTES)
-                self.written += sum(self._shown(name, old or {}, new or {}) for name in self._names)
+                self.written += sum(self._indexed(name, old or {}, new or {}) for name in self._names)
             case Refused(current):
                 self.written += _units(_bytes(current), WRITE_BYTES)
 
-    def _shown(self, name: str, old: Item, new: Item) -> int:
+    def _indexed(self, name: str, old: Item, new: Item) -> int:
         """What one index writes."""
         if old.get(name) == new.get(name):
             return _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) if name in new else 0

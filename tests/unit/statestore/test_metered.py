@@ -51,3 +51,5 @@ def test_reads_are_charged_by_four_kilobytes_and_an_index_by_half(store: Metered
     assert store.read == 4 + 1
     store.query(Query(slot="GSI_1", value="nobody"))
     assert store.read == 5 + Decimal("0.5")
+    store.page(Query(slot="GSI_1", value="x"), None, 1)
+    assert store.read == 6
