@@ -30,7 +30,8 @@ class Slot:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """What an apply would do. `version`: of the registry now; `changes`: as `apply` prints them, none: nothing would change;
-    `kept`: what the registry holds and the definitions do not name, which stays; `free`: slots left, by entity."""
+    `kept`: what the registry holds and the definitions do not name, which stays; `free`: slots left, by entity; `costs`: none
+    where no prices were asked for."""
 
     version: int
     changes: tuple[str, ...]
@@ -41,8 +42,11 @@ class Preview:
     costs: tuple[Cost, ...]
 
 
-def preview(definitions: Definitions, stored: Snapshot, has_run: frozenset[str], settings: Settings) -> Preview:
-    """Compares definitions with the registry. `has_run`: the entities that some job has run with.
+def preview(
+    definitions: Definitions, stored: Snapshot, has_run: frozenset[str], settings: Settings | None = None
+) -> Preview:
+    """Compares definitions with the registry. `has_run`: the entities that some job has run with; `settings`: of a job
+    whose events are priced, None for no prices.
 
     Raises RegistryError where the registry would refuse, DefinitionError where the products do not go together with those that
     it holds.
@@ -59,7 +63,7 @@ def preview(definitions: Definitions, stored: Snapshot, has_run: frozenset[str],
         slots=slots,
         free={entity.name: after.slots - len(after.of(entity.name)) for entity in after.entities},
         warnings=tuple(_warnings(plan, slots)),
-        costs=costs(plan, settings),
+        costs=costs(plan, settings) if settings else (),
     )
 
 

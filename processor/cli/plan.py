@@ -22,6 +22,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     add_definitions(parser)
     parser.add_argument("--offline", action="store_true", help="against an empty registry, asking none")
     parser.add_argument("--prices", metavar="FILE", help=f"prices of another region than {DEFAULT.region} (TOML)")
+    parser.add_argument("--no-price", action="store_true", help="quickly: prices of hundreds of products take a while")
     parser.add_argument("--json", action="store_true")
     add_settings(parser)
     parser.set_defaults(run=run)
@@ -44,7 +45,7 @@ def _preview(options: argparse.Namespace) -> Preview:
     definitions = definitions_of(options)
     if options.offline:
         settings = settings_of(options)
-        return preview(definitions, empty(settings), frozenset(), settings)
+        return preview(definitions, empty(settings), frozenset(), None if options.no_price else settings)
     with addressed(options) as settings:
         from registry.repository import Registry
 
@@ -53,7 +54,7 @@ def _preview(options: argparse.Namespace) -> Preview:
         except RegistryMissing:
             print("there is no registry yet: `apply` makes it", file=sys.stderr)
             stored, has_run = empty(settings), frozenset[str]()
-        return preview(definitions, stored, has_run, settings)
+        return preview(definitions, stored, has_run, None if options.no_price else settings)
 
 
 def empty(settings: Settings) -> Snapshot:
@@ -71,12 +72,13 @@ def lines(found: Preview, prices: Prices) -> Iterator[str]:
     rows = [[s.entity, f"GSI_{s.slot}", "#".join(s.columns), s.state, _why(s.serves, s.together)] for s in found.slots]
     yield from _aligned(rows, right=())
     yield f"  free: {', '.join(f'{entity} {n}' for entity, n in found.free.items())}"
-    yield (
-        f"price of an event in a micro-batch of its own, every join with one row, in {prices.region} ({prices.date}: "
-        f"${prices.write} / M write units, ${prices.read} / M read units; + is what settling it adds):"
-    )
-    header = ["event", "documents", *REQUESTS, "write units", "read units", "$ / M events"]
-    yield from _aligned([header, *(_cost(cost, prices) for cost in found.costs)], right=range(1, len(header)))
+    if found.costs:
+        yield (
+            f"price of an event in a micro-batch of its own, every join with one row, in {prices.region} ({prices.date}: "
+            f"${prices.write} / M write units, ${prices.read} / M read units; + is what settling it adds):"
+        )
+        header = ["event", "documents", *REQUESTS, "write units", "read units", "$ / M events"]
+        yield from _aligned([header, *(_cost(cost, prices) for cost in found.costs)], right=range(1, len(header)))
     if found.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in found.warnings)

@@ -90,6 +90,13 @@ def test_a_plan_says_what_it_would_change_which_slots_it_takes_and_what_events_c
     assert shown(wanted, registry) == file.read_text()
 
 
+def test_prices_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--offline", "--no-price", "--definitions", str(EXAMPLE)]) == 0
+    out = capsys.readouterr().out
+    assert "price" not in out
+    assert "slots:\n" in out
+
+
 def test_a_refusal_names_what_could_be_freed() -> None:
     registry = stored(definitions(STARS), slots=1)
     with pytest.raises(NoSlot, match="retire and free one of these"):
