@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 
 from processor.definitions.describe import describe_entity, describe_product
+from processor.definitions.errors import suggest
 from processor.definitions.load import load
+from processor.errors import PlanError
 from processor.model import canonical_json
 from processor.model.entity import Entity
-from processor.model.plan import Plan, aligned, compile_plan, index_groups, is_key
+from processor.model.plan import Plan, ProductPlan, aligned, compile_plan, index_groups, is_key
 from processor.model.product import Definitions, Join, Product
 from registry import model as stored
 from registry.slots import assign
@@ -48,6 +50,13 @@ def plan_alone(definitions: Definitions, slots: int) -> Plan:
     for a in assign((), wanted.groups, slots):
         held.setdefault(a.entity, {})[a.slot] = a.columns
     return compile_plan(definitions, held, version=1, product_versions=dict.fromkeys(definitions.products, 1))
+
+
+def product_of(plan: Plan, name: str) -> ProductPlan:
+    """The product of that name; raises PlanError, naming those that there are."""
+    if name not in plan.products:
+        raise PlanError(f"there is no product `{name}`; {suggest(name, plan.products)}")
+    return plan.products[name]
 
 
 def _paths(join: Join, child: Entity, parent: Entity) -> stored.JoinPaths:

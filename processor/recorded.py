@@ -45,12 +45,37 @@ def read_records(path: str) -> Iterator[Record]:
         if not line.strip():
             continue
         try:
-            record = _record(canonical_json.loads(line), number, highest)
+            record = read_record(canonical_json.loads(line), number, highest)
         except ValueError as error:
             raise RecordedError(f"{path}:{number}: {error}") from None
-        at = (record.topic, record.partition)
-        highest[at] = max(highest.get(at, -1), record.offset)
         yield record
+
+
+def read_record(line: Any, number: int, highest: dict[tuple[str, int], int]) -> Record:
+    """The record of a line. `number`: of the line; `highest`: the highest offset seen in each partition, noted here too.
+
+    Raises ValueError for what is no record.
+    """
+    if not isinstance(line, dict):
+        raise ValueError('not an object: expected {"topic": ..., "key": ..., "value": ...}')
+    topic = line.get("topic")
+    if not isinstance(topic, str) or not topic:
+        raise ValueError('no topic: add "topic": "name"')
+    if "value" not in line and "value_base64" not in line:
+        raise ValueError('no value: add "value", null for a tombstone, or "value_base64"')
+    partition = _count(line, "partition", 0)
+    record = Record(
+        topic=topic,
+        partition=partition,
+        offset=_count(line, "offset", highest.get((topic, partition), -1) + 1),
+        epoch=_count(line, "epoch", 0),
+        timestamp=_count(line, "timestamp", number, lowest=NO_TIMESTAMP),
+        key=_bytes(line, "key"),
+        value=_bytes(line, "value"),
+        headers=_headers(line.get("headers")),
+    )
+    highest[topic, partition] = max(highest.get((topic, partition), -1), record.offset)
+    return record
 
 
 def to_line(record: Record) -> str:
@@ -106,27 +131,6 @@ def _compressor(path: str, raw: BinaryIO) -> BinaryIO:
     if path.endswith(".zst"):
         return cast(BinaryIO, zstandard.ZstdCompressor().stream_writer(raw))
     return raw
-
-
-def _record(line: Any, number: int, highest: dict[tuple[str, int], int]) -> Record:
-    if not isinstance(line, dict):
-        raise ValueError('not an object: expected {"topic": ..., "key": ..., "value": ...}')
-    topic = line.get("topic")
-    if not isinstance(topic, str) or not topic:
-        raise ValueError('no topic: add "topic": "name"')
-    if "value" not in line and "value_base64" not in line:
-        raise ValueError('no value: add "value", null for a tombstone, or "value_base64"')
-    partition = _count(line, "partition", 0)
-    return Record(
-        topic=topic,
-        partition=partition,
-        offset=_count(line, "offset", highest.get((topic, partition), -1) + 1),
-        epoch=_count(line, "epoch", 0),
-        timestamp=_count(line, "timestamp", number, lowest=NO_TIMESTAMP),
-        key=_bytes(line, "key"),
-        value=_bytes(line, "value"),
-        headers=_headers(line.get("headers")),
-    )
 
 
 def _count(line: dict[str, Any], name: str, default: int, *, lowest: int = 0) -> int:

@@ -77,6 +77,26 @@ def edit(stored: Snapshot, plan: Plan, has_run: Collection[str]) -> Edit:
     return replace(changed, says=tuple(_says(stored, changed)))
 
 
+def edited(stored: Snapshot, change: Edit) -> Snapshot:
+    """The registry as the edit leaves it, at the next version; as it is where nothing changes."""
+    if not change.says:
+        return stored
+    slots = {(one.entity, one.slot): one for one in (*stored.assignments, *change.assignments)}
+    joins = {one.join: one for one in (*stored.joins, *change.joins) if one.join not in change.dropped}
+    return replace(
+        stored,
+        version=stored.version + 1,
+        entities=_sorted({**_by_name(stored.entities), **_by_name(change.entities)}),
+        products=_sorted({**_by_name(stored.products), **_by_name(change.products)}),
+        assignments=_sorted(slots),
+        joins=tuple(sorted(joins.values(), key=lambda one: str(one.join))),
+    )
+
+
+def _sorted(entries: Mapping[Any, Any]) -> tuple[Any, ...]:
+    return tuple(entries[key] for key in sorted(entries))
+
+
 def _products(stored: Snapshot, plan: Plan) -> tuple[ProductEntry, ...]:
     """The products that differ, each with its next version."""
     before = _by_name(stored.products)

@@ -1,16 +1,17 @@
 """`statestore get`: one document as the state has it now."""
 
 import argparse
-import json
 import sys
 from collections import Counter
 
 from processor.batch import document_body
 from processor.cli.options import add_settings, addressed
+from processor.cli.plans import stored_plan
 from processor.errors import StatestoreError
 from processor.lockstep import Lockstep
 from processor.model.plan import EntityPlan
-from processor.model.values import canonical
+from processor.model.root_key import read_root_key
+from processor.planning import product_of
 from processor.trial import MemoryOutbox
 from statestore import keys
 
@@ -18,23 +19,22 @@ from statestore import keys
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("get", help="show a document as the state has it now")
     parser.add_argument("product")
-    parser.add_argument("key", help='the root\'s key: a JSON object ({"email": "a@example.org"}), or its one value')
+    add_key(parser, required=True)
     add_settings(parser)
     parser.set_defaults(run=run)
 
 
+def add_key(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    what = 'the root\'s key: a JSON object ({"email": "a@example.org"}), or its one value'
+    parser.add_argument("key", metavar="KEY", nargs=None if required else "?", help=what)
+
+
 def run(options: argparse.Namespace) -> int:
-    from processor.planning import plan_of
     from processor.worker import open_store
-    from registry.repository import Registry
 
     with addressed(options) as settings:
-        plan = plan_of(Registry(settings.registry, settings.registry_schema).snapshot())
-        product = plan.products.get(options.product)
-        if product is None:
-            raise StatestoreError(
-                f"there is no product {options.product}; there are {', '.join(plan.products) or 'none'}"
-            )
+        plan = stored_plan(settings)
+        product = product_of(plan, options.product)
         root = root_key(plan.entities[product.product.root], options.key)
         lockstep = Lockstep(store=open_store(settings), outbox=MemoryOutbox())
         (body,) = lockstep.run([document_body(plan, product, root, Counter())])
@@ -47,25 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 def root_key(root: EntityPlan, text: str) -> str:
     """The spelt primary key that the text names."""
-    key = root.entity.key
     try:
-        parts = json.loads(text)
-    except ValueError:
-        parts = text
-    if not isinstance(parts, dict):
-        if len(key) > 1:
-            raise StatestoreError(f"the key of {root.name} has {len(key)} parts; give it as JSON: {_example(key)}")
-        parts = {key[0]: text if root.entity.columns[key[0]].name == "string" else parts}
-    if set(parts) != set(key):
-        raise StatestoreError(f"the key of {root.name} is {', '.join(key)}; give it as JSON: {_example(key)}")
-    try:
-        spelt = keys.spell([canonical(parts[c], root.entity.columns[c]) for c in key])
+        return keys.spell(read_root_key(root.entity, text)) or ""
     except ValueError as error:
-        raise StatestoreError(f"the key {text} of {root.name}: {error}") from None
-    if spelt is None:
-        raise StatestoreError(f"the key {text} of {root.name} has a null part; no row has that")
-    return spelt
-
-
-def _example(key: tuple[str, ...]) -> str:
-    return json.dumps(dict.fromkeys(key, "..."))
+        raise StatestoreError(str(error)) from None

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 LOCAL_DIR = Path(".statestore/local")
 
 
-def add_definitions(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    parser.add_argument("--definitions", metavar="DIR", type=Path, required=required, help="entities.yaml and products")
+def add_definitions(parser: argparse.ArgumentParser, *, required: bool = True, otherwise: str = "") -> None:
+    """`--definitions DIR`; `otherwise`: what counts without it."""
+    help = "entities.yaml and products" + (f" (default: {otherwise})" if otherwise else "")
+    parser.add_argument("--definitions", metavar="DIR", type=Path, required=required, help=help)
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

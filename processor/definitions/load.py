@@ -1,9 +1,9 @@
 """A directory of definitions -> `Definitions`: `entities.yaml`, and one file a product beside it or under `products/`.
 
-`read_directory` is the only one that touches files; `load` is pure, and reports all problems at once.
+`read_directory` and `read_tests` touch files; `load` is pure, and reports all problems at once.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from processor.definitions.entities import read_entities
@@ -22,10 +22,19 @@ def read_directory(path: Path) -> dict[str, str]:
 
     Others are not looked at. Raises: DefinitionError when the directory or one of those files cannot be read.
     """
+    return _read(path, (path, path / "products"))
+
+
+def read_tests(path: Path) -> dict[str, str]:
+    """The text of each file of tests (`tests/*.yaml`, see `processor.definitions.cases`), like `read_directory`."""
+    return _read(path, (path / "tests",))
+
+
+def _read(path: Path, folders: Iterable[Path]) -> dict[str, str]:
     texts: dict[str, str] = {}
     problems: list[Problem] = []
     try:
-        files = sorted(_definition_files(path))
+        files = sorted(_files(path, folders))
     except OSError as error:
         what = f"the directory cannot be read: {error.strerror}"
         raise DefinitionError(
@@ -45,8 +54,8 @@ def read_directory(path: Path) -> dict[str, str]:
     return texts
 
 
-def _definition_files(path: Path) -> Iterator[str]:
-    for folder in (path, path / "products"):
+def _files(path: Path, folders: Iterable[Path]) -> Iterator[str]:
+    for folder in folders:
         if folder == path or folder.is_dir():
             for file in folder.iterdir():
                 if file.suffix in _SUFFIXES and not file.name.startswith(".") and not file.is_dir():

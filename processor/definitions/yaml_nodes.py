@@ -20,12 +20,13 @@ _TRUE = {"true", "on", "yes", "y"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scalar:
-    """A single value: `value` as YAML types it (floats stay text), `text` as it was written."""
+    """A single value: `value` as YAML types it (a float stays text, and is marked `real`), `text` as it was written."""
 
     file: str
     line: int
     value: str | int | bool | None
     text: str
+    real: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,8 @@ class _Converter:
             case SequenceNode():
                 return Sequence(file=self._file, line=line, items=tuple(self.node(item) for item in node.value))
             case _:
-                return Scalar(file=self._file, line=line, value=_value(node), text=_whole(node.value))
+                real = str(node.tag).endswith(":float")
+                return Scalar(file=self._file, line=line, value=_value(node), text=_whole(node.value), real=real)
 
     def _entries(self, node: MappingNode) -> dict[str, tuple[Scalar, Node]]:
         entries: dict[str, tuple[Scalar, Node]] = {}

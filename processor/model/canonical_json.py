@@ -37,6 +37,12 @@ def dumps(value: Any) -> str:
     return text
 
 
+def pretty(value: Any) -> str:
+    """The same with a member or an element a line, for people."""
+    text: str = simplejson.dumps(value, indent=2, ensure_ascii=False, use_decimal=True)
+    return text
+
+
 def encode(value: Any) -> bytes:
     """`dumps` as UTF-8."""
     text: str = _ENCODER.encode(value)
@@ -72,6 +78,15 @@ def loads(text: str | bytes) -> Any:
     if "\\ud" in text or "\\uD" in text:
         _check_surrogates(value)
     return value
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal: numbers by value, and true is not 1. The order of members does not count."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _check_depth(text: str, value: Any) -> None:

@@ -81,6 +81,11 @@ def read_image(value: Value, entity: Entity) -> Image | None:
     return Image(row=payload, schemas=_fields(schema))
 
 
+def row_value(row: Mapping[str, Value], entity: Entity) -> Mapping[str, Value]:
+    """A new image of a row as the value of a record, in the format that the entity is pinned to, else plain."""
+    return {"before": None, "after": row, "op": "c"} if entity.format == "debezium" else row
+
+
 def reading(schemas: Schemas, column: str) -> Reading:
     """How the values of a column are to be read, by its schema (of an array: by that of its elements)."""
     schema = schemas.get(column, {})

@@ -18,6 +18,8 @@ from statestore.store import Absent, AbsentOrBelow, Equals, Item, Write
 
 FORMAT = 1
 NO_DOCUMENT = ""
+DOUBTED = "?"
+"""Stands for the hash where what was published is not believed: no document has it."""
 
 
 class Mark(NamedTuple):

@@ -11,7 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from processor.model.ledger import Entry, Mark, Run, entry_key, hash_of, read_entry, read_run, reserve, run_key
+from processor.model.ledger import (
+    DOUBTED,
+    Entry,
+    Mark,
+    Run,
+    entry_key,
+    hash_of,
+    read_entry,
+    read_run,
+    reserve,
+    run_key,
+)
 from processor.model.step import Message, Send, Step
 from statestore.store import Done
 
@@ -57,6 +68,18 @@ def publish(sender: Sender, root: str, assembled: Callable[[], Step[Body]]) -> S
     )
     yield (Send(message),)
     return "published"
+
+
+def doubt(product: str, root: str, key: str, mark: Mark) -> Step[None]:
+    """Makes the ledger forget which document was published, so that the next one goes out whatever it is; `key`: of its
+    message. A crash after this leaves nothing worse than one message too many."""
+    while True:
+        (item,) = yield (entry_key(product, root),)
+        entry = read_entry(item)
+        doubted = Entry(seq=entry.seq + 1, hash=DOUBTED, mark=mark, key=key)
+        (outcome,) = yield (reserve(product, root, entry, doubted),)
+        if isinstance(outcome, Done):
+            return
 
 
 def _acknowledged(sender: Sender, entry: Entry) -> Step[bool]:

@@ -55,6 +55,12 @@ class Registry:
         with self._database.reading() as connection:
             return read(connection)
 
+    def standing(self) -> tuple[Snapshot, frozenset[str]]:
+        """The whole registry at one version, and the entities that some job has run with: what an apply would start
+        from."""
+        with self._database.reading() as connection:
+            return read(connection), has_run(connection)
+
     def apply(self, plan: Plan, *, who: str, why: str) -> Applied:
         """Stores what differs, in one transaction that no other edit can interleave with; nothing, when nothing
         differs.

@@ -7,13 +7,11 @@ A block after the word `prints` is the standard output of the block before it.
 """
 
 import json
-import os
 import re
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -28,33 +26,11 @@ from processor.trial import Trial
 from statestore import keys
 from statestore.items import read_row, slot_name
 from statestore.keys import Key
+from tests.acceptance.pages import MAKE, Block, bash, blocks, make_checkout, run_block
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MAKE = re.compile(r"(make [a-z-]+\n)+")
-SECONDS = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """A fenced block: its language and text, its line in README, and what stands between it and the block before it."""
-
-    language: str
-    text: str
-    line: int
-    between: str
-
-
-def _blocks() -> Iterator[Block]:
-    end = 0
-    for found in FENCE.finditer(README):
-        line = README.count("\n", 0, found.start()) + 1
-        yield Block(language=found[1], text=found[2], line=line, between=README[end : found.start()].strip())
-        end = found.end()
-
-
-BLOCKS = tuple(_blocks())
+BLOCKS = tuple(blocks(README))
 
 
 def _of(language: str) -> list[Block]:
@@ -64,13 +40,9 @@ def _of(language: str) -> list[Block]:
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A directory in which README's commands work; the parts that they leave running end with it."""
-    directory = tmp_path_factory.mktemp("checkout")
-    (directory / "examples").symlink_to(ROOT / "examples")
-    command = directory / ".venv" / "bin" / "statestore"
-    command.parent.mkdir(parents=True)
-    command.symlink_to(Path(sys.executable).parent / "statestore")
+    directory = make_checkout(tmp_path_factory.mktemp("checkout"), ROOT)
     yield directory
-    _bash(".venv/bin/statestore local down", directory)
+    bash(".venv/bin/statestore local down", directory)
 
 
 def test_every_shell_block_runs_and_prints_what_the_page_says(checkout: Path) -> None:
@@ -79,11 +51,8 @@ def test_every_shell_block_runs_and_prints_what_the_page_says(checkout: Path) ->
             continue
         if "production.toml" in block.text:
             _write_production(checkout)
-        done = _bash(block.text, checkout)
-        assert done.returncode == 0, f"README.md:{block.line}\n{block.text}\n{done.stdout}\n{done.stderr}"
         after = BLOCKS[number + 1] if number + 1 < len(BLOCKS) else None
-        if after is not None and after.between == "prints":
-            assert done.stdout == after.text, f"README.md:{after.line}"
+        run_block("README.md", block, after, checkout)
 
 
 def test_a_block_is_in_a_language_that_is_checked_here() -> None:
@@ -152,7 +121,7 @@ def _row_line(trial: Trial, entity: str, key: bytes | None) -> str:
 
 def _write_production(checkout: Path) -> None:
     """`production.toml` of the page, its addresses and what belongs to them replaced by the embedded parts'."""
-    status = _bash(".venv/bin/statestore local status --json", checkout)
+    status = bash(".venv/bin/statestore local status --json", checkout)
     parts: dict[str, Any] = json.loads(status.stdout)
     (block,) = _of("toml")
     own = {
@@ -164,19 +133,3 @@ def _write_production(checkout: Path) -> None:
     kept = {name: value for name, value in tomllib.loads(block.text).items() if name not in (*own, "kafka")}
     lines = (f"{name} = {json.dumps(value)}\n" for name, value in (kept | own).items())
     (checkout / "production.toml").write_text("".join(lines))
-
-
-def _bash(text: str, checkout: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a block; a setting of whoever runs the tests must not reach it."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("STATESTORE_")}
-    environment |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-    return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text],
-        cwd=checkout,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
+from processor.kafka import Outbox
+from processor.model.step import Message
 
 Story = Any  # conftest's
 Printed = pytest.CaptureFixture[str]
@@ -45,6 +47,23 @@ def test_a_second_apply_changes_nothing(story: Story, capsys: Printed) -> None:
     assert again.err == "registry version 1: nothing changed\n"
 
 
+def test_plan_compares_with_the_registry(worked: tuple[Story, Path], capsys: Printed, tmp_path: Path) -> None:
+    story, _ = worked
+    assert main(["plan", *story.flags, *story.define]) == 0
+    assert capsys.readouterr().out.startswith("nothing would change\nslots:\n")
+    for file in (story.directory / "definitions").iterdir():
+        (tmp_path / file.name).write_text(
+            file.read_text().replace('"on": {"author": "username"}', '"on": {"title": "username"}')
+        )
+    assert main(["plan", *story.flags, "--definitions", str(tmp_path)]) == 1
+    assert "entity pull_request: GSI_2 holds title would be new, but a job has run" in capsys.readouterr().err
+    fresh = [word.replace(story.name, f"{story.name}_fresh") for word in story.flags]
+    assert main(["plan", "--json", *fresh, *story.define]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["version"] == 0
+    assert printed.err == "there is no registry yet: `apply` makes it\n"
+
+
 def test_slots_shows_which_join_each_slot_serves(worked: tuple[Story, Path], capsys: Printed) -> None:
     story, _ = worked
     assert main(["slots", *story.flags]) == 0
@@ -71,7 +90,38 @@ def test_get_says_when_there_is_no_document_and_when_there_is_no_product(
     assert main(["get", "user_profile", "nobody@example.org", *story.flags]) == 1
     assert capsys.readouterr().err == "user_profile has no document for nobody@example.org\n"
     assert main(["get", "profile", "nobody@example.org", *story.flags]) == 1
-    assert "there is no product profile; there are user_profile" in capsys.readouterr().err
+    assert "there is no product `profile`; did you mean 'user_profile'?" in capsys.readouterr().err
+
+
+def test_verify_finds_nothing_wrong_and_then_what_somebody_wrote(worked: tuple[Story, Path], capsys: Printed) -> None:
+    story, to = worked
+    roots = len({json.dumps(json.loads(line)["key"]) for line in to.read_text().splitlines()})
+    assert main(["verify", *story.flags]) == 0
+    assert f"user_profile: {roots} documents compared, 0 differ" in capsys.readouterr().err
+    assert main(["verify", "user_profile", "--sample", "3", "--seed", "1", "--json", *story.flags]) == 0
+    assert json.loads(capsys.readouterr().out)["products"]["user_profile"] == {"compared": 3, "differences": []}
+    outbox = Outbox(story.bootstrap_servers, {})
+    outbox.send(Message(topic=story.topic, key=b'{"email":"nobody@example.org"}', value=b'{"email":1}'))
+    outbox.flush()
+    assert main(["verify", *story.flags]) == 1
+    assert capsys.readouterr().out == (
+        'user_profile {"email":"nobody@example.org"}\n  published {"email":1}\n  state     no document\n'
+    )
+    assert main(["verify", "--repair", *story.flags]) == 0
+    assert "1 documents published anew" in capsys.readouterr().err
+    assert main(["verify", *story.flags]) == 0
+
+
+def test_explain_shows_the_rows_behind_a_document(worked: tuple[Story, Path], capsys: Printed) -> None:
+    story, to = worked
+    documents = [line for line in map(json.loads, to.read_text().splitlines()) if line["value"]]
+    key = json.dumps(documents[-1]["key"])
+    assert main(["explain", "user_profile", key, "--json", *story.flags]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["document"]["email"] == documents[-1]["key"]["email"]
+    assert shown["rows"][0]["entity"] == "user"
+    assert main(["explain", "user_profile", key, "--sql", *story.flags]) == 1
+    assert "leave --definitions and --sql out" in capsys.readouterr().err
 
 
 def test_records_are_not_produced_twice_into_the_same_topics(worked: tuple[Story, Path], capsys: Printed) -> None:

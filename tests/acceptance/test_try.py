@@ -64,6 +64,27 @@ def test_the_last_documents_are_the_sql_answer(
     assert different(read_records(str(tmp_path / "out.jsonl")), truth) == []
 
 
+@pytest.mark.parametrize("topics", sorted(EXAMPLE.parent.glob("*/topics.jsonl")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("batch", ["1", "100"])
+def test_the_handmade_examples_are_the_sql_answer(postgres: str, topics: Path, tmp_path: Path, batch: str) -> None:
+    to = str(tmp_path / "out.jsonl")
+    words = ["try", "--definitions", str(topics.parent), "--from", str(topics), "--to", to, "--batch", batch]
+    assert main(words) == 0
+    known = load(read_directory(topics.parent))
+    tables: dict[str, dict[bytes | None, dict[str, object]]] = {}
+    for record in read_records(str(topics)):
+        rows = tables.setdefault(record.topic, {})
+        rows.pop(record.key, None)
+        if record.value is not None:
+            rows[record.key] = json.loads(record.value)
+    with oracle(postgres, "truth", known.entities) as truth:
+        truth.load({name: rows.values() for name, rows in tables.items()})
+        for product in known.products.values():
+            published = [record for record in read_records(to) if record.topic == product.topic]
+            assert published
+            assert different(published, truth.documents(product)) == []
+
+
 def test_the_same_lines_twice_publish_nothing_more(recorded: Path, tmp_path: Path) -> None:
     """The file's offsets count: what comes again with its offset is a replay."""
     lines = [json.loads(line) for line in recorded.read_text().splitlines()]

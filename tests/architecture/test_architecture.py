@@ -24,6 +24,7 @@ PURE = (
     "statestore.table",
     "statestore.store",
     "statestore.memory",
+    "statestore.metered",
     "registry.lifecycle",
     "registry.slots",
     "registry.model",
@@ -47,6 +48,14 @@ DOORWAYS = {
 STAR = """\
 {"topic": "user", "key": {"email": "octo@example.org"}, "value": {"id": 1, "email": "octo@example.org", "username": "octocat"}}
 """
+EXAMPLE = str(ROOT / "examples" / "github")
+AUTHORS_VERBS = [
+    ["explain", "user_profile", "--definitions", EXAMPLE],
+    ["explain", "user_profile", "--sql", "--definitions", EXAMPLE],
+    ["schema", "user_profile", "--definitions", EXAMPLE],
+    ["plan", "--offline", "--definitions", EXAMPLE],
+    ["test", EXAMPLE],
+]
 KNOWN = "import sys; print(*sorted(set(sys.modules) & set({clients!r})))"
 MACHINE = re.compile(r"(?<![\w.])/(?:home|Users)/(?!\.|\$)[a-z][\w-]*/|(?<![\w.$}])/(?:root)/")
 UNTRACKED = {"__pycache__", "build", "dist"}
@@ -93,6 +102,13 @@ def test_try_runs_without_any_client(tmp_path: Path) -> None:
     topics.write_text(STAR)
     arguments = ["try", "--definitions", str(ROOT / "examples" / "github"), "--from", str(topics), "--to", os.devnull]
     assert _clients_after(f"from processor.cli.main import main; assert main({arguments!r}) == 0") == []
+
+
+@pytest.mark.parametrize("arguments", AUTHORS_VERBS, ids=lambda words: words[0])
+def test_a_verb_for_authors_runs_without_any_client(arguments: list[str]) -> None:
+    call = f"with redirect_stdout(StringIO()): assert main({arguments!r}) == 0"
+    header = "from contextlib import redirect_stdout\nfrom io import StringIO\nfrom processor.cli.main import main"
+    assert _clients_after(f"{header}\n{call}") == []
 
 
 def test_help_is_printed_without_any_client() -> None:

@@ -67,3 +67,10 @@ def test_200_levels_are_read() -> None:
 def test_what_json_cannot_hold_is_not_written(value: object) -> None:
     with pytest.raises(ValueError, match=r"JSON compliant|surrogates"):
         canonical_json.dumps(value)
+
+
+def test_values_are_the_same_by_number_whatever_the_order_of_members_but_true_is_not_one() -> None:
+    assert canonical_json.same({"a": 1, "b": [None, Decimal("1.50")]}, {"b": [None, Decimal("1.5")], "a": 1})
+    assert not canonical_json.same({"a": [True]}, {"a": [1]})
+    assert not canonical_json.same([1, 2], [2, 1])
+    assert not canonical_json.same({"a": None}, {})

@@ -1,0 +1,125 @@
+"""The JSON Schema of documents: all that the examples publish is valid, and what must not be there is not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from processor.cases import tried
+from processor.definitions.cases import read_cases
+from processor.definitions.load import load, read_directory, read_tests
+from processor.demo.github import history, load_events
+from processor.model import canonical_json
+from processor.model.json_schema import document_schema
+from processor.model.plan import Plan
+from processor.planning import plan_alone
+from processor.recorded import read_records
+from processor.settings import Settings
+from processor.trial import Trial
+
+EXAMPLES = sorted(path.parent for path in (Path(__file__).parents[3] / "examples").glob("*/entities.yaml"))
+
+
+def validator(plan: Plan, product: str) -> Draft202012Validator:
+    entities = {name: known.entity for name, known in plan.entities.items()}
+    schema = document_schema(plan.products[product].product, entities)
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+
+
+def published(trial: Trial) -> Iterator[tuple[str, Any]]:
+    """(product, document) of each message that is no tombstone."""
+    for message in trial.published.messages:
+        if message.value is not None:
+            yield dict(message.headers)["statestore.product"].decode(), canonical_json.loads(message.value)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_document_that_an_example_publishes_is_valid(example: Path, tmp_path: Path) -> None:
+    definitions = load(read_directory(example))
+    plan = plan_alone(definitions, slots=20)
+    trials = [tried(case, plan, Settings()) for case in read_cases(read_tests(example), definitions)]
+    recorded = sorted(example.glob("*.jsonl"))
+    if (example / "events.ndjson.gz").exists():
+        told = tmp_path / "told.jsonl"
+        lines = history(load_events(example / "events.ndjson.gz")).records
+        told.write_text("".join(canonical_json.dumps(line) + "\n" for line in lines))
+        recorded.append(told)
+    for file in recorded:
+        trials.append(Trial(plan=plan, settings=Settings()))
+        trials[-1].batch(read_records(str(file)))
+    validators = {name: validator(plan, name) for name in plan.products}
+    documents = [pair for trial in trials for pair in published(trial)]
+    assert {name for name, _ in documents} == set(plan.products)
+    for name, document in documents:
+        validators[name].validate(document)
+
+
+TYPES = load(
+    {
+        "entities.yaml": dedent("""
+            thing:
+              key: [id]
+              columns: {id: int, of: int, name: string, price: "decimal(12,2)", ok: bool, day: date, at: timestamp}
+            bag: {key: [id], columns: {id: int, tags: "string[]", any: json, many: "json[]"}}
+            """),
+        "bags.yaml": dedent("""
+            product: bags
+            root: bag
+            embed:
+              things: {many: thing, on: {of: id}, limit: 2, fields: [id, of, name, price, ok, day, at]}
+              first: {one: thing, on: {of: id}}
+              name: {one: thing, on: {of: id}, value: name}
+              back:
+                many: thing
+                on: {of: id}
+                join: {bag: {one: bag, on: {id: of}}}
+                fields: {of: of, bag: bag.id}
+            """),
+    }
+)
+THING = {"id": 1, "of": 2, "name": None, "price": 1.5, "ok": True, "day": "2020-02-29", "at": "2020-01-01T00:00:00.5Z"}
+BAG = {"id": 2, "tags": ["a", None], "any": None, "many": [1, {"x": None}, None]}
+DOCUMENT = {**BAG, "things": [THING], "first": None, "name": None, "back": [{"of": 2, "bag": None}]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"tags": None, "many": None, "any": [1]},
+        {"things": [], "first": {**THING, "unknown": 1}, "name": "x"},
+        {"undeclared": "a whole row shows it"},
+    ],
+)
+def test_what_may_be_null_may_be(change: dict[str, Any]) -> None:
+    validator(plan_alone(TYPES, slots=20), "bags").validate({**DOCUMENT, **change})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": None},
+        {"id": 1.5},
+        {"tags": "a"},
+        {"tags": [1]},
+        {"things": None},
+        {"things": [THING, THING, THING]},
+        {"things": [{**THING, "of": None}]},
+        {"things": [{**THING, "id": None}]},
+        {"things": [{**THING, "extra": 1}]},
+        {"things": [{k: v for k, v in THING.items() if k != "name"}]},
+        {"things": [{**THING, "price": "1.5"}]},
+        {"things": [{**THING, "ok": 1}]},
+        {"things": [{**THING, "day": "2020-02-30"}]},
+        {"first": {**THING, "of": None}},
+        {"name": 1},
+        {"back": [{"of": None, "bag": 1}]},
+    ],
+    ids=str,
+)
+def test_what_must_not_be_is_refused(change: dict[str, Any]) -> None:
+    assert not validator(plan_alone(TYPES, slots=20), "bags").is_valid({**DOCUMENT, **change})
