@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from processor.errors import KafkaError
 from processor.kafka import Admin, Outbox, read_topic
-from processor.model.change import Record
+from processor.model.change import Record, Rejected
 from processor.model.plan import Plan
 from processor.model.step import Message
 from processor.recorded import read_records
-from processor.rejects import rejected_record
+from processor.rejects import letters
 from processor.settings import Settings
 
 
@@ -43,15 +43,10 @@ def produce(settings: Settings, plan: Plan, records: Iterable[Record]) -> None:
     outbox.flush()
 
 
-def read_back(settings: Settings, plan: Plan) -> tuple[list[Record], list[Message]]:
+def read_back(settings: Settings, plan: Plan) -> tuple[list[Record], list[Rejected]]:
     """What was published to the products' topics, each key in order; and the dead letters, each once."""
     published = [record for product in plan.products.values() for record in _read(settings, product.product.topic)]
-    letters = {}
-    for record in _read(settings, settings.rejects_topic):
-        message = Message(topic=record.topic, key=record.key, value=record.value, headers=record.headers)
-        source = rejected_record(message).record
-        letters[source.topic, source.partition, source.offset, source.epoch] = message
-    return published, list(letters.values())
+    return published, [letter.rejected for letter in letters(_read(settings, settings.rejects_topic))]
 
 
 def _read(settings: Settings, topic: str) -> Iterable[Record]:

@@ -7,6 +7,7 @@ stop    raises at the start of the next batch, which replays; returning early wo
 
 import re
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -17,14 +18,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 from processor.errors import BoundaryError, StatestoreError
 from processor.kafka import Admin, TransactionalOutbox
 from processor.model.plan import Plan
+from processor.model.replays import Letter, Replayed
 from processor.rounds import Report, Rounds
 from processor.settings import Settings
 from processor.source import extent, of_extent, read_stream, spark_session
 from processor.topics import check_topics
 from processor.worker import open_store, transactional_id
-from registry.errors import LeaseHeld
+from registry.errors import LeaseHeld, RegistryError
 from registry.model import Lease
 from registry.repository import Registry
+from statestore.errors import StoreError
+
+REPLAYS = 500
+"""Dead letters replayed together: their changes are settled, S + W at least, before the next ones."""
 
 
 class Stopped(StatestoreError):
@@ -159,14 +165,41 @@ def run_job(job: Job, *, once: bool) -> None:
         failure = job.failure or query.exception()
         if failure is not None and not isinstance(failure, Stopped):
             raise reason(job, failure) from failure
-        while once and not job.stopping.is_set() and job.rounds.pending:
-            sleep(0 if job.rounds.fan_outs.held else 0.2)
-            job.idle()
-            keep.alive()
+        if once:
+            _settle_all(job, keep)
     finally:
         if query is not None and query.isActive:
             query.stop()
         job.rounds.registry.release(job.rounds.lease)
+
+
+def run_replays(job: Job, letters: Sequence[Letter]) -> Iterator[Replayed]:
+    """Replays dead letters, so many at a time, and gives the lease back; yields each once its documents are published and it is
+    noted as replayed. When the job is stopped, the rest stays as it is."""
+    keep = _Renewal(job)
+    try:
+        for start in range(0, len(letters), REPLAYS):
+            replayed = job.rounds.replay(letters[start : start + REPLAYS])
+            keep.alive()
+            _settle_all(job, keep)
+            if job.stopping.is_set():
+                return
+            job.rounds.end_replays(replayed)
+            yield from replayed
+    except (StatestoreError, RegistryError, StoreError):
+        raise
+    except Exception as failure:  # Spark's, around that of a task
+        raise StatestoreError(told(failure)) from failure
+    finally:
+        job.rounds.registry.release(job.rounds.lease)
+
+
+def _settle_all(job: Job, keep: "_Renewal") -> None:
+    """Settles until nothing is left to do, or the job is stopped."""
+    while not job.stopping.is_set() and job.rounds.pending:
+        sleep(0 if job.rounds.fan_outs.held else 0.2)
+        job.idle()
+        keep.alive()
 
 
 class _Renewal:

@@ -83,9 +83,10 @@ def to_line(record: Record) -> str:
     return canonical_json.dumps(_members(record))
 
 
-def to_reject_line(rejected: Rejected) -> str:
-    """The line that holds a dead letter: its record, with `epoch` and `reason`."""
-    return canonical_json.dumps(_members(rejected.record) | {"epoch": rejected.record.epoch, "reason": rejected.reason})
+def to_reject_line(rejected: Rejected, **more: str) -> str:
+    """The line that holds a dead letter: its record, with `epoch` and `reason`, and more members behind."""
+    facts = {"epoch": rejected.record.epoch, "reason": rejected.reason}
+    return canonical_json.dumps(_members(rejected.record) | facts | more)
 
 
 @contextmanager

@@ -26,18 +26,21 @@ from processor.errors import Fenced
 from processor.kafka import Admin
 from processor.model.epochs import Epochs, Partition
 from processor.model.fan_out import FanOuts
-from processor.model.ledger import Run, end_round
+from processor.model.ledger import Run, end_round, read_run
 from processor.model.open_changes import PARTITION, OpenChanges, read_durable
 from processor.model.plan import Plan
+from processor.model.replays import Letter, Replayed, end_replay
 from processor.settings import Settings
 from processor.source import Extent
 from processor.topics import check_topics
-from processor.worker import Published, Task, publish_roots, resume_fan_outs, settle_entries, write_rows
+from processor.worker import Published, Task, publish_roots, replay_letters, resume_fan_outs, settle_entries, write_rows
 from registry.model import Lease
 from registry.repository import Registry
-from statestore.store import Delete, Done, Store, Write
+from statestore.store import Delete, Done, Refused, Store, Write
 
 DAY = 86_400
+HOUR = 3_600
+"""Spared of the days for which a delete marker is kept: no two clocks here are further apart."""
 Report = Callable[[str, Mapping[str, int]], None]
 
 
@@ -149,13 +152,36 @@ class Rounds:
         if not isinstance(done, Done):
             raise Fenced(f"a later run than {self.run.number} goes on with its fan-outs; this job must stop")
 
+    def replay(self, letters: Iterable[Letter]) -> list[Replayed]:
+        """Replays dead letters. Their changes are open then: settle publishes them, and closes them."""
+        self._check_lease()
+        groups: dict[Partition, list[Letter]] = {}
+        for letter in letters:
+            groups.setdefault((letter.rejected.record.topic, letter.rejected.record.partition), []).append(letter)
+        oldest = time() - self.settings.marker_days * DAY + HOUR
+        work = self.spark.sparkContext.parallelize(list(groups.values()), len(groups))
+        part = partial(replay_letters, round_=self._round({}), settings=self.settings, oldest=oldest)
+        replayed: list[Replayed] = work.mapPartitions(part).collect()
+        self.number += 1
+        for one in replayed:
+            if one.opened is not None:
+                self.open.opened(*one.opened, monotonic())
+        return replayed
+
+    def end_replays(self, replayed: Iterable[Replayed]) -> None:
+        """Notes which dead letters are replayed, once what they changed is settled. One that was refused again stays."""
+        for one in replayed:
+            if one.outcome != "refused":
+                self.store.write(end_replay(one.record, one.outcome))
+            self.tally[f"replayed: {one.outcome}"] += 1
+
     def _check_lease(self) -> None:
         if not self.registry.holds(self.lease):
             generation = f"generation {self.lease.generation}"
             raise Fenced(f"job {self.lease.job}: {generation} lost its lease; another job took over")
 
-    def _task(self, starts: Mapping[Partition, int], epochs: Epochs) -> Task:
-        round_ = Round(
+    def _round(self, starts: Mapping[Partition, int]) -> Round:
+        return Round(
             plan=self.plan,
             run=self.run,
             number=self.number,
@@ -164,6 +190,9 @@ class Rounds:
             forget=int(time()) + self.settings.marker_days * DAY,
             rejects=self.settings.rejects_topic,
         )
+
+    def _task(self, starts: Mapping[Partition, int], epochs: Epochs) -> Task:
+        round_ = self._round(starts)
         places = self.spark.sparkContext.broadcast(self.open.places.spell())
         return Task(round=round_, settings=self.settings, lease=self.lease, record_epochs=epochs, places=places)
 
@@ -184,7 +213,9 @@ class Rounds:
         if tally.get("published"):
             later = {(self.number, r.slot): r.attempt for r in results if r.attempt}
             run = replace(self.run, through=self.number, attempts={**self.run.attempts, **later})
-            if not isinstance(self.store.write(end_round(run)), Done):
+            outcome = self.store.write(end_round(run))
+            # refused by what it wrote itself: the answer to an earlier try was lost
+            if isinstance(outcome, Refused) and read_run(run.number, outcome.current) != run:
                 raise Fenced(f"run {run.number}: round {self.number} was ended by another; this job must stop")
             self.run = run
         self.number += 1

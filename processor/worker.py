@@ -21,7 +21,9 @@ from processor.model.epochs import Epochs
 from processor.model.fan_out import FanOut, Found, Resumed
 from processor.model.open_changes import Entry, Settled, places_of
 from processor.model.places import SentPlaces
+from processor.model.replays import Letter, Replayed
 from processor.model.touch import Root
+from processor.replays import replay_part
 from processor.settings import Settings
 from registry.model import Lease
 from registry.repository import Registry
@@ -133,6 +135,16 @@ def _found(found: Found, before: Counter[str], task: Task) -> Iterator[Pair]:
     spent = clients(task.settings).store.requests - before
     tally = Counter({f"request {name}": n for name, n in spent.items()})
     yield 0, Written(roots=frozenset(), tally=tally, ends={}, opened={}, rest=found.rest)
+
+
+def replay_letters(
+    groups: Iterable[list[Letter]], round_: Round, settings: Settings, oldest: float
+) -> Iterator[Replayed]:
+    """Replays dead letters: each group, those of a Kafka partition."""
+    mine = clients(settings)
+    lockstep = Lockstep(store=mine.store, outbox=mine.rejects, pool=mine.pool)
+    for letters in groups:
+        yield from replay_part(letters, round_, lockstep, oldest=oldest)
 
 
 def publish_roots(slot: int, pairs: Iterable[Pair], task: Task) -> Iterator[Published]:

@@ -84,6 +84,7 @@ class DynamoStore:
                 "dynamodb", endpoint_url=endpoint_url, region_name=region, config=_config(self._patience)
             )
         self._client.meta.events.register("before-send.dynamodb", self._count)
+        self._client.meta.events.register("after-call.dynamodb", _check_length)
 
     def write(self, write: Write) -> Outcome:
         """Sends one conditional update and says what stood there."""
@@ -241,6 +242,13 @@ def _config(patience: Patience) -> Config:
 
 def _querying(query: Query) -> str:
     return f"querying {query.slot} for {query.value!r}"
+
+
+def _check_length(http_response: Any, **_: Any) -> None:
+    """Called by botocore with each last answer: it takes one that stays cut short, however often it asks, for an empty one."""
+    length, expected = len(http_response.content), http_response.headers.get("Content-Length")
+    if expected is not None and length != int(expected):
+        raise IncompleteReadError(actual_bytes=length, expected_bytes=expected)
 
 
 def _item(wire: Mapping[str, Any] | None) -> Item | None:

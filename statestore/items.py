@@ -2,7 +2,8 @@
 
     PK, SK              `TABLE#star`, the spelt primary key
     _f                  the format version of the item
-    _v                  the row's version, `epoch.offset` with fixed width, so that text order is version order
+    _v                  the row's version, `epoch.offset` with fixed width, so that text order is version order; a count behind
+                        it where columns were filled since (`next_fill`)
     <column>            a declared column; a name that could be one of these attributes gets a leading `.`
     _more               the undeclared columns, as one JSON text
     GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
@@ -10,7 +11,8 @@
     _pending            former keys that writes of batches without a commit left behind: [slot, key, version] each
     _deleted, ttl       a delete marker, and when DynamoDB may forget it (seconds since 1970)
 
-Text, numbers that DynamoDB holds exactly, booleans and nulls are stored as such; other values as {"json": text}.
+Text, numbers that DynamoDB holds exactly, booleans and nulls are stored as such; other values as {"json": text}. A value that
+the row's version did not bring is {"value": as above, "since": the version that it dates from}.
 Promises: one request writes a row and keeps its previous keys (rule 3 of the design). Does not send anything.
 """
 
@@ -27,8 +29,13 @@ from statestore.keys import Key
 from statestore.store import Absent, AbsentOrBelow, Condition, Equals, Item, Write
 
 FORMAT = 1
+MAX_COLUMNS = 300
+"""Most declared columns of a row: one write sets them all, beside two attributes a slot and the item's own, and has room for
+`limits.MAX_CHANGES`."""
 _OWN = re.compile(r"PK|SK|ttl|(GSI|prev)_\d+|[_.].*")
 _MAX_NUMBER = 10**38
+_VERSION = 26
+"""Characters of a version, without the count of fills."""
 
 
 class Pending(NamedTuple):
@@ -41,7 +48,8 @@ class Pending(NamedTuple):
 
 class Image(NamedTuple):
     """What a write makes of a row. `columns` None: a delete marker that may be forgotten at `forget` (seconds since 1970).
-    `columns` without some declared column leaves that column as it stands. `slots`: slot -> spelt key, None for no key."""
+    `columns` without some declared column leaves that column as it stands. `slots`: slot -> spelt key, None for no key.
+    `since`: of columns whose value is older than `version`, the version that it dates from."""
 
     key: Key
     version: str
@@ -49,11 +57,12 @@ class Image(NamedTuple):
     more: Mapping[str, Any]
     declared: tuple[str, ...]
     slots: Mapping[int, str | None]
+    since: Mapping[str, str] = {}
     forget: int = 0
 
 
 class Row(NamedTuple):
-    """A row as the table holds it. `columns` None: a delete marker."""
+    """A row as the table holds it. `columns` None: a delete marker. `since`: as an image's."""
 
     key: Key
     version: str
@@ -61,6 +70,7 @@ class Row(NamedTuple):
     more: Mapping[str, Any]
     slots: Mapping[int, str]
     pending: tuple[Pending, ...]
+    since: Mapping[str, str] = {}
 
     def keys(self) -> frozenset[tuple[int, str]]:
         """The keys that the row has now: (slot, key) pairs."""
@@ -70,6 +80,12 @@ class Row(NamedTuple):
 def spell_version(epoch: int, offset: int) -> str:
     """The version of a change: its epoch, then its offset."""
     return f"{epoch:06d}.{offset:019d}"
+
+
+def next_fill(version: str) -> str:
+    """The version of a row once older changes filled columns of it: above the row's own, below that of every later change."""
+    own, fills = version[:_VERSION], version[_VERSION + 1 :]
+    return f"{own}.{int(fills or 0) + 1:06d}"
 
 
 def slot_name(slot: int) -> str:
@@ -120,6 +136,7 @@ def read_row(item: Item) -> Row:
         more=read_more(item),
         slots=slots,
         pending=tuple(_pending(item, slots, former, version)),
+        since=_since(item, layout) if dict in map(type, item.values()) else {},
     )
 
 
@@ -131,7 +148,7 @@ def read_columns(item: Item) -> dict[str, Any] | None:
     if dict in map(type, columns.values()):
         for column, value in columns.items():
             if type(value) is dict:
-                columns[column] = _loads(value["json"])
+                columns[column] = _loaded(value)
     return columns
 
 
@@ -172,7 +189,9 @@ def _sets(image: Image) -> dict[str, Any]:
     if image.columns is None:
         return sets | {"_deleted": True, "ttl": image.forget}
     for name, value in image.columns.items():
-        sets[attribute(name)] = store_value(value)
+        since = image.since.get(name)
+        stored = store_value(value)
+        sets[attribute(name)] = stored if since is None else {"value": stored, "since": since}
     if image.more:
         sets["_more"] = _json(image.more)
     return sets
@@ -192,6 +211,11 @@ def _pending(
             yield Pending(k, key, version)
     for k, key, since in item.get("_pending", ()):
         yield Pending(int(k), key, since)
+
+
+def _since(item: Item, layout: "_Layout") -> dict[str, str]:
+    columns = [(column, item[name]) for name, column in layout.columns]
+    return {column: value["since"] for column, value in columns if type(value) is dict and "since" in value}
 
 
 class _Layout(NamedTuple):
@@ -214,6 +238,12 @@ def _layout(names: tuple[str, ...]) -> _Layout:
 def _fits(value: Decimal) -> bool:
     _, digits, exponent = value.as_tuple()
     return isinstance(exponent, int) and len(digits) <= 38 and exponent >= -130 and len(digits) + exponent <= 126
+
+
+def _loaded(stored: Any) -> Any:
+    if type(stored) is not dict:
+        return stored
+    return _loaded(stored["value"]) if "since" in stored else _loads(stored["json"])
 
 
 def _json(value: Any) -> str:

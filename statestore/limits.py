@@ -19,9 +19,9 @@ KEY_BYTES = 1024
 
 SLOT_BYTES = 2048
 
-MAX_CHANGES = 200
-"""Attributes in one write: an update expression has 4 KB, of which a set takes about 15 bytes and a copy 31. Copies are
-as few as slots, so 200 always fit."""
+MAX_CHANGES = 350
+"""Attributes in one write: an update expression has 4 KB, of which a set takes at most 10 bytes and a copy 30. Copies are
+as few as slots, so 350 always fit."""
 
 _ORDERED = (str, int, Decimal)
 _SLOT = re.compile(r"GSI_\d+")

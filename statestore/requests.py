@@ -7,6 +7,8 @@ and refuses to set one to the empty text.
 """
 
 from collections.abc import Collection, Mapping
+from itertools import product
+from string import ascii_lowercase, digits
 from typing import Any
 
 from statestore.errors import Terminal
@@ -21,6 +23,9 @@ MAX_KEYS = 100
 """Keys that one BatchGetItem takes."""
 
 _MISSING = ""
+_DIGITS = digits + ascii_lowercase
+_SHORT = (*_DIGITS, *map("".join, product(_DIGITS[1:], _DIGITS)))
+"""The numbers below 1,296 in base 36."""
 _RETURN = {"ReturnValues": "ALL_OLD", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
@@ -29,14 +34,14 @@ def update_item(table: str, write: Write) -> Request:
     values = storable(write)
     spelt = _Expression()
     sets = [
-        f"{spelt.name(target)} = if_not_exists({spelt.name(source)}, {spelt.value(_MISSING)})"
+        f"{spelt.name(target)}=if_not_exists({spelt.name(source)},{spelt.value(_MISSING)})"
         for target, source in write.copy.items()
     ]
-    sets += [f"{spelt.name(name)} = {spelt.value(value)}" for name, value in values.items()]
+    sets += [f"{spelt.name(name)}={spelt.value(value)}" for name, value in values.items()]
     removes = [spelt.name(name) for name in write.remove]
     clauses = [
-        *(["SET " + ", ".join(sets)] if sets else []),
-        *(["REMOVE " + ", ".join(removes)] if removes else []),
+        *(["SET " + ",".join(sets)] if sets else []),
+        *(["REMOVE " + ",".join(removes)] if removes else []),
     ]
     update = {"UpdateExpression": " ".join(clauses)} if clauses else {}
     condition = spelt.condition(write.when)
@@ -110,18 +115,19 @@ def _key(key: Key) -> dict[str, Any]:
 
 
 class _Expression:
-    """Placeholders of one request: `#a0` for names, `:v0` for values, so that no column name is a reserved word."""
+    """Placeholders of one request: `#a0` for names, `:v0` for values, so that no column name is a reserved word; numbered in base
+    36, which leaves room for more of them."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._values: list[Any] = []
 
     def name(self, attribute: str) -> str:
-        return self._names.setdefault(attribute, f"#a{len(self._names)}")
+        return self._names.setdefault(attribute, f"#a{_SHORT[len(self._names)]}")
 
     def value(self, value: Any) -> str:
         self._values.append(value)
-        return f":v{len(self._values) - 1}"
+        return f":v{_SHORT[len(self._values) - 1]}"
 
     def condition(self, when: Condition | None) -> Request:
         match when:
@@ -137,7 +143,7 @@ class _Expression:
 
     def attributes(self) -> Request:
         names = {placeholder: name for name, placeholder in self._names.items()}
-        values = {f":v{number}": encode(value) for number, value in enumerate(self._values)}
+        values = {f":v{_SHORT[number]}": encode(value) for number, value in enumerate(self._values)}
         return {
             **({"ExpressionAttributeNames": names} if names else {}),
             **({"ExpressionAttributeValues": values} if values else {}),

@@ -1,7 +1,8 @@
-"""What holds for all tests: the marker `slow`, and that with CI=true nothing is skipped for want of a part."""
+"""What holds for all tests: the marker `slow`, that with CI=true nothing is skipped for want of a part, and the DynamoDB APIs."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,3 +26,40 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped, although CI=true: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session")
+def credentials() -> Iterator[None]:
+    """Credentials that no AWS account knows."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ACCESS_KEY_ID", "test")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        yield
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    """The endpoint of a moto server."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def dynamodb_local() -> Iterator[str]:
+    """The endpoint of DynamoDB Local; where it cannot be had, tests are skipped, but never on the build machine."""
+    from processor.errors import PartError
+    from processor.local.dynamodb import start_dynamodb_local
+
+    try:
+        part = start_dynamodb_local(Path(__file__).parents[1] / ".statestore")
+    except PartError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"no DynamoDB Local: {error}")
+    yield part.endpoint
+    part.stop()

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from processor.account import PARTS
-from processor.model.change import Record
+from processor.model.change import Record, Rejected
 from processor.model.step import Message
 from processor.recorded import open_writer, to_line, to_reject_line
-from processor.rejects import rejected_record
 
 
 def write_published(records: Iterable[Record], path: str) -> None:
@@ -16,11 +15,11 @@ def write_published(records: Iterable[Record], path: str) -> None:
         file.writelines(to_line(record) + "\n" for record in records)
 
 
-def write_rejects(letters: Iterable[Message], path: str | None) -> None:
+def write_rejects(rejects: Iterable[Rejected], path: str | None) -> None:
     """Dead letters, one line each, with the reason. Nowhere without a path."""
     if path is not None:
         with open_writer(path) as file:
-            file.writelines(to_reject_line(rejected_record(letter)) + "\n" for letter in letters)
+            file.writelines(to_reject_line(rejected) + "\n" for rejected in rejects)
 
 
 def rejects_path(given: str | None, to: str | None) -> str | None:

@@ -8,6 +8,7 @@ from processor.cli.output import in_topics, rejects_path, summary, write_publish
 from processor.lockstep import calm_collector
 from processor.planning import plan_alone
 from processor.recorded import read_records
+from processor.rejects import rejected_record
 from processor.settings import read_settings
 from processor.trial import Trial, batches
 
@@ -52,6 +53,6 @@ def run(options: argparse.Namespace) -> int:
         trial.settle()
     trial.finish()
     write_published(in_topics(trial.published.messages), options.to or "-")
-    write_rejects(trial.rejects.messages, rejects_path(options.rejects, options.to))
+    write_rejects(map(rejected_record, trial.rejects.messages), rejects_path(options.rejects, options.to))
     print(summary(trial.tally), file=sys.stderr)
     return 0

@@ -8,6 +8,7 @@ from processor.definitions.shape import as_count, as_map, as_name, as_text, as_t
 from processor.definitions.yaml_nodes import Map, Node, Scalar
 from processor.model.entity import ColumnType, Entity, RecordFormat
 from processor.model.types import parse_type
+from statestore.items import MAX_COLUMNS
 
 _KEYS = ("topic", "key", "columns", "shards", "format")
 _MOST_SHARDS = 100
@@ -43,6 +44,9 @@ def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict
     if "columns" not in body.entries:
         problems.add(key, f"entity `{name}` has no `columns`", cure)
     columns = as_map(body.get("columns"), f"`columns` of entity `{name}`", cure, problems)
+    if columns and len(columns.entries) > MAX_COLUMNS:
+        what = f"entity `{name}` declares {len(columns.entries)} columns; one write holds {MAX_COLUMNS} at most"
+        problems.add(columns, what, "declare those that products use; the others are stored as well, undeclared")
     types: dict[str, ColumnType] = {}
     for column, (column_key, node) in columns.entries.items() if columns else ():
         as_text(column_key, "the name of a column", "use text without control characters", problems)

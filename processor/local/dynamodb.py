@@ -22,6 +22,8 @@ from processor.local.program import Launch, Part, Process, Program
 
 MOTO = "DynamoDB (moto)"
 LOCAL = "DynamoDB Local"
+MOTO_SERVER = "import sys, moto.server; sys.setrecursionlimit(10_000); moto.server.main(sys.argv[1:])"
+"""moto's parser recurses once an attribute, so that a write of more than about 150 passes Python's usual limit."""
 SERVER = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
 
 
@@ -31,7 +33,7 @@ def start_moto(directory: Path, *, launch: Launch = keep, port: int | None = Non
         raise PartError(MOTO, "the package moto[server] is not installed", "pip install 'statestore[local]'")
 
     def build(chosen: int) -> Program:
-        argv = (sys.executable, "-m", "moto.server", "-H", LOOPBACK, "-p", str(chosen))
+        argv = (sys.executable, "-c", MOTO_SERVER, "-H", LOOPBACK, "-p", str(chosen))
         return Program(name=MOTO, directory=directory, argv=argv, stop_signal=signal.SIGKILL)
 
     process, chosen = start(build, launch, port, _ready)

@@ -38,12 +38,14 @@ class Record:
 
 
 class Change(NamedTuple):
-    """One change of one row: `row` is the whole new image (values may be UNAVAILABLE), None for a delete."""
+    """One change of one row: `row` is the whole new image (values may be UNAVAILABLE), None for a delete. `since`: of columns
+    that an earlier change filled, (epoch, offset) of the one that brought the value."""
 
     entity: str
     key: tuple[Value, ...]
     row: Mapping[str, Value] | None
     record: Record
+    since: Mapping[str, tuple[int, int]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

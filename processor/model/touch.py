@@ -9,6 +9,7 @@ from statestore.items import Row
 MORE = "_more"
 """Stands among changed columns for the undeclared ones."""
 
+How = Literal["applied", "replayed", "superseded"]
 Root = tuple[str, str]
 """(product, spelt primary key of the root row)."""
 
@@ -21,7 +22,7 @@ class Touch(NamedTuple):
     row: Row
     left: frozenset[tuple[int, str]]
     changed: frozenset[str] | None
-    how: Literal["applied", "replayed", "superseded"]
+    how: How
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

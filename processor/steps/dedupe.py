@@ -31,7 +31,7 @@ def net(parts: list[Change]) -> Net:
         parts = sorted(parts, key=lambda change: (change.record.epoch, change.record.offset))
     last = parts[-1]
     if len(parts) > 1 and last.row is not None and UNAVAILABLE in last.row.values():
-        last = last._replace(row=_filled(parts))
+        last = last._replace(row=_filled(parts), since=_since(parts))
     return Net(change=last, parts=tuple(parts))
 
 
@@ -43,3 +43,17 @@ def _filled(parts: list[Change]) -> dict[str, object]:
         else:
             row = {name: row.get(name, value) if value is UNAVAILABLE else value for name, value in part.row.items()}
     return row
+
+
+def _since(parts: list[Change]) -> dict[str, tuple[int, int]]:
+    """Of the columns that the last change left out, the position of the one that brought what is filled in."""
+    brought: dict[str, tuple[int, int]] = {}
+    for part in parts:
+        known, brought = brought, {}
+        for name, value in (part.row or {}).items():
+            if value is not UNAVAILABLE:
+                brought[name] = part.record.epoch, part.record.offset
+            elif name in known:
+                brought[name] = known[name]
+    last = parts[-1].row or {}
+    return {name: at for name, at in brought.items() if last[name] is UNAVAILABLE}

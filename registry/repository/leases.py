@@ -6,7 +6,7 @@ fence.
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
@@ -64,7 +64,8 @@ def holds(connection: Connection, lease: Lease) -> bool:
 
 
 def begin_attempt(connection: Connection, lease: Lease, slot: int, round_: int) -> int | None:
-    """Counts the attempts of a publish slot's task in a round, from 0; None when the lease is lost.
+    """Counts the attempts of a publish slot's task in a round, from 0; None when the lease is lost, or the run has begun a later
+    round: a task of an earlier one would count from 0 again, and pass for the attempt that was acknowledged.
 
     Tells a retried task from the one before it, also across retries of a whole stage.
     """
@@ -79,7 +80,7 @@ def begin_attempt(connection: Connection, lease: Lease, slot: int, round_: int) 
             "round": new.excluded.round,
             "attempt": case((again, attempts.c.attempt + 1), else_=0),
         },
-        where=attempts.c.generation <= new.excluded.generation,
+        where=tuple_(attempts.c.generation, attempts.c.round) <= tuple_(new.excluded.generation, new.excluded.round),
     )
     return connection.execute(counted.returning(attempts.c.attempt)).scalar_one_or_none()
 

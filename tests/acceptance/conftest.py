@@ -36,7 +36,6 @@ class Story:
     local: Path
     registry_url: str
     bootstrap_servers: str
-    endpoint: str
     definitions: Definitions
     tables: Mapping[str, Mapping[tuple[Any, ...], Any]]
 
@@ -53,7 +52,8 @@ class Story:
         return self.definitions.products["user_profile"].topic
 
     @property
-    def flags(self) -> list[str]:
+    def own(self) -> list[str]:
+        """The settings that keep this job apart from others on the same parts."""
         own = {
             "job": self.name,
             "wait-seconds": "0.2",
@@ -61,13 +61,23 @@ class Story:
             "table": self.name,
             "registry-schema": self.name,
             "rejects-topic": f"{self.name}.rejects",
+            "slots": "5",
         }
-        own |= {"slots": "5", "local-dir": str(self.local)}
-        return ["--embedded", *(word for name, value in own.items() for word in (f"--{name}", value))]
+        return [word for name, value in own.items() for word in (f"--{name}", value)]
+
+    @property
+    def flags(self) -> list[str]:
+        return ["--embedded", "--local-dir", str(self.local), *self.own]
 
     @property
     def run(self) -> list[str]:
         return ["run", *self.flags, "--checkpoint", str(self.checkpoint), "--lease-seconds", "5"]
+
+    def run_on(self, endpoint: str) -> list[str]:
+        """The same, but with its table behind another endpoint."""
+        addresses = ["--bootstrap-servers", self.bootstrap_servers, "--registry", self.registry_url]
+        addresses += ["--endpoint", endpoint, "--region", "us-east-1"]
+        return ["run", *self.own, *addresses, "--checkpoint", str(self.checkpoint), "--lease-seconds", "5"]
 
     @property
     def define(self) -> list[str]:
@@ -131,7 +141,6 @@ def tell(local: Path, directory: Path) -> Story:
         local=local,
         registry_url=addresses.registry_url,
         bootstrap_servers=addresses.bootstrap_servers,
-        endpoint=addresses.dynamodb_endpoint,
         definitions=load(read_directory(directory / "definitions")),
         tables=told.tables,
     )

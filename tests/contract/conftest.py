@@ -1,71 +1,66 @@
-"""The stores that keep the contract: memory, and the DynamoDB doorway before moto and before DynamoDB Local.
+"""The stores that keep the contract: memory, and the DynamoDB doorway before moto and before DynamoDB Local, each also behind a
+proxy that fails every fourth request and cuts queries into odd pages.
 
-A test marked `moto_lies(reason)` is not run before moto, which answers there as DynamoDB does not.
+A test marked `moto_lies(reason)` is not run before moto, which answers there as DynamoDB does not; one marked `counted` not
+behind the proxy, where a request that is tried again counts again.
 """
 
-import os
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from statestore.dynamodb import DynamoStore
 from statestore.memory import MemoryStore
 from statestore.store import Store
+from tests.faulty.faults import UNNOTICED, Faults
+from tests.faulty.indexes import Pages
+from tests.faulty.proxy import proxy
 
 SLOTS = 3
-PARTS = Path(__file__).parents[2] / ".statestore"
+STORES = ("memory", "moto", "dynamodb_local")
+BEHIND_PROXY = ("faulty_moto", "faulty_dynamodb_local")
 
 _numbers = count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "moto_lies(reason): moto answers here as DynamoDB does not")
+    config.addinivalue_line("markers", "counted: counts requests, of which faults make more")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "store" in metafunc.fixturenames:
+        counted = metafunc.definition.get_closest_marker("counted")
+        metafunc.parametrize("store", STORES if counted else STORES + BEHIND_PROXY, indirect=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def credentials() -> Iterator[None]:
-    """Credentials that no AWS account knows."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AWS_ACCESS_KEY_ID", "test")
-        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        yield
+def _credentials(credentials: None) -> None:
+    """Every test here talks to an API."""
 
 
 @pytest.fixture(scope="session")
-def moto() -> Iterator[str]:
-    """The endpoint of a moto server."""
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+def faulty_moto(moto: str) -> Iterator[str]:
+    yield from _faulty(moto)
 
 
 @pytest.fixture(scope="session")
-def dynamodb_local() -> Iterator[str]:
-    """The endpoint of DynamoDB Local; where it cannot be had, tests are skipped, but never on the build machine."""
-    from processor.errors import PartError
-    from processor.local.dynamodb import start_dynamodb_local
+def faulty_dynamodb_local(dynamodb_local: str) -> Iterator[str]:
+    yield from _faulty(dynamodb_local)
 
-    try:
-        part = start_dynamodb_local(PARTS)
-    except PartError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"no DynamoDB Local: {error}")
-    yield part.endpoint
-    part.stop()
+
+def _faulty(endpoint: str) -> Iterator[str]:
+    with proxy(endpoint, Faults(1, UNNOTICED, rate=0.25), Pages(1)) as faulty:
+        yield faulty
 
 
 def _endpoint(request: pytest.FixtureRequest) -> str:
     lie = request.node.get_closest_marker("moto_lies")
-    if request.param == "moto" and lie:
+    if request.param.endswith("moto") and lie:
         pytest.skip(f"moto lies: {lie.args[0]}")
     return str(request.getfixturevalue(request.param))
 
@@ -79,7 +74,7 @@ def tables() -> Iterator[dict[str, DynamoStore]]:
         store.close()
 
 
-@pytest.fixture(params=["memory", "moto", "dynamodb_local"])
+@pytest.fixture
 def store(request: pytest.FixtureRequest, tables: dict[str, DynamoStore]) -> Store:
     """An empty store with three slots."""
     if request.param == "memory":

@@ -9,6 +9,7 @@ import pytest
 
 from statestore.errors import Terminal
 from statestore.keys import Key
+from statestore.limits import MAX_CHANGES
 from statestore.store import (
     Absent,
     AbsentOrBelow,
@@ -142,6 +143,15 @@ def test_columns_called_almost_like_our_own_attributes_are_ordinary(store: Store
     assert read(store) == item(**columns)
 
 
+@pytest.mark.moto_lies("its parser recurses once an attribute, beyond Python's usual limit")
+def test_the_widest_write_is_taken(store: Store) -> None:
+    columns = {f"column_{number}": number for number in range(MAX_CHANGES - 6)}
+    copies = {f"prev_{k}": f"GSI_{k}" for k in (1, 2, 3)}
+    write = Write(key=KEY, set=columns | {"GSI_1": "a"}, copy=copies, remove=("gone", "older"))
+    assert store.write(write) == Done(None)
+    assert store.write(write) == Done(item(**columns, GSI_1="a"))
+
+
 # Conditions
 
 UNLIKE = pytest.mark.moto_lies("it compares values of different types, and nothing with null, as Python does")
@@ -211,7 +221,6 @@ def test_of_many_first_writes_at_once_one_is_done(store: Store) -> None:
 
     assert [type(outcome) for outcome in outcomes].count(Done) == 1
     assert all(outcome.current == read(store) for outcome in outcomes if isinstance(outcome, Refused))
-    assert store.requests["UpdateItem"] == 24
 
 
 # Copies
@@ -347,6 +356,7 @@ def test_keys_are_read_at_once_and_missing_ones_left_out(store: Store) -> None:
     assert found == {KEY: item(name="Mona"), other: item(other, name="star")}
 
 
+@pytest.mark.counted
 def test_250_keys_cost_three_requests_however_often_each_is_named(store: Store) -> None:
     keys = [Key("TABLE#user", f"{number:03d}") for number in range(250)]
     for key in keys[::10]:
@@ -482,6 +492,7 @@ def test_a_malformed_query_is_refused_and_costs_nothing(store: Store, query: Que
 # Counting
 
 
+@pytest.mark.counted
 def test_requests_are_counted_by_their_names(store: Store) -> None:
     store.write(Write(key=KEY, set={"GSI_1": "a"}))
     store.write(Write(key=KEY, set={"a": 1}, when=Absent()))
@@ -490,3 +501,11 @@ def test_requests_are_counted_by_their_names(store: Store) -> None:
     store.query(Query(slot="GSI_1", value="a"))
 
     assert store.requests == Counter(UpdateItem=2, DeleteItem=1, BatchGetItem=1, Query=1)
+
+
+@pytest.mark.counted
+def test_the_requests_of_many_threads_are_all_counted(store: Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: put(store, n=n), range(24)))
+
+    assert store.requests == Counter(UpdateItem=24)

@@ -18,9 +18,9 @@ class Registry:
         return lease.generation == self.generation
 
     def begin_attempt(self, lease: Lease, slot: int, round_: int) -> int | None:
-        if not self.holds(lease):
-            return None
         generation, number, attempt = self._attempts.get(slot, (0, 0, 0))
+        if not self.holds(lease) or (generation, number) > (lease.generation, round_):
+            return None
         again = (generation, number) == (lease.generation, round_)
         self._attempts[slot] = (lease.generation, round_, attempt + 1 if again else 0)
         return self._attempts[slot][2]

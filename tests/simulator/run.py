@@ -60,6 +60,16 @@ class Simulation:
     facts: Counter[str] = field(default_factory=Counter)
     staleness: float = 0.0
 
+    @staticmethod
+    def history(seed: int, events: list[Event]) -> list[Event]:
+        """What becomes of the events that were drawn, in a run of this kind."""
+        return events
+
+    @staticmethod
+    def mendable(record: Record) -> bool:
+        """Whether a record is a dead letter only until it is replayed."""
+        return False
+
     def run(self) -> None:
         """Lives the whole life; sets `verdict`."""
         try:
@@ -244,10 +254,12 @@ def simulate(
     keep: Sequence[int] | None = None,
     trace: bool = False,
     without: Callable[[], AbstractContextManager[None]] = nullcontext,
+    kind: type[Simulation] = Simulation,
 ) -> Simulation:
     """One run. `keep`: the events to keep, by their place in the history, all of them without it. `without`: takes a protection
     away for the time of the run."""
     shape, drawn, events = draw(seed, boost or {})
+    events = kind.history(seed, events)
     if keep is not None:
         events = [events[i] for i in keep]
     world = World(rng=Random(f"{seed} world"), temper=drawn, slots=shape.slots, trace=[] if trace else None)
@@ -262,7 +274,7 @@ def simulate(
         slots=shape.slots,
         fan_out_page=drawn.page,
     )
-    simulation = Simulation(
+    simulation = kind(
         seed=seed,
         shape=shape,
         events=events,

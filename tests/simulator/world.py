@@ -122,7 +122,7 @@ class World:
     def written(self, write: Write) -> Outcome:
         """One write, noted when it wrote a new version of a row."""
         outcome = self.table.write(write)
-        if isinstance(outcome, Done) and STAMP in write.set:
+        if isinstance(outcome, Done) and isinstance(write.set.get(STAMP), int):  # not one that the change left out
             self.written_at.setdefault((write.key, write.set[STAMP]), self.now)
         return outcome
 

@@ -17,15 +17,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from processor.definitions.load import load
-from processor.job import Job, open_job, run_job
+from processor.job import Job, open_job, run_job, run_replays
 from processor.kafka import Admin, Outbox, read_topic
 from processor.local.jars import spark_kafka_jars
 from processor.local.parts import Addresses, embedded
 from processor.model.change import Record
 from processor.model.plan import Plan
+from processor.model.replays import PARTITION, ended_replays, replay_key
 from processor.model.step import Message
 from processor.planning import plan_of, registry_plan
-from processor.rejects import rejected_record
+from processor.rejects import letters, rejected_record
 from processor.settings import Settings
 from processor.trial import Trial
 from registry.repository import Registry
@@ -104,6 +105,20 @@ class Scene:
         ) as job:
             run_job(job, once=True)
         return SimpleNamespace(tally=job.rounds.tally, batches=batches, published=job.rounds.tally["published"])
+
+    def widen(self) -> None:
+        """The operator's next definitions: a star's note may be anything."""
+        definitions = load(_definitions(self.settings.job, note="json"))
+        self.registry.apply(registry_plan(definitions), who="a test", why="notes are numbers, too")
+        self.plan = plan_of(self.registry.snapshot())
+
+    def replay(self, **changes: Any) -> list[tuple[int, str]]:
+        """Replays all dead letters that wait: the offset of each, and how it ended."""
+        records = read_topic(self.settings.bootstrap_servers, {}, self.settings.rejects_topic)
+        with self.opened(**changes) as job:
+            ended = ended_replays(job.rounds.store.partition(PARTITION))
+            waiting = [one for one in letters(records) if replay_key(one.rejected.record) not in ended]
+            return [(one.record.offset, one.outcome) for one in run_replays(job, waiting)]
 
     def published(self) -> list[Record]:
         """Everything published so far, partition by partition."""
@@ -228,13 +243,13 @@ def _scene(name: str, addresses: Addresses, checkpoint: Path, changes: Mapping[s
     return scene
 
 
-def _definitions(name: str) -> dict[str, str]:
+def _definitions(name: str, note: str = "string") -> dict[str, str]:
     entities = {
         "user": {"topic": f"{name}.user", "key": ["id"], "columns": {"id": "int", "name": "string"}},
         "star": {
             "topic": f"{name}.star",
             "key": ["who", "repo"],
-            "columns": {"who": "string", "repo": "string", "note": "string"},
+            "columns": {"who": "string", "repo": "string", "note": note},
         },
     }
     stars = {"many": "star", "on": {"who": "name"}, "fields": ["repo", "note"]}

@@ -8,6 +8,8 @@ import pytest
 
 from processor.model.ledger import run_key
 from statestore.store import Delete, Equals
+from tests.faulty.points import At
+from tests.faulty.proxy import proxy
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -77,6 +79,16 @@ def test_messages_that_nobody_noted_as_acknowledged_are_sent_again_with_higher_s
     assert again.published > 0
     assert len(worked.published()) == len(before) + again.published
     assert worked.documents() == worked.truth()  # which also looks at the sequences
+
+
+def test_a_lost_answer_to_the_end_of_a_round_stops_nothing(worked: Scene, rows: SimpleNamespace) -> None:
+    """The end was written: the next try is refused by it, and no other job did that."""
+    at = At("before the commit of the batch", lambda _: False)
+    worked.produce(rows.star("bo", "late"))
+    with proxy(worked.settings.endpoint, at) as endpoint:
+        assert worked.run(endpoint=endpoint).published == 1
+    assert at.struck.is_set()
+    assert worked.documents() == worked.truth()
 
 
 def test_a_lost_checkpoint_reads_all_again_and_ends_with_the_same_documents(worked: Scene) -> None:

@@ -110,3 +110,13 @@ def test_a_job_that_starts_during_an_edit_waits_for_it(registry: Registry, plan:
                 report.result(timeout=0.3)
         with pytest.raises(SnapshotOutdated):
             report.result(timeout=30)
+
+
+def test_attempts_of_a_round_are_counted_and_an_earlier_round_never_begins_again(registry: Registry) -> None:
+    """A task that was given up would count from 0, and pass for the attempt that was acknowledged."""
+    first = take(registry, "host-a")
+    assert [registry.begin_attempt(first, 0, round_) for round_ in (0, 0, 1, 0, 1)] == [0, 1, 0, None, 1]
+    assert registry.begin_attempt(first, 1, 0) == 0
+    second = take(registry, "host-b", take_over=True)
+    assert registry.begin_attempt(first, 0, 2) is None
+    assert registry.begin_attempt(second, 0, 0) == 0

@@ -240,3 +240,17 @@ def test_a_directory_without_products_is_right() -> None:
         },
         products={},
     )
+
+
+def test_an_entity_has_as_many_columns_as_one_write_holds() -> None:
+    def wide(count: int) -> dict[str, str]:
+        columns = "".join(f"    c{number}: int\n" for number in range(count))
+        return {"entities.yaml": f"wide:\n  key: [c0]\n  columns:\n{columns}"}
+
+    assert len(load(wide(300)).entities["wide"].columns) == 300
+    with pytest.raises(DefinitionError) as caught:
+        load(wide(301))
+    assert str(caught.value) == (
+        "entities.yaml:4: entity `wide` declares 301 columns; one write holds 300 at most; "
+        "declare those that products use; the others are stored as well, undeclared"
+    )

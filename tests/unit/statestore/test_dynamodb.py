@@ -31,6 +31,7 @@ class Api(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers: list[tuple[int, dict[str, Any]] | None] = []
         self.asked: list[dict[str, Any]] = []
+        self.cut: int | None = None
 
     def fail(self, code: str, status: int = 400, **more: Any) -> None:
         self.answers.append((status, {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "no", **more}))
@@ -55,7 +56,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/x-amz-json-1.0")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(body[: self.server.cut])
+        self.close_connection = self.server.cut is not None
 
     def log_message(self, format: str, *args: Any) -> None:
         """Says nothing."""
@@ -129,6 +131,14 @@ def test_an_api_that_does_not_answer_is_transient(api: Api, store: DynamoStore) 
     api.answers += [None, None]
 
     with pytest.raises(Transient, match=r"writing TABLE#user / octocat: Read timeout .* is the endpoint right"):
+        store.write(WRITE)
+
+
+def test_an_answer_that_is_cut_short_is_transient_and_not_taken_for_an_empty_one(api: Api, store: DynamoStore) -> None:
+    api.cut = 5
+    api.answers.append((200, {"Attributes": wire(USER)}))
+
+    with pytest.raises(Transient, match=r"writing TABLE#user / octocat: 5 read, but total bytes expected is \d+"):
         store.write(WRITE)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from statestore import requests
 from statestore.errors import Terminal
+from statestore.items import MAX_COLUMNS, Image, Pending, Row, merge_image, write_image
 from statestore.keys import Key
 from statestore.store import Absent, AbsentOrBelow, Delete, Equals, Query, Write
 
@@ -22,8 +23,8 @@ def test_a_change_is_one_update_that_keeps_the_previous_join_keys() -> None:
     assert requests.update_item("state", write) == {
         "TableName": "state",
         "Key": {"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}},
-        "UpdateExpression": "SET #a0 = if_not_exists(#a1, :v0), #a2 = if_not_exists(#a3, :v1), "
-        "#a4 = :v2, #a5 = :v3, #a6 = :v4, #a1 = :v5, #a3 = :v6 REMOVE #a7, #a8",
+        "UpdateExpression": "SET #a0=if_not_exists(#a1,:v0),#a2=if_not_exists(#a3,:v1),"
+        "#a4=:v2,#a5=:v3,#a6=:v4,#a1=:v5,#a3=:v6 REMOVE #a7,#a8",
         "ConditionExpression": "attribute_not_exists(PK) OR #a4 < :v7",
         "ExpressionAttributeNames": {
             "#a0": "prev_1",
@@ -74,9 +75,23 @@ def test_a_write_of_nothing_sends_no_expression() -> None:
 
 def test_the_widest_write_fits_into_the_4_kb_of_an_expression() -> None:
     copies = {f"prev_{k}": f"GSI_{k}" for k in range(1, 21)}
-    write = Write(key=STAR, set={f"column_{number}": number for number in range(180)}, copy=copies)
+    write = Write(key=STAR, set={f"column_{number}": number for number in range(330)}, copy=copies)
 
     assert len(requests.update_item("state", write)["UpdateExpression"]) <= 4096
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_row_of_as_many_columns_as_may_be_declared_fits(deleted: bool) -> None:
+    names = tuple(f"column_{number}" for number in range(MAX_COLUMNS))
+    columns = None if deleted else dict.fromkeys(names, 1)
+    slots = dict.fromkeys(range(1, 21), "new")
+    more = {} if deleted else {"more": 1}
+    image = Image(key=STAR, version="2", columns=columns, more=more, declared=names, slots=slots)
+    pending = (Pending(1, "older", "0"),)
+    seen = Row(key=STAR, version="1", columns={}, more={}, slots=dict.fromkeys(slots, "old"), pending=pending)
+
+    for write in (write_image(image, below="2"), merge_image(image, seen, keep_from="")):
+        assert len(requests.update_item("state", write)["UpdateExpression"]) <= 4096
 
 
 def test_a_delete_asks_for_what_stood_there() -> None:
@@ -175,7 +190,7 @@ def test_an_item_that_another_program_wrote_is_named() -> None:
         (Write(key=STAR, set={"PK": "a"}), "names an attribute twice, PK, SK, or none"),
         (Write(key=STAR, set={"a": 1}, remove=("a",)), "names an attribute twice, PK, SK, or none"),
         (Write(key=STAR, set={"": 1}), "names an attribute twice, PK, SK, or none"),
-        (Write(key=STAR, set={str(n): n for n in range(201)}), "201 attributes in a write, 200 at most: nest them"),
+        (Write(key=STAR, set={str(n): n for n in range(351)}), "351 attributes in a write, 350 at most: nest them"),
         (
             Write(key=STAR, set={}, copy={"former": "GSI_1"}),
             "GSI_1 cannot be copied to former: copy a GSI_k to a prev_k",

@@ -1,0 +1,136 @@
+"""An HTTP proxy before a DynamoDB API, for tests: between client and API stand layers, each of which may change what it is asked,
+what comes back, or when. Its endpoint is given to a client like any other.
+
+A layer is called with each request and with what passes a request on; layers are called from many threads at once.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from threading import Lock, Thread
+from typing import Any
+from zlib import crc32
+
+import urllib3
+
+WRITES = ("UpdateItem", "DeleteItem", "PutItem")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request. operation: by the API's name; body: its JSON; port: the client's, by which its process is known."""
+
+    operation: str
+    body: Mapping[str, Any]
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What comes back: HTTP status and JSON."""
+
+    status: int = 200
+    body: Mapping[str, Any]
+
+
+class Dropped(Exception):
+    """The connection ends without an answer, or in the middle of `answer`."""
+
+    def __init__(self, answer: Answer | None = None) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+Relay = Callable[[Request], Answer]
+Layer = Callable[[Request, Relay], Answer]
+
+
+class Dice:
+    """Chance from a seed that is the same however threads take turns: drawn from the request, and from how often it was asked."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._asked, self._lock = seed, Counter[str](), Lock()
+
+    def throw(self, request: Request) -> tuple[int, Random]:
+        """How often the same was asked before, and chance for this time."""
+        spelt = f"{request.operation} {json.dumps(request.body)}"
+        with self._lock:
+            self._asked[spelt] += 1
+            before = self._asked[spelt] - 1
+        return before, Random(f"{self._seed} {before} {spelt}")
+
+
+@contextmanager
+def proxy(upstream: str, *layers: Layer) -> Iterator[str]:
+    """The endpoint of a proxy before `upstream`; the first layer is the one that the client meets."""
+    with urllib3.PoolManager(maxsize=64, retries=False) as pool, _Server(upstream, layers, pool) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, upstream: str, layers: tuple[Layer, ...], pool: urllib3.PoolManager) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self._upstream, self._layers, self._pool = upstream, layers, pool
+
+    def answer(self, request: Request, headers: Mapping[str, str]) -> Answer:
+        relay: Relay = partial(self._relay, headers)
+        for layer in reversed(self._layers):
+            relay = partial(layer, relay=relay)
+        return relay(request)
+
+    def _relay(self, headers: Mapping[str, str], request: Request) -> Answer:
+        named = {**headers, "X-Amz-Target": f"DynamoDB_20120810.{request.operation}"}
+        answer = self._pool.request("POST", self._upstream, body=json.dumps(request.body), headers=named)
+        return Answer(status=answer.status, body=json.loads(answer.data))
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that is gone is no error."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        operation = self.headers["X-Amz-Target"].rpartition(".")[2]
+        request = Request(operation=operation, body=body, port=self.client_address[1])
+        names = ("Content-Type", "Authorization", "X-Amz-Date")
+        try:
+            answer = self.server.answer(request, {name: self.headers[name] for name in names})
+            self._send(answer, share=1.0)
+        except Dropped as dropped:
+            if dropped.answer is not None:
+                self._send(dropped.answer, share=0.5)
+            self.close_connection = True
+
+    def _send(self, answer: Answer, share: float) -> None:
+        """Sends an answer, or the first part of it."""
+        data = json.dumps(answer.body).encode()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", "application/x-amz-json-1.0")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header(
+            "x-amz-crc32", str(crc32(data))
+        )  # by which a client knows that an answer was cut, as from DynamoDB
+        self.end_headers()
+        self.wfile.write(data[: int(len(data) * share)])
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing."""
