@@ -18,7 +18,7 @@ from processor.model.open_changes import PARTITION
 from processor.rounds import Rounds
 from processor.settings import Settings
 from processor.source import Extent
-from tests.simulator import history, temper
+from tests.simulator import history, plots, temper
 from tests.simulator.check import verdict
 from tests.simulator.doubles import copied, doubles, speak
 from tests.simulator.history import Event, Partition
@@ -42,7 +42,7 @@ class Checkpoint:
 
 @dataclass(slots=True, kw_only=True)
 class Simulation:
-    """A run of one seed. `verdict`: what was wrong, None if nothing."""
+    """A run of one seed. `verdict`: what was wrong, None if nothing. `tally`: what the jobs did that have ended."""
 
     seed: int
     shape: Shape
@@ -54,8 +54,7 @@ class Simulation:
     checkpoint: Checkpoint
     job: Job | None = None
     starts: int = 0
-    corrections: int = 0
-    read: int = 0
+    tally: Counter[str] = field(default_factory=Counter)
     verdict: str | None = None
     facts: Counter[str] = field(default_factory=Counter)
     staleness: float = 0.0
@@ -102,6 +101,10 @@ class Simulation:
             self.checkpoint = Checkpoint(pos=pos)
         return True
 
+    def done(self) -> Counter[str]:
+        """What all jobs did, the living one included."""
+        return self.tally + (self.job.rounds.tally if self.job else Counter())
+
     @property
     def _swept(self) -> bool:
         """Whether delete markers may have expired: then nothing from before is replayed."""
@@ -114,13 +117,11 @@ class Simulation:
             return True
         opened = job.rounds.open
         more = self.checkpoint.plan or any(o < self.limit[p] for p, o in self.checkpoint.pos.items())
-        waits = 0.3 if opened.due(world.now) else world.temper.pause if opened.entries else 0.0
+        waits = 0.3 if opened.due(world.now + world.skew) else world.temper.pause if opened.entries else 0.0
         if more and world.rng.random() >= waits:
             self._batch(job)
         elif job.rounds.pending:
-            due = None if job.rounds.fan_outs.held else opened.next_due()
-            world.now = max(world.now, due or 0)
-            self._turn(job, Job.idle)
+            self._idle(job)
         elif world.zombies:
             world.bury()
         elif world.broker.late:
@@ -128,17 +129,25 @@ class Simulation:
             world.broker.tick()
         elif self.limit != (ends := {p: len(log) for p, log in self.logs.items()}):
             world.now += 2 * DAY
-            self.facts["swept"] += 1 + world.table.expire()
+            self.facts["swept"] += 1 + world.table.expire(lambda: world.rng.random() < 0.7)
             world.now += 100
             self.limit = ends
         else:
             return False
         return True
 
+    def _idle(self, job: Job) -> None:
+        """Work between batches; time passes until there is some."""
+        due = None if job.rounds.fan_outs.held else job.rounds.open.next_due()
+        if due is not None:
+            self.world.now = max(self.world.now, due - self.world.skew + 1e-6)
+        self._turn(job, Job.idle)
+
     def _start(self) -> None:
         """A new run of the job: takes the lease, fences, reloads, waits."""
         self.starts += 1
         world = self.world
+        world.skew = world.rng.uniform(-world.temper.apart, world.temper.apart)
         lease = world.registry.take(self.settings.publish_slots)
         line = Line(world=world, name=f"job {lease.generation}")
         registry: Any = RegistryClient(line)
@@ -157,12 +166,12 @@ class Simulation:
             )
             job = Job(rounds=rounds)
             job.start()
+        world.broker.run = lease.generation
         self.job = job
 
     def end_job(self) -> None:
         if self.job is not None:
-            self.corrections += self.job.rounds.tally["corrections"]
-            self.read += self.job.rounds.tally["read"]
+            self.tally += self.job.rounds.tally
         self.job = None
 
     def _batch(self, job: Job) -> None:
@@ -244,7 +253,8 @@ def draw(seed: int, boost: Mapping[str, Any]) -> tuple[Shape, temper.Temper, lis
     rng = Random(f"{seed} history")
     drawn = temper.draw(rng, boost)
     shape = SHAPES[drawn.shape]
-    return shape, drawn, history.draw(rng, shape, drawn)
+    events = plots.events_of(shape, drawn.plot) if drawn.plot else history.draw(rng, shape, drawn)
+    return shape, drawn, events
 
 
 def simulate(

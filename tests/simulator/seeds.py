@@ -42,7 +42,7 @@ def run_seeds(seeds: Iterable[int]) -> Summary:
         run.end_job()
         summary.seeds += 1
         summary.requests += run.world.requests
-        summary.corrections += run.corrections
+        summary.corrections += run.tally["corrections"]
         summary.staleness = max(summary.staleness, run.staleness)
         summary.faults += run.world.faults
         if run.verdict is not None:
@@ -63,7 +63,9 @@ def run_many(first: int, count: int, *, processes: int | None = None, told: Call
 
 def explained(seed: int, verdict: str, boost: dict[str, Any] | None = None) -> str:
     """A wrong seed, shrunk, with its trace and how to run it again."""
-    smaller, keep = shrink(seed, boost or {})
+    smaller, keep = shrink(
+        seed, boost or {}, lambda world, few: simulate(seed, boost=world, keep=few).verdict is not None
+    )
     run = simulate(seed, boost=smaller, keep=keep, trace=True)
     lines = [
         f"seed {seed}: {verdict}",
