@@ -20,7 +20,7 @@ from zlib import crc32
 from processor.lockstep import Lockstep, Outbox
 from processor.model import canonical_json
 from processor.model.change import Change, Ignored, Record, Rejected
-from processor.model.document import Match, Renderer
+from processor.model.document import GONE, Match, Renderer
 from processor.model.epochs import Partition
 from processor.model.fan_out import FanOut, Found, Resumed
 from processor.model.ledger import Mark, Run
@@ -171,7 +171,9 @@ def _body(plan: Plan, product: ProductPlan, renderer: Renderer, root: str) -> St
     top = yield from assemble(plan, product, root)
     if top is None:
         return Body(key="", value=None)
-    return Body(key=_message_key(plan, product, top), value=canonical_json.encode(renderer.document(top)))
+    document = renderer.document(top)
+    value = None if document is GONE else canonical_json.encode(document)
+    return Body(key=_message_key(plan, product, top), value=value)
 
 
 def _renderer(plan: Plan, product: ProductPlan, tally: Counter[str]) -> Renderer:

@@ -7,7 +7,13 @@ from typing import Any
 
 from processor.definitions.columns import write_path
 from processor.model.entity import Entity
+from processor.model.expression import Column, Expression
 from processor.model.product import Bare, Fields, Join, Order, Product, Selection, Whole
+
+
+def write(expression: Expression) -> str:
+    """The expression as an author writes it."""
+    return write_path(expression) if isinstance(expression, Column) else expression.text
 
 
 def describe_entity(entity: Entity) -> dict[str, Any]:
@@ -24,6 +30,8 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
 def describe_product(product: Product) -> dict[str, Any]:
     """The product's file."""
     heading = {"product": product.name, "root": product.root, "topic": product.topic}
+    if product.where is not None:
+        heading["where"] = write(product.where)
     return heading | _selection(product.selection) | _joins(product.joins)
 
 
@@ -31,12 +39,12 @@ def _selection(selection: Selection) -> dict[str, Any]:
     match selection:
         case Whole():
             return {}
-        case Bare(of=column):
-            return {"value": write_path(column)}
+        case Bare(of=of):
+            return {"value": write(of)}
         case Fields(members=members):
-            if all(name == column.name and not column.path for name, column in members):
+            if all(of == Column(name=name) for name, of in members):
                 return {"fields": [name for name, _ in members]}
-            return {"fields": {name: write_path(column) for name, column in members}}
+            return {"fields": {name: write(of) for name, of in members}}
 
 
 def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
@@ -47,12 +55,18 @@ def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
 
 def _join(join: Join) -> dict[str, Any]:
     described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": dict(join.on)}
+    if join.where is not None:
+        described["where"] = write(join.where)
+    if join.required:
+        described["required"] = True
     if join.order_by:
         described["order_by"] = [_term(term) for term in join.order_by]
     if join.limit is not None:
         described["limit"] = join.limit
+    if join.total:
+        described["total"] = True
     return described | _selection(join.selection) | _joins(join.joins)
 
 
 def _term(order: Order) -> str:
-    return ("-" if order.descending else "") + write_path(order.by)
+    return ("-" if order.descending else "") + write(order.by)

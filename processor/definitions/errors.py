@@ -32,6 +32,18 @@ class DefinitionError(StatestoreError):
         super().__init__("\n".join(map(str, self.problems)))
 
 
+class Wrong(Exception):
+    """What is wrong with a part of a definition, and its cure; whoever knows the place notes it."""
+
+    def __init__(self, what: str, cure: str) -> None:
+        super().__init__(what)
+        self.what, self.cure = what, cure
+
+
+class Elsewhere(Exception):
+    """Something rests on a part of the definitions that has a problem of its own, noted already."""
+
+
 class Place(Protocol):
     """Where something is written; every YAML node is one."""
 

@@ -1,16 +1,18 @@
 """The joins of a level, `join` and `embed`: each with its own level below it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from processor.definitions.columns import Level
 from processor.definitions.errors import Problems, suggest
-from processor.definitions.selection import check_members, read_order, read_selection
-from processor.definitions.shape import as_count, as_map, as_text, check_keys
+from processor.definitions.selection import check_members, read_order, read_selection, read_where
+from processor.definitions.shape import as_count, as_map, as_text, check_keys, describe
 from processor.definitions.yaml_nodes import Map, Node, Scalar
 from processor.model.product import Join
 
-_KEYS = ("one", "many", "on", "order_by", "limit", "fields", "value", "join", "embed")
-LATER = ("where", "required", "total", "strong")
+_KEYS = (
+    "one", "many", "on", "where", "required", "order_by", "limit", "total", "fields", "value", "join", "embed",
+)  # fmt: skip
+LATER = ("strong",)
 _ON = "write `on: {child column: parent column}`"
 
 
@@ -47,18 +49,19 @@ def _read_join(place: _Place, above: Level, problems: Problems) -> Join | None:
     entity, many = _read_entity(place, above, problems)
     if entity is None:
         return None
-    child = Level(entities=above.entities, entity=entity)
+    child = Level(entities=above.entities, entity=entity, above=above, many=many)
     on = _read_on(place, child, above, problems)
     joins = read_joins(body, child, place.visible, problems)
-    level = Level(entities=above.entities, entity=entity, joins=joins)
+    level = replace(child, joins=joins)
     selection = read_selection(body, level, problems)
+    where = read_where(body.get("where"), level, problems)
     order_by = read_order(body.get("order_by"), level, problems)
     limit = _read_limit(body, many, problems)
-    embeds = body.get("embed")
-    check_members(body, selection, embeds.entries if isinstance(embeds, Map) else (), level, problems)
+    required, total = (_read_flag(body, word, problems) for word in ("required", "total"))
+    check_members(body, selection, joins, level, problems)
     if len(problems) > before:
         return None
-    return Join(
+    join = Join(
         name=name,
         entity=entity,
         many=many,
@@ -66,9 +69,27 @@ def _read_join(place: _Place, above: Level, problems: Problems) -> Join | None:
         on=on,
         order_by=order_by,
         limit=limit,
+        total=total,
+        where=where,
+        required=required,
         selection=selection,
         joins=tuple(join for join in joins.values() if join is not None),
     )
+    _check_rows(join, body, problems)
+    return join if len(problems) == before else None
+
+
+def _check_rows(join: Join, body: Map, problems: Problems) -> None:
+    """Note what does not go together: `total` and no cut, aggregates and a cut, aggregates and an embed of one row."""
+    if join.total and (join.limit is None or not join.shown):
+        what = "`total` says how many rows there were before `limit`, and nothing is cut here"
+        problems.add(body.key("total"), what, "write `limit` beside it, in an `embed`; or count by `value: count(*)`")
+    if join.aggregated and join.limit is not None:
+        what = f"`{join.name}` is one value of all its rows, and has a `limit`"
+        problems.add(body.key("limit"), what, "remove it: an aggregate is taken over all rows")
+    if join.aggregated and any(below.shown for below in join.joins):
+        what = f"`{join.name}` is one value of all its rows, and an `embed` below it would belong to one of them"
+        problems.add(body.key("embed"), what, "use `join`, and aggregate its columns")
 
 
 def _read_entity(place: _Place, above: Level, problems: Problems) -> tuple[str | None, bool]:
@@ -80,9 +101,6 @@ def _read_entity(place: _Place, above: Level, problems: Problems) -> tuple[str |
         problems.add(place.name, what, "write `one: entity` for an object, or `many: entity` for a list")
         return None, False
     node = body.entries[words[0]][1]
-    if words == ["many"] and not place.visible:
-        what = f"`{name}` is a `many` inside a `join`: only aggregates may use it, and this version has none"
-        problems.add(body.key("many"), what, "use `embed`, or `one`")
     entity = as_text(node, f"`{words[0]}`", "write the name of an entity", problems)
     if entity is not None and entity not in above.entities:
         problems.add(node, f"there is no entity `{entity}`", suggest(entity, above.entities))
@@ -132,6 +150,14 @@ def _check_pair(key: Scalar, parent: str, child: Level, above: Level, problems: 
     if sides[0][2].kind != sides[1][2].kind:
         said = " and ".join(f"`{entity}.{name}` is {column}" for entity, name, column in sides)
         problems.add(key, f"{said}: they never match", "join columns of the same type")
+
+
+def _read_flag(body: Map, word: str, problems: Problems) -> bool:
+    node = body.get(word)
+    if node is None or (isinstance(node, Scalar) and isinstance(node.value, bool)):
+        return isinstance(node, Scalar) and bool(node.value)
+    problems.add(node, f"`{word}` is {describe(node)}", f"write `{word}: true`, or leave it out")
+    return False
 
 
 def _read_limit(body: Map, many: bool, problems: Problems) -> int | None:

@@ -1,19 +1,18 @@
 """A product file: one document definition."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from processor.definitions.columns import Level
 from processor.definitions.errors import Problems, suggest
 from processor.definitions.joins import read_joins
-from processor.definitions.selection import check_members, read_selection
+from processor.definitions.selection import check_members, read_selection, read_where
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
 from processor.definitions.yaml_nodes import Map, Node
 from processor.model.entity import Entity
 from processor.model.product import Product
 
-_KEYS = ("product", "root", "topic", "fields", "value", "join", "embed")
-_LATER = ("where",)
+_KEYS = ("product", "root", "topic", "where", "fields", "value", "join", "embed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +37,24 @@ def read_product(
     if "product" not in body.entries:
         problems.add(body, "the file has no `product:`", cure)
         return None, None
-    check_keys(body, "a product", _KEYS, _LATER, problems)
+    check_keys(body, "a product", _KEYS, (), problems)
     heading = _read_heading(body, problems)
     entity = _read_root(body, entities, problems)
     if entity is None:
         return heading, None
-    joins = read_joins(body, Level(entities=entities, entity=entity), True, problems)
-    level = Level(entities=entities, entity=entity, joins=joins)
+    level = Level(entities=entities, entity=entity)
+    joins = read_joins(body, level, True, problems)
+    level = replace(level, joins=joins)
     selection = read_selection(body, level, problems)
-    embeds = body.get("embed")
-    check_members(body, selection, embeds.entries if isinstance(embeds, Map) else (), level, problems)
+    where = read_where(body.get("where"), level, problems)
+    check_members(body, selection, joins, level, problems)
     if heading is None or len(problems) > before:
         return heading, None
     found = tuple(join for join in joins.values() if join is not None)
-    return heading, Product(name=heading.name, topic=heading.topic, root=entity, selection=selection, joins=found)
+    product = Product(
+        name=heading.name, topic=heading.topic, root=entity, selection=selection, joins=found, where=where
+    )
+    return heading, product
 
 
 def _read_heading(body: Map, problems: Problems) -> Heading | None:

@@ -1,15 +1,18 @@
-"""What a level selects: `fields`, `value` or neither; and by what it is ordered."""
+"""What a level selects: `fields`, `value` or neither; which rows count; and by what they are ordered."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Mapping
 
-from processor.definitions.columns import Level, check_ordered, own_column, read_column
-from processor.definitions.errors import Place, Problems
+from processor.definitions.columns import Level, own_column
+from processor.definitions.errors import Place, Problems, Wrong
+from processor.definitions.expressions import Read, check_grouped, read_expression
 from processor.definitions.shape import as_text, as_texts, describe
 from processor.definitions.yaml_nodes import Map, Node, Scalar, Sequence
-from processor.model.product import Bare, Column, Fields, Order, Selection, Whole
+from processor.model.expression import Column, Expression, aggregates, node_of
+from processor.model.product import Bare, Fields, Join, Order, Selection, Whole, expressions
 
-_EXPRESSION = "name a column, e.g. `title`, or a column of a `one` join, e.g. `repo.name`"
-_FIELDS = "write a list of columns, or a mapping `name: column`"
+_EXPRESSION = "name a column, e.g. `title`, or write an expression, e.g. `upper(title)`"
+_FIELDS = "write a list of columns, or a mapping `name: expression`"
 
 
 def read_selection(body: Map, level: Level, problems: Problems) -> Selection:
@@ -18,17 +21,39 @@ def read_selection(body: Map, level: Level, problems: Problems) -> Selection:
     if fields is not None and value is not None:
         problems.add(body.key("value"), "`fields` and `value` exclude each other", "keep one of them")
     if value is not None:
-        return Bare(of=_expression(value, "`value`", level, problems))
+        return _grouped(value, Bare(of=_expression(value, "`value`", level, problems).expression), problems)
     if fields is not None:
-        return Fields(members=_members(fields, level, problems))
+        return _grouped(fields, Fields(members=_members(fields, level, problems)), problems)
     return Whole()
 
 
-def _members(node: Node, level: Level, problems: Problems) -> tuple[tuple[str, Column], ...]:
+def read_where(node: Node | None, level: Level, problems: Problems) -> Expression | None:
+    """The condition under which a row counts."""
+    if node is None:
+        return None
+    read = _expression(node, "`where`", level, problems, grouped=False)
+    if read.right and read.type not in ("bool", None):
+        problems.add(node, f"`where` is {read.type}, not bool", "write a condition, e.g. `status = 'open'`")
+    return read.expression
+
+
+def _grouped(node: Node, selection: Selection, problems: Problems) -> Selection:
+    """Notes what reads one row beside aggregates over all of them."""
+    selected = expressions(selection)
+    if any(True for expression in selected for _ in aggregates(node_of(expression))):
+        for expression in selected:
+            try:
+                check_grouped(expression)
+            except Wrong as wrong:
+                problems.add(node, wrong.what, wrong.cure)
+    return selection
+
+
+def _members(node: Node, level: Level, problems: Problems) -> tuple[tuple[str, Expression], ...]:
     match node:
         case Map(entries=entries):
             return tuple(
-                (name, _expression(value, f"the field `{name}`", level, problems))
+                (name, _expression(value, f"the field `{name}`", level, problems).expression)
                 for name, (key, value) in entries.items()
                 if as_text(key, "the name of a field", _FIELDS, problems)
             )
@@ -49,12 +74,20 @@ def _check_once(names: list[tuple[Node, str]], problems: Problems) -> None:
         seen.add(name)
 
 
-def _expression(node: Node, what: str, level: Level, problems: Problems) -> Column:
-    if isinstance(node, Scalar) and not isinstance(node.value, str) and node.value is not None:
-        problems.add(node, f"the expression `{node.text}` is not supported by this version", _EXPRESSION)
-        return Column(name=node.text)
-    text = as_text(node, what, _EXPRESSION, problems)
-    return read_column(text.strip(), node, level, problems) if text else Column(name="")
+def _expression(node: Node, what: str, level: Level, problems: Problems, *, grouped: bool = True) -> Read:
+    text = _written(node) or as_text(node, what, _EXPRESSION, problems)
+    if text is None:
+        return Read(expression=Column(name=""), type=None, right=False)
+    return read_expression(text.strip(), node, level, problems, grouped=grouped and level.many)
+
+
+def _written(node: Node) -> str | None:
+    """An expression that YAML reads as another value than text (`1`, `true`, `null`), or that has several lines."""
+    if not isinstance(node, Scalar):
+        return None
+    if isinstance(node.value, str):
+        return re.sub(r"[\n\t]", " ", node.value).strip() if "\n" in node.value or "\t" in node.value else None
+    return node.text if node.text.lower() in ("true", "false", "null") or isinstance(node.value, int) else None
 
 
 def read_order(node: Node | None, level: Level, problems: Problems) -> tuple[Order, ...]:
@@ -71,26 +104,31 @@ def read_order(node: Node | None, level: Level, problems: Problems) -> tuple[Ord
 
 def _term(text: str, place: Place, level: Level, problems: Problems) -> Order:
     descending = text.startswith("-")
-    column = read_column(text.removeprefix("-").strip(), place, level, problems)
-    check_ordered(column, place, level, problems)
-    return Order(by=column, descending=descending)
+    read = read_expression(text.removeprefix("-").strip(), place, level, problems)
+    if read.type == "json":
+        what = f"`{text.removeprefix('-')}` is json or an array, which has no order"
+        problems.add(place, what, "order by a scalar value")
+    return Order(by=read.expression, descending=descending)
 
 
-def check_members(body: Map, selection: Selection, embeds: Collection[str], level: Level, problems: Problems) -> None:
-    """Note an embed that has no place in the object, or whose name a selected member has."""
-    if isinstance(selection, Bare):
-        if embeds:
-            what = "`embed` beside `value` has no object to be shown in"
-            problems.add(body.key("embed"), what, "use `fields`, or `join` instead of `embed`")
-        return
-    match selection:
-        case Fields(members=members):
-            selected = {name for name, _ in members}
-        case Whole():
-            selected = set(level.columns or ())
+def check_members(
+    body: Map, selection: Selection, joins: Mapping[str, Join | None], level: Level, problems: Problems
+) -> None:
+    """Note an embed that has no place in the object, or whose name another member has."""
     shown = body.get("embed")
-    for name in embeds:
-        if name in selected and isinstance(shown, Map):
+    if not isinstance(shown, Map):
+        return
+    if isinstance(selection, Bare):
+        what = "`embed` beside `value` has no object to be shown in"
+        problems.add(body.key("embed"), what, "use `fields`, or `join` instead of `embed`")
+        return
+    selected = set(level.columns or ()) if isinstance(selection, Whole) else {name for name, _ in selection.members}
+    for name in shown.entries:
+        join = joins.get(name)
+        if name in selected:
             what = f"the embed `{name}` and a selected column would be two members of that name"
             cure = f"rename one of them, or select the others by `fields` without `{name}`"
             problems.add(shown.key(name), what, cure)
+        if join is not None and join.total and f"{name}_total" in {*selected, *shown.entries}:
+            what = f"`{name}_total`, the total of the embed `{name}`, would be two members of that name"
+            problems.add(shown.key(name), what, "rename one of them")

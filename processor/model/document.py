@@ -1,103 +1,185 @@
-"""Makes the document from the rows that its joins found: order, limit, selection. Pure, and the same for every store.
+"""Makes the document from the rows that its joins found: filter, order, limit, selection. Pure, and the same for every store.
 
-Members stand in the product's order: what the level selects, then its embeds. Order is by the terms of `order_by`, nulls last
-either way, ties and the default by the row's primary key: column by column, numbers by value, text by code point.
+First, from the bottom up, each join's rows are reduced to those that count (`where`, `required` joins below them), in order. Then
+the members are made, in the product's order: what the level selects, then its embeds. Order is by the terms of `order_by`, nulls
+last either way, ties and the default by the row's primary key: column by column, numbers by value, text by code point.
 """
 
+import enum
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from processor.model.change import Value
 from processor.model.entity import Entity
-from processor.model.product import Bare, Column, Fields, Join, Order, Product, Selection, Whole
+from processor.model.evaluate import GROUP, Evaluate, Scope, compiled
+from processor.model.evaluate import Match as Match
+from processor.model.expression import Column, Computed, Expression, Type
+from processor.model.product import Bare, Fields, Join, Product, Selection, Whole
+from processor.model.times import to_microseconds
+
+Rank = Callable[[Value], Any]
+
+
+class Gone(enum.Enum):
+    """The type of `GONE`: the root has no document, because it does not match, or lacks what it requires."""
+
+    GONE = "gone"
+
+
+GONE: Final = Gone.GONE
 
 
 @dataclass(slots=True, kw_only=True)
-class Match:
-    """A row's columns, `more` the undeclared ones, and, by the name of each join below it, the rows that the join found."""
-
-    columns: Mapping[str, Value]
-    more: Mapping[str, Value]
-    found: "dict[str, list[Match]]" = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Renderer:
     """Renders documents of one product. `tally` counts what a reader of metrics should know: `cut` lists, `ambiguous` ones."""
 
     product: Product
     entities: Mapping[str, Entity]
     tally: Counter[str]
+    _level: "_Level" = field(init=False)
+    _stands: Evaluate | None = field(init=False)
 
-    def document(self, top: Match) -> Value:
-        """The document below the root row `top`."""
-        return self._level(top, self.product.root, self.product.selection, self.product.joins)
+    def __post_init__(self) -> None:
+        product = self.product
+        self._level = _Level(self.entities[product.root], product.selection, product.joins, self.entities)
+        self._stands = None if product.where is None else compiled(product.where, self._level)
 
-    def _level(self, match: Match, entity: str, selection: Selection, joins: Sequence[Join]) -> Value:
-        match selection:
-            case Bare():
-                return self._reach(match, joins, selection.of)
-            case Fields():
-                document = {name: self._reach(match, joins, of) for name, of in selection.members}
-            case Whole():
-                document = _whole(match, self.entities[entity])
-        for join in joins:
-            if join.shown:
-                document[join.name] = self._shown(match.found[join.name], join)
-        return document
+    def document(self, top: Match) -> Value | Gone:
+        """The document below the root row `top`, whose found rows are reduced to those that count."""
+        scope: Scope = (top, None)
+        self._level.settle(scope, self.tally)
+        if not self._level.complete(top) or (self._stands is not None and self._stands(scope) is not True):
+            return GONE
+        return self._level.render(scope)
 
-    def _shown(self, matches: list[Match], join: Join) -> Value:
-        chosen = self._chosen(matches, join)
-        if len(chosen) < len(matches):
-            self.tally["cut" if join.many else "ambiguous"] += 1
-        shown = [self._level(m, join.entity, join.selection, join.joins) for m in chosen]
-        if join.many:
-            return shown
-        return shown[0] if shown else None
 
-    def _chosen(self, matches: list[Match], join: Join) -> list[Match]:
-        """The rows of a join that count, in order."""
-        ordered = self._ordered(matches, join) if len(matches) > 1 else matches
-        return ordered[: join.limit if join.many else 1]
+class _Level:
+    """A level of the tree, compiled: `render` makes its value of a row, or of a group of rows."""
 
-    def _ordered(self, matches: list[Match], join: Join) -> list[Match]:
-        entity = self.entities[join.entity]
-        matches = sorted(matches, key=lambda m: [_rank(m.columns[c], entity, c) for c in entity.key])
-        for order in reversed(join.order_by):
-            matches = self._by(order, matches, join)
-        return matches
+    __slots__ = ("joins", "render", "required")
 
-    def _by(self, order: Order, matches: list[Match], join: Join) -> list[Match]:
-        entity, joins, column = self.entities[join.entity], join.joins, order.by
-        for step in column.path:
-            below = next(j for j in joins if j.name == step)
-            entity, joins = self.entities[below.entity], below.joins
-        ranked, nulls = [], []
-        for match in matches:
-            value = self._reach(match, join.joins, column)
-            if value is None:
-                nulls.append(match)
-            else:
-                ranked.append((_rank(value, entity, column.name), match))
-        ranked.sort(key=lambda pair: pair[0], reverse=order.descending)
-        return [match for _, match in ranked] + nulls
+    def __init__(
+        self, entity: Entity, selection: Selection, joins: Sequence[Join], entities: Mapping[str, Entity]
+    ) -> None:
+        self.joins = {join.name: _Joined(join, entities) for join in joins}
+        self.required = tuple(join.name for join in joins if join.required)
+        self.render = self._renderer(entity, selection)
 
-    def _reach(self, match: Match, joins: Sequence[Join], column: Column) -> Value:
-        for step in column.path:
-            join = next(j for j in joins if j.name == step)
-            below = self._chosen(match.found[step], join)
-            if not below:
-                return None
-            match, joins = below[0], join.joins
-        return match.columns.get(column.name)
+    def below(self, join: str) -> "_Level":
+        return self.joins[join].level
+
+    def shown(self, join: str) -> Evaluate:
+        return self.joins[join].show
+
+    def settle(self, scope: Scope, tally: Counter[str]) -> None:
+        """Reduces the found rows of this level and of all below it to those that count, in order."""
+        for joined in self.joins.values():
+            joined.settle(scope, tally)
+
+    def complete(self, match: Match) -> bool:
+        """Whether every required join of the row has a row that counts."""
+        return all(match.found[name] for name in self.required)
+
+    def _renderer(self, entity: Entity, selection: Selection) -> Evaluate:
+        if isinstance(selection, Bare):
+            return compiled(selection.of, self)
+        members = self._members(entity, selection)
+        embeds = [joined.member for joined in self.joins.values() if joined.join.shown]
+
+        def render(scope: Scope) -> Value:
+            document = members(scope)
+            for member in embeds:
+                member(scope, document)
+            return document
+
+        return render if embeds else members
+
+    def _members(self, entity: Entity, selection: Whole | Fields) -> Evaluate:
+        if isinstance(selection, Whole):
+            return lambda scope: _whole(scope[0], entity)
+        own = [(name, of.name) for name, of in selection.members if isinstance(of, Column) and not (of.path or of.up)]
+        if len(own) == len(selection.members):
+            return lambda scope: {name: scope[0].columns.get(column) for name, column in own}
+        members = [(name, compiled(of, self)) for name, of in selection.members]
+        return lambda scope: {name: evaluate(scope) for name, evaluate in members}
+
+
+class _Joined:
+    """A join below a level, compiled."""
+
+    __slots__ = ("_aggregated", "_filtered", "_key", "_order", "_where", "join", "level")
+
+    def __init__(self, join: Join, entities: Mapping[str, Entity]) -> None:
+        entity = entities[join.entity]
+        self.join = join
+        self.level = level = _Level(entity, join.selection, join.joins, entities)
+        self._aggregated = join.aggregated
+        self._where = None if join.where is None else compiled(join.where, level)
+        self._filtered = join.where is not None or bool(level.required)
+        self._key = [(c, _rank(entity.columns[c].name)) for c in entity.key]
+        self._order = [
+            (compiled(term.by, level), _rank(_type_of(term.by, join, entities)), term.descending)
+            for term in reversed(join.order_by)
+        ]
+
+    def settle(self, scope: Scope, tally: Counter[str]) -> None:
+        rows, join = scope[0].found[self.join.name], self.join
+        if self.level.joins:
+            for row in rows:
+                self.level.settle((row, scope), tally)
+        if self._filtered:
+            rows = [row for row in rows if self._counts((row, scope))]
+        if len(rows) > 1:
+            rows = self._ordered(rows, scope)
+            if not join.many:
+                tally["ambiguous"] += 1
+                del rows[1:]
+            elif join.limit is not None and len(rows) > join.limit:
+                tally["cut"] += 1
+        scope[0].found[join.name] = rows
+
+    def member(self, scope: Scope, document: dict[str, Value]) -> None:
+        """Puts into the document what the embed shows."""
+        document[self.join.name] = self.show(scope)
+        if self.join.total:
+            document[f"{self.join.name}_total"] = len(scope[0].found[self.join.name])
+
+    def show(self, scope: Scope) -> Value:
+        rows, render = scope[0].found[self.join.name], self.level.render
+        if self._aggregated:
+            return render((Match(columns={}, more={}, found={GROUP: rows}), scope))
+        if self.join.many:
+            return [render((row, scope)) for row in rows[: self.join.limit]]
+        return render((rows[0], scope)) if rows else None
+
+    def _counts(self, scope: Scope) -> bool:
+        return self.level.complete(scope[0]) and (self._where is None or self._where(scope) is True)
+
+    def _ordered(self, rows: list[Match], scope: Scope) -> list[Match]:
+        rows = sorted(rows, key=lambda row: [rank(row.columns[c]) for c, rank in self._key])
+        for evaluate, rank, descending in self._order:
+            values = [(evaluate((row, scope)), row) for row in rows]
+            ranked = [(rank(value), row) for value, row in values if value is not None]
+            ranked.sort(key=lambda pair: pair[0], reverse=descending)
+            rows = [row for _, row in ranked] + [row for value, row in values if value is None]
+        return rows
 
 
 def _whole(row: Match, entity: Entity) -> dict[str, Value]:
     return {c: row.columns.get(c) for c in entity.columns} | {c: row.more[c] for c in sorted(row.more)}
 
 
-def _rank(value: Any, entity: Entity, column: str) -> Any:
-    """What a value is compared by: a timestamp without its `Z`, so that 10:00:00 comes before 10:00:00.5."""
-    return value[:-1] if entity.columns[column].name == "timestamp" else value
+def _rank(type_: Type) -> Rank:
+    """What values of a type are compared by: timestamps by their microseconds, others as they are."""
+    return to_microseconds if type_ == "timestamp" else lambda value: value
+
+
+def _type_of(expression: Expression, join: Join, entities: Mapping[str, Entity]) -> Type:
+    """The type of a term of `order_by`; of a column of a row above it does not matter, for it orders nothing."""
+    if isinstance(expression, Computed):
+        return expression.of.type
+    for step in expression.path:
+        join = next(below for below in join.joins if below.name == step)
+    return None if expression.up else entities[join.entity].columns[expression.name].name

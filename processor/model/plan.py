@@ -5,12 +5,13 @@ the registry assigned. Both sides of a join are spelt alike (`aligned`), so a ke
 in the other side's slot or sort key.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from processor.errors import PlanError
 from processor.model.entity import Entity
-from processor.model.product import Bare, Column, Definitions, Fields, Join, Product, Selection, Whole
+from processor.model.product import Definitions, Join, Product
+from processor.model.reads import reads
 from statestore import keys
 from statestore.items import slot_name
 from statestore.keys import Key
@@ -180,34 +181,28 @@ class _Compiler:
     slots: Slots
     kinds: Mapping[tuple[str, Columns], int]
     inside: frozenset[str]
+    reads: Mapping[Columns, frozenset[str] | None]
     nodes: list[Node]
 
-    def level(
-        self, above: str, parent: int | None, joins: Sequence[Join], expressions: Sequence[Column]
-    ) -> tuple[int, ...]:
-        """Adds the joins of one level and all below them; `expressions`: what the level reads of itself and of its joins."""
+    def level(self, above: str, parent: int | None, place: Columns, joins: Sequence[Join]) -> tuple[int, ...]:
+        """Adds the joins of the level at `place` and all below them."""
         mine = []
         for join in joins:
-            index = len(self.nodes)
+            index, at = len(self.nodes), (*place, join.name)
             mine.append(index)
-            read = [replace(e, path=e.path[1:]) for e in expressions if e.path and e.path[0] == join.name]
-            read += [order.by for order in join.order_by]
-            if join.shown:
-                read += _expressions(join.selection)
-            self.nodes.append(self._node(join, parent, above, read))
-            below = self.level(join.entity, index, join.joins, read)
+            self.nodes.append(self._node(join, parent, above, self.reads[at]))
+            below = self.level(join.entity, index, at, join.joins)
             self.nodes[index] = replace(self.nodes[index], below=below)
         self._share(mine)
         return tuple(mine)
 
-    def _node(self, join: Join, parent: int | None, above: str, read: Sequence[Column]) -> Node:
+    def _node(self, join: Join, parent: int | None, above: str, used: frozenset[str] | None) -> Node:
         child, over = self.entities[join.entity], self.entities[above]
         child_columns, parent_columns = aligned(join, child, over)
         own = None if is_key(child_columns, child) else _slot_of(child, child_columns, self.slots)
         up: Access = (
             KeyRead() if is_key(parent_columns, over) else SlotRead(slot=_slot_of(over, parent_columns, self.slots))
         )
-        whole = join.shown and isinstance(join.selection, Whole)
         return Node(
             join=join,
             parent=parent,
@@ -217,7 +212,7 @@ class _Compiler:
             down=KeyRead() if own is None else SlotRead(slot=own),
             up=up,
             own_slot=own,
-            used=None if whole else _used(read, join.joins) | set(child_columns),
+            used=used,
             below=(),
         )
 
@@ -246,11 +241,10 @@ def _compile(
     version: int,
 ) -> ProductPlan:
     inside = frozenset({product.root, *(join.entity for _, join in product.walk())})
-    compiler = _Compiler(entities=entities, slots=slots, kinds=kinds, inside=inside, nodes=[])
-    read = _expressions(product.selection)
-    top = compiler.level(product.root, None, product.joins, read)
-    used = None if isinstance(product.selection, Whole) else _used(read, product.joins)
-    return ProductPlan(product=product, version=version, nodes=tuple(compiler.nodes), top=top, used=used)
+    used = reads(product)
+    compiler = _Compiler(entities=entities, slots=slots, kinds=kinds, inside=inside, reads=used, nodes=[])
+    top = compiler.level(product.root, None, (), product.joins)
+    return ProductPlan(product=product, version=version, nodes=tuple(compiler.nodes), top=top, used=used[()])
 
 
 def _slot_of(entity: Entity, columns: Columns, slots: Slots) -> int:
@@ -277,21 +271,6 @@ def _kinds(definitions: Definitions) -> dict[tuple[str, Columns], int]:
                 if its == other:
                     group[member] = kind
     return group
-
-
-def _used(read: Iterable[Column], joins: Sequence[Join]) -> frozenset[str]:
-    """The columns of a level's own row that its expressions and the joins below it read."""
-    return frozenset(e.name for e in read if not e.path).union(*(join.parent_columns for join in joins))
-
-
-def _expressions(selection: Selection) -> list[Column]:
-    match selection:
-        case Fields():
-            return [expression for _, expression in selection.members]
-        case Bare():
-            return [selection.of]
-        case Whole():
-            return []
 
 
 def _union(parts: set[frozenset[str] | None]) -> frozenset[str] | None:

@@ -4,21 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from processor.model.entity import Entity
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A simple expression: a column of the level's own row, or of a `one` join reachable by its name (`repo.name`)."""
-
-    name: str
-    path: tuple[str, ...] = ()
+from processor.model.expression import Column as Column
+from processor.model.expression import Expression, aggregates, node_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """One term of `order_by`; nulls come last either way."""
 
-    by: Column
+    by: Expression
     descending: bool = False
 
 
@@ -31,23 +25,35 @@ class Whole:
 class Fields:
     """An object with these members, in this order."""
 
-    members: tuple[tuple[str, Column], ...]
+    members: tuple[tuple[str, Expression], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bare:
     """`value`: a bare value instead of an object."""
 
-    of: Column
+    of: Expression
 
 
 Selection = Whole | Fields | Bare
 
 
+def expressions(selection: Selection) -> tuple[Expression, ...]:
+    """What a selection evaluates; of `Whole` nothing, for it takes every column."""
+    match selection:
+        case Fields(members=members):
+            return tuple(of for _, of in members)
+        case Bare(of=of):
+            return (of,)
+        case Whole():
+            return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
     """A join below a level. `on`: (child column, parent column) pairs in the order written. `shown`: an `embed` (its result is a
-    member under `name`), not a `join` (only available to its level)."""
+    member under `name`), not a `join` (only available to its level). `where`: which rows count; `required`: the row above
+    counts only with a row here; `total`: `<name>_total` shows how many rows there were before `limit`."""
 
     name: str
     entity: str
@@ -56,6 +62,9 @@ class Join:
     on: tuple[tuple[str, str], ...]
     order_by: tuple[Order, ...] = ()
     limit: int | None = None
+    total: bool = False
+    where: Expression | None = None
+    required: bool = False
     selection: Selection = Whole()
     joins: tuple["Join", ...] = ()
 
@@ -67,16 +76,22 @@ class Join:
     def parent_columns(self) -> tuple[str, ...]:
         return tuple(parent for _, parent in self.on)
 
+    @property
+    def aggregated(self) -> bool:
+        """Whether the rows become one value or object, by aggregates over them."""
+        return any(True for e in expressions(self.selection) for _ in aggregates(node_of(e)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """A document definition."""
+    """A document definition. `where`: which rows of the root have a document."""
 
     name: str
     topic: str
     root: str
     selection: Selection
     joins: tuple[Join, ...]
+    where: Expression | None = None
 
     def walk(self) -> Iterator[tuple[str, Join]]:
         """Each join with the entity above it, parents first, in the order written."""

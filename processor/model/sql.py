@@ -1,17 +1,32 @@
 """A product as one PostgreSQL query: its meaning, and the oracle of the tests.
 
-The query reads tables named like the entities, with their declared columns (`table_ddl`). It answers one row per root,
-in key order: the root's key columns, then `document` as json. What is stored but not declared has no SQL form.
-Each level is a correlated subquery; a `one` join whose columns are used by name is a LATERAL join beside its level.
+The query reads tables named like the entities, with their declared columns (`table_ddl`). It answers one row per root that has
+a document, in key order: the root's key columns, then `document` as json. What is stored but not declared has no SQL form.
+Each level is a correlated subquery; a `one` join whose columns are used by name is a LATERAL join beside its level; a required
+join is an EXISTS; rows that are aggregated are selected first, then their aggregates, then what is made of those.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from textwrap import indent
 
+from processor.model import sql_expression
 from processor.model.entity import ColumnType, Entity
-from processor.model.product import Bare, Column, Fields, Join, Order, Product, Selection, Whole
+from processor.model.expression import (
+    Aggregate,
+    Call,
+    Column,
+    Computed,
+    Expression,
+    Node,
+    Path,
+    Shown,
+    aggregates,
+    node_of,
+    read_by,
+)
+from processor.model.product import Bare, Fields, Join, Order, Product, Selection, Whole, expressions
 from processor.model.sql_text import as_json, json_object, quote, sortable, sql_type, subquery, table_name
 
 
@@ -29,40 +44,65 @@ def table_ddl(entity: Entity, schema: str | None = None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """A row that expressions can name: an alias in the query, and its entity."""
+class _Row:
+    """A row that expressions can name: its alias in the query, the row above it, and the rows of `one` joins beside it."""
 
     alias: str
     entity: Entity
+    joins: tuple[Join, ...]
+    above: "_Row | None" = None
+    beside: "dict[str, _Row]" = field(default_factory=dict)
 
-    def column(self, name: str) -> str:
+    def own(self, name: str) -> str:
         return f"{self.alias}.{quote(name)}"
 
+    def join(self, name: str) -> Join:
+        return next(join for join in self.joins if join.name == name)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Level:
-    """The rows of one level by path: `()` its own, `("repo",)` a `one` join; `text`: the FROM clause of them."""
-
-    sources: Mapping[tuple[str, ...], _Source]
-    text: str
-
-    @property
-    def own(self) -> _Source:
-        return self.sources[()]
+    def reach(self, path: Path, up: int = 0) -> "_Row":
+        row = self
+        for _ in range(up):
+            assert row.above is not None
+            row = row.above
+        for step in path:
+            row = row.beside[step]
+        return row
 
     def find(self, column: Column) -> tuple[str, ColumnType]:
         """The SQL name of a column, and its type."""
-        source = self.sources[column.path]
-        return source.column(column.name), source.entity.columns[column.name]
+        row = self.reach(column.path, column.up)
+        return row.own(column.name), row.entity.columns[column.name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
     """The rows that a join finds: FROM and WHERE as `text`, and the whole order of them."""
 
-    level: _Level
+    row: _Row
     text: str
     order: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Names:
+    """What expressions name at a row. `group`: the aliases of aggregates over a group of rows."""
+
+    writer: "_Writer"
+    row: _Row
+    group: Mapping[Aggregate, str] = field(default_factory=dict)
+
+    def column(self, column: Column) -> str:
+        return self.row.find(column)[0]
+
+    def shown(self, path: Path) -> str:
+        above = self.row.reach(path[:-1])
+        return self.writer.scalar(above.join(path[-1]), above)
+
+    def aggregate(self, aggregate: Aggregate) -> str:
+        if not aggregate.over:
+            return self.group[aggregate]
+        above = self.row.reach(aggregate.over[:-1])
+        return self.writer.total(aggregate, above.join(aggregate.over[-1]), above)
 
 
 class _Writer:
@@ -74,100 +114,178 @@ class _Writer:
         self._numbers = count()
 
     def query(self, product: Product) -> str:
-        level = self._level(product.root, product.joins, _columns(product.selection))
-        document = self._value(product.selection, product.joins, level)
-        keys = [level.own.column(name) for name in level.own.entity.key]
+        read = [*expressions(product.selection), *_optional(product.where)]
+        row, text = self._from(product.root, product.joins, map(node_of, read), None)
+        document = self._value(product.selection, row)
+        keys = [row.own(name) for name in row.entity.key]
         selected = ",\n".join([*keys, f"{document} AS document"])
-        order = ", ".join(_key_order(level.own))
-        return f"SELECT\n{indent(selected, '  ')}\n{level.text}\nORDER BY {order}"
+        conditions = self._conditions(product.where, row)
+        where = f"\nWHERE {_and(conditions)}" if conditions else ""
+        return f"SELECT\n{indent(selected, '  ')}\n{text}{where}\nORDER BY {', '.join(_key_order(row))}"
 
-    def _level(self, entity: str, joins: tuple[Join, ...], used: Iterable[Column]) -> _Level:
-        """The level's own row and the `one` joins that the used columns name, each after the one that it hangs on."""
-        own = self._source(entity)
-        sources: dict[tuple[str, ...], _Source] = {(): own}
-        clauses = [f"FROM {table_name(entity, self._schema)} AS {own.alias}"]
-        for path in _prefixes(used):
-            join = _at(joins, path)
-            first = self._matching(join, sources[path[:-1]], ())
-            rows = f"SELECT {first.level.own.alias}.*\n{first.text}\nORDER BY {first.order}\nLIMIT 1"
-            sources[path] = source = self._source(join.entity)
-            clauses.append(f"LEFT JOIN LATERAL (\n{indent(rows, '  ')}\n) AS {source.alias} ON true")
-        return _Level(sources=sources, text="\n".join(clauses))
+    def scalar(self, join: Join, above: _Row) -> str:
+        """The bare value that a join is, as a value of its type."""
+        (value,) = expressions(join.selection)
+        return self._one(join, above, lambda names: self._sql(value, names))
 
-    def _source(self, entity: str) -> _Source:
-        return _Source(alias=f"t{next(self._numbers)}", entity=self._entities[entity])
+    def total(self, aggregate: Aggregate, join: Join, above: _Row) -> str:
+        """An aggregate over the rows of a join."""
+        inner = replace(aggregate, over=())
+        return self._group(join, above, (inner,), lambda names: names.aggregate(inner))
 
-    def _matching(self, join: Join, above: _Source, selected: Iterable[Column]) -> _Rows:
-        """The rows of a join to one row above, from which `selected` columns are to be read."""
-        level = self._level(join.entity, join.joins, [*selected, *(term.by for term in join.order_by)])
-        where = "\n  AND ".join(_equal(level.own, child, above, parent) for child, parent in join.on)
-        order = ", ".join([*_terms(join.order_by, level), *_key_order(level.own)])
-        return _Rows(level=level, text=f"{level.text}\nWHERE {where}", order=order)
+    def _sql(self, expression: Expression, names: _Names) -> str:
+        return sql_expression.write(node_of(expression), names)
 
-    def _joined(self, join: Join, above: _Source) -> str:
+    def _from(self, entity: str, joins: tuple[Join, ...], read: Iterable[Node], above: _Row | None) -> tuple[_Row, str]:
+        """The level's own row and the `one` joins that are reached by name, each after the one that it hangs on."""
+        row = self._row(entity, joins, above)
+        clauses = [f"FROM {table_name(entity, self._schema)} AS {row.alias}"]
+        for path in _prefixes(path for node in read for path in _reached(node)):
+            hung = row.reach(path[:-1])
+            join = hung.join(path[-1])
+            first = self._matching(join, hung, ())
+            rows = f"SELECT {first.row.alias}.*\n{first.text}\nORDER BY {first.order}\nLIMIT 1"
+            hung.beside[path[-1]] = beside = self._row(join.entity, join.joins, hung)
+            clauses.append(f"LEFT JOIN LATERAL (\n{indent(rows, '  ')}\n) AS {beside.alias} ON true")
+        return row, "\n".join(clauses)
+
+    def _row(self, entity: str, joins: tuple[Join, ...], above: _Row | None) -> _Row:
+        return _Row(alias=f"t{next(self._numbers)}", entity=self._entities[entity], joins=joins, above=above)
+
+    def _matching(self, join: Join, above: _Row, selected: Iterable[Node]) -> _Rows:
+        """The rows of a join to one row above, of which `selected` is to be made."""
+        read = [*selected, *map(node_of, (*_optional(join.where), *(term.by for term in join.order_by)))]
+        row, text = self._from(join.entity, join.joins, read, above)
+        conditions = [_equal(row, child, above, parent) for child, parent in join.on]
+        conditions += self._conditions(join.where, row)
+        order = ", ".join([*self._terms(join.order_by, row), *_key_order(row)])
+        return _Rows(row=row, text=f"{text}\nWHERE {_and(conditions)}", order=order)
+
+    def _conditions(self, where: Expression | None, row: _Row) -> list[str]:
+        """Under which a row counts: its own condition, and that its required joins have rows that count."""
+        conditions = [self._sql(where, _Names(writer=self, row=row)) for where in _optional(where)]
+        required = (self._matching(join, row, ()) for join in row.joins if join.required)
+        return conditions + [f"EXISTS {subquery(f'SELECT 1{chr(10)}{rows.text}')}" for rows in required]
+
+    def _joined(self, join: Join, above: _Row) -> str:
         """What an embed shows: an object or value or null, or a list; always json."""
-        rows = self._matching(join, above, _columns(join.selection))
-        value = self._value(join.selection, join.joins, rows.level)
-        if not join.many:
-            return subquery(f"SELECT {value}\n{rows.text}\nORDER BY {rows.order}\nLIMIT 1")
+        if join.aggregated or not join.many:
+            return self._one(join, above, lambda names: self._value(join.selection, names.row, names))
+        rows = self._matching(join, above, map(node_of, expressions(join.selection)))
+        value = self._value(join.selection, rows.row)
         limit = "" if join.limit is None else f"\nLIMIT {join.limit}"
         numbered = f"row_number() OVER (ORDER BY {rows.order}) AS n"
         below = f"SELECT {value} AS v,\n  {numbered}\n{rows.text}\nORDER BY n{limit}"
         return subquery(f"SELECT coalesce(json_agg(r.v ORDER BY r.n), '[]')\nFROM {subquery(below)} AS r")
 
-    def _value(self, selection: Selection, joins: tuple[Join, ...], level: _Level) -> str:
+    def _one(self, join: Join, above: _Row, make: Callable[[_Names], str]) -> str:
+        """What `make` writes of the one row of a join, or of all of them where they are aggregated."""
+        nodes = [node_of(e) for e in expressions(join.selection)]
+        if join.aggregated:
+            return self._group(join, above, [a for node in nodes for a in aggregates(node)], make)
+        rows = self._matching(join, above, nodes)
+        value = make(_Names(writer=self, row=rows.row))
+        return subquery(f"SELECT {value}\n{rows.text}\nORDER BY {rows.order}\nLIMIT 1")
+
+    def _group(self, join: Join, above: _Row, wanted: Sequence[Aggregate], make: Callable[[_Names], str]) -> str:
+        """What `make` writes of aggregates over the rows of a join: the rows first, so that an aggregate is always over them."""
+        wanted = list(dict.fromkeys(wanted))
+        rows = self._matching(join, above, [a.of for a in wanted if a.of is not None])
+        names, alias = _Names(writer=self, row=rows.row), f"g{next(self._numbers)}"
+        values = [
+            f"{'NULL' if a.of is None else sql_expression.write(a.of, names)} AS v{n}" for n, a in enumerate(wanted)
+        ]
+        listed = ",\n  ".join([*values, f"row_number() OVER (ORDER BY {rows.order}) AS n"])
+        totals = [f"{sql_expression.aggregated(a, f'r.v{n}', 'r.n')} AS a{n}" for n, a in enumerate(wanted)]
+        inner = f"SELECT {', '.join(totals)}\nFROM {subquery(f'SELECT {listed}{chr(10)}{rows.text}')} AS r"
+        group = {a: sql_expression.bounded(a, f"{alias}.a{n}") for n, a in enumerate(wanted)}
+        value = make(replace(names, group=group))
+        return subquery(f"SELECT {value}\nFROM {subquery(inner)} AS {alias}")
+
+    def _value(self, selection: Selection, row: _Row, names: _Names | None = None) -> str:
         """What a level is, as json: the bare value, or the object of selected members and embeds."""
+        names = names or _Names(writer=self, row=row)
         match selection:
-            case Bare(of=column):
-                return f"to_json({as_json(*level.find(column))})"
+            case Bare(of=of):
+                return f"to_json({self._member(of, names)})"
             case Fields(members=selected):
-                named = selected
+                named: Iterable[tuple[str, Expression]] = selected
             case Whole():
-                named = tuple((name, Column(name=name)) for name in level.own.entity.columns)
-        members = [(name, as_json(*level.find(column))) for name, column in named]
-        members += [(join.name, self._joined(join, level.own)) for join in joins if join.shown]
+                named = [(name, Column(name=name)) for name in row.entity.columns]
+        members = [(name, self._member(of, names)) for name, of in named]
+        for join in row.joins:
+            if join.shown:
+                members.append((join.name, self._joined(join, row)))
+            if join.total:
+                rows = self._matching(join, row, ())
+                members.append((f"{join.name}_total", subquery(f"SELECT count(*)\n{rows.text}")))
         return json_object(members)
 
+    def _member(self, expression: Expression, names: _Names) -> str:
+        """An expression as PostgreSQL's json functions are to take it."""
+        if isinstance(expression, Column):
+            return as_json(*names.row.find(expression))
+        node = expression.of
+        if isinstance(node, Shown):
+            above = names.row.reach(node.path[:-1])
+            return self._joined(above.join(node.path[-1]), above)
+        return sql_expression.as_json(node, sql_expression.write(node, names), node.type)
 
-def _columns(selection: Selection) -> tuple[Column, ...]:
-    """The columns that a selection names by an expression."""
-    match selection:
-        case Bare(of=column):
-            return (column,)
-        case Fields(members=members):
-            return tuple(column for _, column in members)
-        case Whole():
-            return ()
+    def _terms(self, order_by: Iterable[Order], row: _Row) -> Iterator[str]:
+        names = _Names(writer=self, row=row)
+        for term in order_by:
+            by = sortable(*row.find(term.by)) if isinstance(term.by, Column) else self._sortable(term.by, names)
+            yield f"{by} {'DESC' if term.descending else 'ASC'} NULLS LAST"
+
+    def _sortable(self, expression: Computed, names: _Names) -> str:
+        """A computed term: in a cast, for PostgreSQL takes a number that is written out for a position."""
+        type_ = ColumnType(name=expression.of.type or "string")
+        return sortable(f"({self._sql(expression, names)})::{sql_type(type_)}", type_)
 
 
-def _prefixes(used: Iterable[Column]) -> Iterator[tuple[str, ...]]:
-    """The paths of `one` joins that columns are reached by, each once, shorter ones first."""
-    paths = dict.fromkeys(column.path[:length] for column in used for length in range(1, len(column.path) + 1))
-    return iter(sorted(paths, key=len))
+def _reached(node: Node) -> Iterator[Path]:
+    """The paths of `one` joins at the end of which the node reads something."""
+    match node:
+        case Column(up=0, path=path):
+            yield path
+        case Shown(path=path):
+            yield path[:-1]
+        case Call(args=args):
+            for arg in args:
+                yield from _reached(arg)
+        case Aggregate(over=(), of=of) if of is not None:
+            yield from _reached(of)
+        case Aggregate(over=over, of=of) if over:
+            yield over[:-1]
+            for inner in read_by(of) if of is not None else ():
+                if isinstance(inner, Column) and 0 < inner.up <= len(over):
+                    yield over[: len(over) - inner.up] + inner.path
 
 
-def _at(joins: tuple[Join, ...], path: tuple[str, ...]) -> Join:
-    join = next(join for join in joins if join.name == path[0])
-    return _at(join.joins, path[1:]) if path[1:] else join
+def _prefixes(paths: Iterable[Path]) -> Iterator[Path]:
+    """The paths and what leads to them, each once, shorter ones first."""
+    found = dict.fromkeys(path[:length] for path in paths for length in range(1, len(path) + 1))
+    return iter(sorted(found, key=len))
 
 
-def _equal(child: _Source, child_column: str, above: _Source, parent_column: str) -> str:
+def _optional(expression: Expression | None) -> tuple[Expression, ...]:
+    return () if expression is None else (expression,)
+
+
+def _and(conditions: Iterable[str]) -> str:
+    return "\n  AND ".join(conditions)
+
+
+def _equal(child: _Row, child_column: str, above: _Row, parent_column: str) -> str:
     """The join condition. A float meets an int or a decimal by its shortest decimal form, not rounded to a double."""
     sides = ((child, child_column), (above, parent_column))
-    mixed = len({source.entity.columns[name].name == "float" for source, name in sides}) > 1
+    mixed = len({row.entity.columns[name].name == "float" for row, name in sides}) > 1
     left, right = (
-        f"{source.column(name)}::text::numeric"
-        if mixed and source.entity.columns[name].name == "float"
-        else source.column(name)
-        for source, name in sides
+        f"{row.own(name)}::text::numeric" if mixed and row.entity.columns[name].name == "float" else row.own(name)
+        for row, name in sides
     )
     return f"{left} = {right}"
 
 
-def _terms(order_by: Iterable[Order], level: _Level) -> Iterator[str]:
-    for term in order_by:
-        yield f"{sortable(*level.find(term.by))} {'DESC' if term.descending else 'ASC'} NULLS LAST"
-
-
-def _key_order(source: _Source) -> list[str]:
-    return [sortable(source.column(name), source.entity.columns[name]) for name in source.entity.key]
+def _key_order(row: _Row) -> list[str]:
+    return [sortable(row.own(name), row.entity.columns[name]) for name in row.entity.key]

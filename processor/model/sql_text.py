@@ -3,6 +3,7 @@
 from textwrap import indent
 
 from processor.model.entity import ColumnType
+from processor.model.functions import instant
 
 _TYPES = {
     "int": "numeric",  # a source's unsigned 64-bit integers do not fit bigint
@@ -27,15 +28,9 @@ def as_json(expression: str, column: ColumnType) -> str:
     if column.name != "timestamp":
         return expression
     if not column.array:
-        return _instant(expression)
-    elements = f"SELECT json_agg({_instant('e.v')} ORDER BY e.n) FROM unnest({expression}) WITH ORDINALITY AS e(v, n)"
+        return instant(expression)
+    elements = f"SELECT json_agg({instant('e.v')} ORDER BY e.n) FROM unnest({expression}) WITH ORDINALITY AS e(v, n)"
     return f"CASE WHEN {expression} IS NOT NULL THEN coalesce(({elements}), '[]') END"
-
-
-def _instant(expression: str) -> str:
-    """RFC 3339 in UTC, without the fraction's trailing zeros."""
-    digits = f"""to_char({expression} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')"""
-    return f"rtrim(rtrim({digits}, '0'), '.') || 'Z'"
 
 
 def json_object(members: list[tuple[str, str]]) -> str:

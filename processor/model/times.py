@@ -51,6 +51,19 @@ def to_timestamp(value: Any, column_type: ColumnType, unit: Unit | None) -> str:
     return _spelt(_EPOCH + timedelta(seconds=seconds), f"{fraction:0{digits}d}")
 
 
+def to_microseconds(value: str) -> str:
+    """A canonical timestamp without its `Z`, so that text order is time order, rounded to what PostgreSQL keeps of it."""
+    second, _, digits = value[:-1].partition(".")
+    if len(digits) <= 6:
+        return value[:-1]
+    try:
+        moment = datetime.fromisoformat(second) + timedelta(microseconds=round(float(f".{digits}") * 1_000_000))
+    except OverflowError:
+        return f"{second}.999999"
+    text = moment.isoformat()
+    return text.rstrip("0") if moment.microsecond else text
+
+
 def _of_text(text: str, column_type: ColumnType) -> str:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
