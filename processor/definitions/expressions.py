@@ -25,6 +25,7 @@ _ALSO_CALLED: Final = {
     "ifnull": "coalesce", "nvl": "coalesce", "isnull": "coalesce", "len": "length", "ucase": "upper", "lcase": "lower",
     "instr": "position", "if": "case", "iif": "case", "average": "avg", "mean": "avg", "total": "sum",
 }  # fmt: skip
+_KEYWORDS: Final = {"and", "case", "in", "like", "not", "or"}
 _VOLATILE: Final = frozenset([
     "now", "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "clock_timestamp", "timeofday",
     "statement_timestamp", "transaction_timestamp", "age", "random", "random_normal", "setseed", "gen_random_uuid", "uuidv4",
@@ -56,19 +57,16 @@ def read_expression(text: str, place: Place, level: Level, problems: Problems, *
 def _read(text: str, level: Level, grouped: bool) -> tuple[Expression, Type]:
     path = parse_path(text)
     if path is not None and not _is_word(path, level):
-        node, type_ = resolve(path, level)
-        if isinstance(node, Column):
-            return node, type_
+        named, type_ = resolve(path, level)
+        if isinstance(named, Column):
+            return named, type_
     typed = _Reader(level=level, grouped=grouped).read(parse(text, _names(level)))
-    if isinstance(typed.node, Column):
-        return typed.node, typed.type
-    if (
-        isinstance(typed.node, Call)
-        and typed.node.function.startswith("read(")
-        and isinstance(typed.node.args[0], Column)
-    ):
-        return typed.node.args[0], typed.type
-    return Computed(text=text, of=typed.node), typed.type
+    node = typed.node
+    if isinstance(node, Call) and node.function.startswith("as stored("):
+        (node,) = node.args
+    if isinstance(node, Column):
+        return node, typed.type
+    return Computed(text=text, of=node), typed.type
 
 
 def _is_word(path: Path, level: Level) -> bool:
@@ -119,9 +117,8 @@ class _Reader:
                 raise Wrong(what, "take it out of the aggregate")
             if isinstance(node, Column):
                 node = replace(node, up=node.up + len(self.over))
-        if f"read({type_})" in FUNCTIONS:
-            return Typed(Call(function=f"read({type_})", args=(node,), type=type_), type_)
-        return Typed(node, type_)
+        stored = f"as stored({type_})"
+        return Typed(Call(function=stored, args=(node,), type=type_) if stored in FUNCTIONS else node, type_)
 
     def _call(self, name: str, args: tuple[Parsed, ...]) -> Typed:
         if name in _VOLATILE:
@@ -161,6 +158,8 @@ class _Reader:
             raise Wrong(f"`{name}` takes one argument, not {len(args)}", f"write `{name}(...)` around one expression")
         over, rows = self._rows(name, args[0])
         if not over and not self.grouped:
+            if not rows:
+                self.read(args[0])  # what is wrong with a name in it says more
             cure = (
                 f"name a `many` of `join` in it (`{name}(stars.column)`), or use it in `fields` or `value` of a `many`"
             )
@@ -239,9 +238,8 @@ def _volatile(name: str) -> Wrong:
 
 
 def _unknown(name: str) -> Wrong:
-    known = {*OVERLOADS, *AGGREGATES, *_ALIASES, "ilike", "between"}
-    callable_ = sorted(n for n in known if n.isidentifier())
-    cure = f"did you mean '{_ALSO_CALLED[name]}'?" if name in _ALSO_CALLED else suggest(name, callable_)
+    known = sorted(n for n in {*OVERLOADS, *AGGREGATES, *_ALIASES, "date_trunc"} - _KEYWORDS if n.isidentifier())
+    cure = f"did you mean '{_ALSO_CALLED[name]}'?" if name in _ALSO_CALLED else suggest(name, known)
     return Wrong(f"there is no function `{name}`", cure)
 
 

@@ -12,7 +12,8 @@ from typing import Final
 from processor.definitions.errors import Wrong, suggest
 from processor.model.entity import ColumnType, TypeName
 from processor.model.expression import Call, Literal, Node, Type
-from processor.model.functions import FUNCTIONS, OVERLOADS, Function
+from processor.model.function import Function
+from processor.model.functions import FUNCTIONS, OVERLOADS
 from processor.model.values import canonical
 
 _NUMBERS: Final[tuple[TypeName, ...]] = ("int", "decimal", "float")
@@ -72,7 +73,7 @@ def apply(name: str, args: Sequence[Typed]) -> Typed:
 
 def to(arg: Typed, type_: TypeName) -> Node:
     """The argument as a value of this type, which it is, widens to or may become."""
-    if arg.type is None and isinstance(arg.node, Literal):
+    if _is_null(arg.node):
         return Literal(value=None, type=type_)
     if arg.loose and type_ != "string" and isinstance(arg.node, Literal):
         return Literal(value=_parsed(str(arg.node.value), type_), type=type_)

@@ -147,9 +147,10 @@ class _Converter:
             case exp.Anonymous():
                 return self._apply(str(node.this).lower(), *node.expressions)
             case exp.Substring():
-                length = node.args.get("length")
-                start = node.args.get("start") or exp.Literal.number(1)
-                return self._apply("substring", node.this, start, *([length] if length else []))
+                start, length = node.args.get("start"), node.args.get("length")
+                if length and not start:
+                    start = exp.Literal.number(1)
+                return self._apply("substring", node.this, *(part for part in (start, length) if part))
             case exp.Trim():
                 name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position"), "trim")
                 return self._apply(name, node.this, *([node.expression] if node.args.get("expression") else []))
@@ -178,7 +179,7 @@ class _Converter:
         inner = self.convert(node.this)
         if isinstance(inner, Constant) and isinstance(inner.value, int | Decimal) and not isinstance(inner.value, bool):
             return Constant(-inner.value)
-        return Apply("negative", (inner,))
+        return Apply("unary -", (inner,))
 
     def _is(self, node: Any) -> Parsed:
         exp = self._exp

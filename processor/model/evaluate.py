@@ -48,7 +48,7 @@ def compiled(expression: Expression, level: Level) -> Evaluate:
     if isinstance(expression, Column):
         return _column(expression)
     evaluate, write = _node(expression.of, level), WRITTEN.get(expression.of.type)
-    if write is None:
+    if write is None or isinstance(expression.of, Shown):
         return evaluate
 
     def written(scope: Scope) -> Value:
@@ -70,7 +70,7 @@ def _node(node: Node, level: Level) -> Evaluate:
         case Column():
             return _column(node)
         case Literal(value=value, type=type_):
-            read = FUNCTIONS.get(f"read({type_})")
+            read = FUNCTIONS.get(f"as stored({type_})")
             constant = read.run(value) if read and value is not None else value
             return lambda scope: constant
         case Call():

@@ -117,6 +117,8 @@ class _Writer:
         read = [*expressions(product.selection), *_optional(product.where)]
         row, text = self._from(product.root, product.joins, map(node_of, read), None)
         document = self._value(product.selection, row)
+        if isinstance(product.selection, Bare):
+            document = f"coalesce({document}, 'null')"  # a bare null is a document
         keys = [row.own(name) for name in row.entity.key]
         selected = ",\n".join([*keys, f"{document} AS document"])
         conditions = self._conditions(product.where, row)

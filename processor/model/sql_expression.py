@@ -6,7 +6,8 @@ from typing import Protocol
 from processor.model.change import Value
 from processor.model.entity import ColumnType
 from processor.model.expression import Aggregate, Call, Column, Literal, Node, Path, Type
-from processor.model.functions import FUNCTIONS, instant, within_range
+from processor.model.function import instant, within_range
+from processor.model.functions import FUNCTIONS
 from processor.model.sql_text import literal, sql_type
 
 

@@ -3,7 +3,7 @@
 from textwrap import indent
 
 from processor.model.entity import ColumnType
-from processor.model.functions import instant
+from processor.model.function import instant
 
 _TYPES = {
     "int": "numeric",  # a source's unsigned 64-bit integers do not fit bigint

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROOTS = ("statestore", "processor", "registry")
-CLIENTS = ("pyspark", "boto3", "botocore", "sqlalchemy", "alembic", "psycopg", "confluent_kafka")
+CLIENTS = ("pyspark", "boto3", "botocore", "sqlalchemy", "alembic", "psycopg", "confluent_kafka", "sqlglot")
 PURE = (
     "statestore.keys",
     "statestore.items",
@@ -44,6 +44,7 @@ DOORWAYS = {
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"processor\.oracle|registry\.repository\.connection",  # the latter tells the registry's errors apart
     "pyspark": r"processor\.(job|rounds|source)",
+    "sqlglot": r"processor\.definitions\.sql_parser",
 }
 STAR = """\
 {"topic": "user", "key": {"email": "octo@example.org"}, "value": {"id": 1, "email": "octo@example.org", "username": "octocat"}}
