@@ -65,7 +65,7 @@ def apply(name: str, args: Sequence[Typed]) -> Typed:
         args = [as_text(arg) for arg in args]
     if name.startswith("to "):
         return _cast(name.removeprefix("to "), args)
-    for function in OVERLOADS.get(name, ()):
+    for function in sorted(OVERLOADS[name], key=lambda function: _unlike(function, args)):
         if (nodes := _fitting(function, args)) is not None:
             return Typed(Call(function=function.key, args=nodes, type=function.gives), function.gives)
     raise _unfit(name, args)
@@ -175,6 +175,11 @@ def apply_exactly(key: str, arg: Typed) -> Typed:
     """The call of this very overload."""
     gives = FUNCTIONS[key].gives
     return Typed(Call(function=key, args=(arg.node,), type=gives), gives)
+
+
+def _unlike(function: Function, args: Sequence[Typed]) -> int:
+    """How many arguments would have to be coerced."""
+    return sum(arg.type != type_ for arg, type_ in zip(args, function.takes, strict=False))
 
 
 def _fitting(function: Function, args: Sequence[Typed]) -> tuple[Node, ...] | None:

@@ -195,7 +195,7 @@ def _casts() -> None:
     define("to string", "bool", "string", text.of_bool, "{0}::text")
     define("to string", "date", "string", str, "to_char({0}, 'YYYY-MM-DD')")
     define("to string", "timestamp", "string", lambda t: f"{t}Z", instant("{0}"))
-    for t in get_args(TypeName):
+    for t in SCALARS:
         define(f"to {t}", t, t, lambda value: value, "{0}")
     define("as stored", "float", "float", float, "{0}")
     define("as stored", "timestamp", "timestamp", to_microseconds, "{0}")
