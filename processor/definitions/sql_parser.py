@@ -17,6 +17,7 @@ _SYNTAX = frozenset([
     "ilike", "in", "is", "leading", "like", "not", "null", "on", "or", "position", "substring", "then", "trailing", "trim",
     "true", "when",
 ])  # fmt: skip
+_MOST_DEPTH = 100
 _PLAIN = "write a column, a literal, an operator or a function of docs/expressions.md"
 
 
@@ -59,15 +60,21 @@ def parse(text: str, names: Collection[str]) -> Parsed:
         trees = dialect.parser().parse(tokens, text)
         if len(trees) != 1 or trees[0] is None:
             raise Wrong(f"`{text}` is not one expression", _PLAIN)
-        return converter(trees[0])
+        parsed = converter(trees[0])
+        if _depth(parsed) > _MOST_DEPTH:
+            raise RecursionError
+        return parsed
     except SqlglotError as error:
         details = (getattr(error, "errors", None) or [{}])[0]
         near = f" near `{details['highlight']}`" if details.get("highlight") else ""
         raise Wrong(f"the expression `{text}` is no SQL{near}", "check its quotes, brackets and operators") from None
     except RecursionError:
-        raise Wrong(
-            f"the expression `{text[:40]}...` is nested too deeply", "split it over joins or products"
-        ) from None
+        what = f"the expression `{text[:40]}...` nests more than {_MOST_DEPTH} calls"
+        raise Wrong(what, "write it flatter, or let a column of the source hold a part of it") from None
+
+
+def _depth(parsed: Parsed) -> int:
+    return 1 + max(map(_depth, parsed.args), default=0) if isinstance(parsed, Apply) else 0
 
 
 def _quote(tokens: list[Any], names: Collection[str]) -> None:
@@ -161,7 +168,10 @@ class _Converter:
         raise Wrong(f"`{self._written(node)}` is no part of an expression here", _PLAIN)
 
     def _apply(self, name: str, *args: Any) -> Apply:
-        return Apply(name, tuple(map(self.convert, args)))
+        parts = tuple(map(self.convert, args))
+        if name in ("and", "or") and isinstance(parts[0], Apply) and parts[0].name == name:
+            return Apply(name, (*parts[0].args, *parts[1:]))
+        return Apply(name, parts)
 
     def _parts(self, node: Any) -> list[str]:
         exp = self._exp

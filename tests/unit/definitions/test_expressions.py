@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from processor.definitions.describe import describe_product
+from processor.definitions.errors import DefinitionError
 from processor.definitions.expressions import AGGREGATES
 from processor.definitions.load import load
 from processor.model.expression import Aggregate, Call, Column, Computed, Literal, Shown
@@ -104,3 +105,12 @@ def test_the_page_for_authors_names_every_function() -> None:
     )
     words -= {"is"}
     assert [word for word in sorted(words) if word not in page] == []
+
+
+def test_long_conditions_are_flat_and_deep_expressions_are_refused() -> None:
+    condition = " or ".join(f"id = {n}" for n in range(200))
+    assert len(value(f"value: {condition}").of.args) == 200  # type: ignore[attr-defined]
+    with pytest.raises(DefinitionError, match="nests more than 100 calls"):
+        value(f"value: {' + '.join(['id'] * 102)}")
+    with pytest.raises(DefinitionError, match="nests more than 100 calls"):
+        value(f"value: {'(' * 5000}id{')' * 5000} + 1")
