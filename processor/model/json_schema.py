@@ -1,15 +1,16 @@
 """The JSON Schema (draft 2020-12) of a product's documents, from the declared types.
 
 Every member is there; what may be null says so. Not null are the key columns of a row, and the columns by which a joined row
-was found, since null joins nothing. A column of a `one` join is null where nothing was found. What is stored but not
-declared is allowed where a level shows whole rows, and not described.
+was found, since null joins nothing. A column of a `one` join is null where nothing was found, and what is computed may be.
+What is stored but not declared is allowed where a level shows whole rows, and not described.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from processor.model.entity import ColumnType, Entity
-from processor.model.product import Bare, Column, Fields, Join, Product, Selection, Whole
+from processor.model.expression import Column, Expression, Path, Shown
+from processor.model.product import Bare, Fields, Join, Product, Selection, Whole
 
 Schema = dict[str, Any]
 
@@ -28,7 +29,7 @@ _TYPES: Mapping[str, Schema] = {
 def document_schema(product: Product, entities: Mapping[str, Entity]) -> Schema:
     """The schema of a product's documents. Tombstones are no documents: a message's value may be null, too."""
     heading = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": product.name}
-    return heading | _Writer(entities).level(product.root, (), product.selection, product.joins)
+    return heading | _Writer(entities).level((product.root,), (), product.selection, product.joins)
 
 
 class _Writer:
@@ -37,18 +38,22 @@ class _Writer:
     def __init__(self, entities: Mapping[str, Entity]) -> None:
         self._entities = entities
 
-    def level(self, entity: str, found_by: Collection[str], selection: Selection, joins: Sequence[Join]) -> Schema:
-        """What a row of `entity` shows, which was found by these of its columns."""
-        known = {*self._entities[entity].key, *found_by}
+    def level(self, entities: Path, found_by: Collection[str], selection: Selection, joins: Sequence[Join]) -> Schema:
+        """What a row of the last of `entities`, which stand above each other, shows; it was found by these of its columns."""
+        known = {*self._entities[entities[-1]].key, *found_by}
         match selection:
-            case Bare(of=column):
-                return self._column(entity, known, joins, column)
+            case Bare(of=of):
+                return self._member(entities, known, joins, of)
             case Fields(members=selected):
                 named = selected
             case Whole():
-                named = tuple((name, Column(name=name)) for name in self._entities[entity].columns)
-        members = {name: self._column(entity, known, joins, column) for name, column in named}
-        members |= {join.name: self._embed(join) for join in joins if join.shown}
+                named = tuple((name, Column(name=name)) for name in self._entities[entities[-1]].columns)
+        members = {name: self._member(entities, known, joins, of) for name, of in named}
+        for join in joins:
+            if join.shown:
+                members[join.name] = self._joined(join, entities)
+            if join.total:
+                members[f"{join.name}_total"] = dict(_TYPES["int"])
         closed = not isinstance(selection, Whole)
         return {
             "type": "object",
@@ -57,20 +62,39 @@ class _Writer:
             **({"additionalProperties": False} if closed else {}),
         }
 
-    def _embed(self, join: Join) -> Schema:
-        shown = self.level(join.entity, join.child_columns, join.selection, join.joins)
+    def _joined(self, join: Join, entities: Path) -> Schema:
+        """What a join shows below these entities: an object or value or null, or a list."""
+        shown = self.level((*entities, join.entity), join.child_columns, join.selection, join.joins)
+        if join.aggregated:
+            return shown
         if not join.many:
-            return _nullable(shown)
+            return shown if join.required else _nullable(shown)
         cut = {} if join.limit is None else {"maxItems": join.limit}
         return {"type": "array", "items": shown, **cut}
 
-    def _column(self, entity: str, known: Collection[str], joins: Sequence[Join], column: Column) -> Schema:
-        """A column of the level's own row, of which `known` are not null, or of a `one` join."""
-        for name in column.path:
-            join = next(join for join in joins if join.name == name)
-            entity, joins = join.entity, join.joins
-        schema = _typed(self._entities[entity].columns[column.name])
-        return schema if column.name in known and not column.path else _nullable(schema)
+    def _member(self, entities: Path, known: Collection[str], joins: Sequence[Join], of: Expression) -> Schema:
+        """A column of the level's own row, of which `known` are not null, or of another row; or what is computed."""
+        if isinstance(of, Column):
+            own = not of.path and not of.up
+            at, _ = _reach(entities[: len(entities) - of.up], joins, of.path)
+            schema = _typed(self._entities[at[-1]].columns[of.name])
+            return schema if own and of.name in known else _nullable(schema)
+        if isinstance(of.of, Shown):
+            at, beside = _reach(entities, joins, of.of.path[:-1])
+            return _nullable(self._joined(_named(beside, of.of.path[-1]), at))
+        return {"type": "null"} if of.of.type is None else _nullable(_TYPES[of.of.type])
+
+
+def _reach(entities: Path, joins: Sequence[Join], path: Path) -> tuple[Path, Sequence[Join]]:
+    """The entities down to the end of a path of `one` joins, and the joins there."""
+    for name in path:
+        join = _named(joins, name)
+        entities, joins = (*entities, join.entity), join.joins
+    return entities, joins
+
+
+def _named(joins: Sequence[Join], name: str) -> Join:
+    return next(join for join in joins if join.name == name)
 
 
 def _typed(column: ColumnType) -> Schema:
