@@ -96,13 +96,9 @@ def as_text(arg: Typed) -> Typed:
     return Typed(Call(function=f"to string({arg.type})", args=(arg.node,), type="string"), "string")
 
 
-def unified(args: Sequence[Typed], what: str) -> tuple[tuple[Node, ...], Type]:
+def unified(args: Sequence[Typed], what: str) -> tuple[tuple[Node, ...], TypeName]:
     """The arguments as values of the one type that they have or widen to. Raises Wrong for types that do not compare."""
-    types = {arg.type for arg in args if not arg.loose and arg.type is not None}
-    if not types:
-        types = {"string"} if any(arg.loose for arg in args) else set()
-    if not types:
-        return tuple(arg.node for arg in args), None
+    types = {arg.type for arg in args if not arg.loose and arg.type is not None} or {"string"}
     common = next((t for t in ("int", "decimal", "float", "date", "timestamp", *types) if _all_widen(types, t)), None)
     if common is None:
         raise Wrong(f"{what} takes values of one type, not {_listed(args)}", "cast one side, or compare others")
@@ -115,14 +111,12 @@ def _all_widen(types: set[TypeName], to_type: str) -> bool:
 
 def _alike(name: str, args: Sequence[Typed]) -> Typed:
     nodes, type_ = unified(args, f"`{name}`")
-    type_ = type_ or "string"
     variadic = f"{name}({type_},...)"
     function = FUNCTIONS.get(variadic) or FUNCTIONS.get(f"{name}({type_},{type_})")
     if function is None:
         raise Wrong(f"`{name}` cannot take {type_}: its values do not compare", "test it with `is null`, or pass it on")
     if not function.variadic and len(args) != 2:
         raise Wrong(f"`{name}` takes two values, not {len(args)}", f"write `{name}(a, b)`")
-    nodes = tuple(Literal(value=None, type=type_) if _is_null(node) else node for node in nodes)
     return Typed(Call(function=function.key, args=nodes, type=function.gives), function.gives)
 
 
@@ -136,17 +130,13 @@ def _case(args: Sequence[Typed]) -> Typed:
         if condition.type not in ("bool", None):
             raise Wrong(f"a `when` of `case` is {condition.type}, not bool", "write a comparison there")
     nodes, type_ = unified(choices, "`case`")
-    type_ = type_ or "string"
     parts: list[Node] = []
     for condition, choice in zip(conditions, nodes, strict=False):
         parts += [to(condition, "bool"), choice]
-    values = (*parts, nodes[-1])
-    typed = tuple(
-        Literal(value=None, type=type_) if _is_null(node) and i % 2 else node for i, node in enumerate(values)
-    )
-    if _is_null(typed[-1]):
-        typed = (*typed[:-1], Literal(value=None, type=type_))
-    return Typed(Call(function=f"case({type_},...)", args=typed, type=type_), type_)
+    key = f"case({type_},...)"
+    if key not in FUNCTIONS:
+        raise Wrong(f"`case` cannot give {type_}", "let each `then` be a scalar value")
+    return Typed(Call(function=key, args=(*parts, nodes[-1]), type=type_), type_)
 
 
 def _cast(target: str, args: Sequence[Typed]) -> Typed:
@@ -154,8 +144,13 @@ def _cast(target: str, args: Sequence[Typed]) -> Typed:
         known = sorted({name.removeprefix("to ") for name in OVERLOADS if name.startswith("to ")} - {"json"})
         raise Wrong(f"there is no cast to `{target}`", suggest(target, known))
     arg, parameters = args[0], args[1:]
-    if parameters and target != "decimal":
-        raise Wrong(f"a cast to {target} takes no size", f"write `cast(... as {target})`")
+    if parameters and (target != "decimal" or not _is_size(parameters)):
+        cure = (
+            "write `decimal(precision, scale)`, a scale of at most the precision"
+            if target == "decimal"
+            else "leave it out"
+        )
+        raise Wrong(f"a cast to {target} takes no such size", cure)
     if arg.loose or arg.type is None:
         type_ = OVERLOADS[f"to {target}"][0].gives
         arg = Typed(to(arg, type_), type_)
@@ -165,10 +160,12 @@ def _cast(target: str, args: Sequence[Typed]) -> Typed:
         arg = apply_exactly(f"to {target}({arg.type})", arg)
     if not parameters:
         return arg
-    precision, scale = [*(p.node for p in parameters), Literal(value=0, type="int")][:2]
-    return Typed(
-        Call(function="to decimal(decimal,int,int)", args=(arg.node, precision, scale), type="decimal"), "decimal"
-    )
+    return apply("of size", [arg, *parameters, literal(0)][:3])
+
+
+def _is_size(parameters: Sequence[Typed]) -> bool:
+    numbers = [p.node.value for p in parameters if isinstance(p.node, Literal)]
+    return len(numbers) <= 2 and 1 <= numbers[0] <= _MOST_CONSTANT and numbers[-1] <= numbers[0]
 
 
 def apply_exactly(key: str, arg: Typed) -> Typed:

@@ -49,7 +49,7 @@ class Renderer:
     def document(self, top: Match) -> Value | Gone:
         """The document below the root row `top`, whose found rows are reduced to those that count."""
         scope: Scope = (top, None)
-        self._level.settle(scope, self.tally)
+        self._level.reduce(scope, self.tally)
         if not self._level.complete(top) or (self._stands is not None and self._stands(scope) is not True):
             return GONE
         return self._level.render(scope)
@@ -73,10 +73,10 @@ class _Level:
     def shown(self, join: str) -> Evaluate:
         return self.joins[join].show
 
-    def settle(self, scope: Scope, tally: Counter[str]) -> None:
+    def reduce(self, scope: Scope, tally: Counter[str]) -> None:
         """Reduces the found rows of this level and of all below it to those that count, in order."""
         for joined in self.joins.values():
-            joined.settle(scope, tally)
+            joined.reduce(scope, tally)
 
     def complete(self, match: Match) -> bool:
         """Whether every required join of the row has a row that counts."""
@@ -124,11 +124,11 @@ class _Joined:
             for term in reversed(join.order_by)
         ]
 
-    def settle(self, scope: Scope, tally: Counter[str]) -> None:
+    def reduce(self, scope: Scope, tally: Counter[str]) -> None:
         rows, join = scope[0].found[self.join.name], self.join
         if self.level.joins:
             for row in rows:
-                self.level.settle((row, scope), tally)
+                self.level.reduce((row, scope), tally)
         if self._filtered:
             rows = [row for row in rows if self._counts((row, scope))]
         if len(rows) > 1:

@@ -57,6 +57,7 @@ def define(
     variadic: bool = False,
     constant: frozenset[int] = frozenset(),
 ) -> None:
+    """Adds an overload to the table; `takes`: its types, with blanks between. See `Function`."""
     types: dict[str, TypeName] = {t: t for t in get_args(TypeName)}
     function = Function(
         name=name,

@@ -177,7 +177,7 @@ def _times() -> None:
 
 def _casts() -> None:
     """`to T`: what `cast` does. `as stored`: what a column holds, as it is evaluated."""
-    whole, text = within(INT64, "round({0})"), text_functions
+    text = text_functions
     define("to decimal", "int", "decimal", int, "{0}::numeric")
     for t in ("int", "decimal"):
         sql = within(RANGE, "{0}::numeric", "::double precision")
@@ -185,13 +185,13 @@ def _casts() -> None:
         define("to string", t, "string", text.of_number, "trim_scale({0}::numeric)::text")
     define("to timestamp", "date", "timestamp", lambda d: f"{d}T00:00:00", "({0}::timestamp AT TIME ZONE 'UTC')")
     define("to date", "timestamp", "date", lambda t: t[:10], "({0} AT TIME ZONE 'UTC')::date")
-    define("to int", "decimal", "int", arithmetic.int64(arithmetic.to_int), whole)
-    define("to int", "float", "int", arithmetic.int64(round), within(f"{_FLOAT64}", "round({0})", "::bigint"))
+    define("to int", "decimal", "int", arithmetic.int64(arithmetic.to_int), within(INT64, "round({0})"))
+    define("to int", "float", "int", arithmetic.int64(round), within(_FLOAT64, "round({0})", "::bigint"))
     define("to int", "bool", "int", int, "{0}::integer")
     define("to int", "string", "int", arithmetic.int64(text.to_int), within(INT64, _matched(text.INTEGER)))
     define("to decimal", "float", "decimal", arithmetic.of_float, "{0}::numeric")
     define("to decimal", "string", "decimal", text.to_decimal, _matched(text.NUMBER))
-    define("to decimal", "decimal int int", "decimal", _fitted, _fit, constant=frozenset({1, 2}))
+    define("of size", "decimal int int", "decimal", _fitted, _fit, constant=frozenset({1, 2}))
     define("to string", "bool", "string", text.of_bool, "{0}::text")
     define("to string", "date", "string", str, "to_char({0}, 'YYYY-MM-DD')")
     define("to string", "timestamp", "string", lambda t: f"{t}Z", instant("{0}"))

@@ -1,15 +1,15 @@
 """The JSON Schema (draft 2020-12) of a product's documents, from the declared types.
 
 Every member is there; what may be null says so. Not null are the key columns of a row, and the columns by which a joined row
-was found, since null joins nothing. A column of a `one` join is null where nothing was found, and what is computed may be,
-but for a count. What is stored but not declared is allowed where a level shows whole rows, and not described.
+was found, since null joins nothing. A column of a `one` join is null where nothing was found, and what is computed may be.
+What is stored but not declared is allowed where a level shows whole rows, and not described.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from processor.model.entity import ColumnType, Entity
-from processor.model.expression import Aggregate, Column, Expression, node_of
+from processor.model.expression import Column, Expression, Path, Shown
 from processor.model.product import Bare, Fields, Join, Product, Selection, Whole
 
 Schema = dict[str, Any]
@@ -29,11 +29,7 @@ _TYPES: Mapping[str, Schema] = {
 def document_schema(product: Product, entities: Mapping[str, Entity]) -> Schema:
     """The schema of a product's documents. Tombstones are no documents: a message's value may be null, too."""
     heading = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": product.name}
-    return heading | _Writer(entities).level(((product.root, product.joins),), (), product.selection)
-
-
-Rows = tuple[tuple[str, Sequence[Join]], ...]
-"""The entity and the joins of each row from the root down to a level."""
+    return heading | _Writer(entities).level((product.root,), (), product.selection, product.joins)
 
 
 class _Writer:
@@ -42,23 +38,22 @@ class _Writer:
     def __init__(self, entities: Mapping[str, Entity]) -> None:
         self._entities = entities
 
-    def level(self, rows: Rows, found_by: Collection[str], selection: Selection) -> Schema:
-        """What the last of `rows` shows, which was found by these of its columns."""
-        entity, joins = rows[-1]
-        known = {*self._entities[entity].key, *found_by}
+    def level(self, entities: Path, found_by: Collection[str], selection: Selection, joins: Sequence[Join]) -> Schema:
+        """What a row of the last of `entities`, which stand above each other, shows; it was found by these of its columns."""
+        known = {*self._entities[entities[-1]].key, *found_by}
         match selection:
-            case Bare(of=expression):
-                return self._value(rows, known, expression)
+            case Bare(of=of):
+                return self._member(entities, known, joins, of)
             case Fields(members=selected):
                 named = selected
             case Whole():
-                named = tuple((name, Column(name=name)) for name in self._entities[entity].columns)
-        members = {name: self._value(rows, known, expression) for name, expression in named}
+                named = tuple((name, Column(name=name)) for name in self._entities[entities[-1]].columns)
+        members = {name: self._member(entities, known, joins, of) for name, of in named}
         for join in joins:
             if join.shown:
-                members[join.name] = self._embed(rows, join)
-                if join.total:
-                    members[f"{join.name}_total"] = {"type": "integer"}
+                members[join.name] = self._joined(join, entities)
+            if join.total:
+                members[f"{join.name}_total"] = dict(_TYPES["int"])
         closed = not isinstance(selection, Whole)
         return {
             "type": "object",
@@ -67,28 +62,39 @@ class _Writer:
             **({"additionalProperties": False} if closed else {}),
         }
 
-    def _embed(self, rows: Rows, join: Join) -> Schema:
-        shown = self.level((*rows, (join.entity, join.joins)), join.child_columns, join.selection)
-        if join.many and join.aggregated:
+    def _joined(self, join: Join, entities: Path) -> Schema:
+        """What a join shows below these entities: an object or value or null, or a list."""
+        shown = self.level((*entities, join.entity), join.child_columns, join.selection, join.joins)
+        if join.aggregated:
             return shown
         if not join.many:
-            return _nullable(shown)
+            return shown if join.required else _nullable(shown)
         cut = {} if join.limit is None else {"maxItems": join.limit}
         return {"type": "array", "items": shown, **cut}
 
-    def _value(self, rows: Rows, known: Collection[str], expression: Expression) -> Schema:
-        """What an expression at the last of `rows` gives, of whose columns `known` are not null."""
-        node = node_of(expression)
-        if not isinstance(node, Column):
-            counted = isinstance(node, Aggregate) and node.function == "count"
-            schema = {"type": "null"} if node.type is None else dict(_TYPES[node.type])
-            return schema if counted else _nullable(schema)
-        entity, joins = rows[-1 - node.up]
-        for name in node.path:
-            join = next(join for join in joins if join.name == name)
-            entity, joins = join.entity, join.joins
-        schema = _typed(self._entities[entity].columns[node.name])
-        return schema if node.name in known and not node.path and not node.up else _nullable(schema)
+    def _member(self, entities: Path, known: Collection[str], joins: Sequence[Join], of: Expression) -> Schema:
+        """A column of the level's own row, of which `known` are not null, or of another row; or what is computed."""
+        if isinstance(of, Column):
+            own = not of.path and not of.up
+            at, _ = _reach(entities[: len(entities) - of.up], joins, of.path)
+            schema = _typed(self._entities[at[-1]].columns[of.name])
+            return schema if own and of.name in known else _nullable(schema)
+        if isinstance(of.of, Shown):
+            at, beside = _reach(entities, joins, of.of.path[:-1])
+            return _nullable(self._joined(_named(beside, of.of.path[-1]), at))
+        return {"type": "null"} if of.of.type is None else _nullable(_TYPES[of.of.type])
+
+
+def _reach(entities: Path, joins: Sequence[Join], path: Path) -> tuple[Path, Sequence[Join]]:
+    """The entities down to the end of a path of `one` joins, and the joins there."""
+    for name in path:
+        join = _named(joins, name)
+        entities, joins = (*entities, join.entity), join.joins
+    return entities, joins
+
+
+def _named(joins: Sequence[Join], name: str) -> Join:
+    return next(join for join in joins if join.name == name)
 
 
 def _typed(column: ColumnType) -> Schema:
@@ -98,4 +104,4 @@ def _typed(column: ColumnType) -> Schema:
 def _nullable(schema: Schema) -> Schema:
     """The schema, or null. One without a type allows null already."""
     kind = schema.get("type")
-    return schema | {"type": [kind, "null"]} if isinstance(kind, str) and kind != "null" else schema
+    return schema | {"type": [kind, "null"]} if isinstance(kind, str) else schema

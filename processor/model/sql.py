@@ -96,7 +96,7 @@ class _Names:
 
     def shown(self, path: Path) -> str:
         above = self.row.reach(path[:-1])
-        return self.writer.scalar(above.join(path[-1]), above)
+        return _where_there_is(above, path, self.writer.scalar(above.join(path[-1]), above))
 
     def aggregate(self, aggregate: Aggregate) -> str:
         if not aggregate.over:
@@ -230,7 +230,7 @@ class _Writer:
         node = expression.of
         if isinstance(node, Shown):
             above = names.row.reach(node.path[:-1])
-            return self._joined(above.join(node.path[-1]), above)
+            return _where_there_is(above, node.path, self._joined(above.join(node.path[-1]), above))
         return sql_expression.as_json(node, sql_expression.write(node, names), node.type)
 
     def _terms(self, order_by: Iterable[Order], row: _Row) -> Iterator[str]:
@@ -243,6 +243,11 @@ class _Writer:
         """A computed term: in a cast, for PostgreSQL takes a number that is written out for a position."""
         type_ = ColumnType(name=expression.of.type or "string")
         return sortable(f"({self._sql(expression, names)})::{sql_type(type_)}", type_)
+
+
+def _where_there_is(above: _Row, path: Path, value: str) -> str:
+    """What a join below a `one` shows: null where that found no row, also where it counts."""
+    return f"CASE WHEN {above.own(above.entity.key[0])} IS NOT NULL THEN {value} END" if path[1:] else value
 
 
 def _reached(node: Node) -> Iterator[Path]:

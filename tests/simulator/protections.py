@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.simulator.run import simulate
-from tests.simulator.without import open_changes, publisher, store, writes
+from tests.simulator.without import fan_out, open_changes, publisher, store, writes
 from tests.simulator.without.switch import Switch, together
 from tests.simulator.worlds import AFTER_WRITE, BROKER, CALM, CRASHES, RESPLIT, RETRIED, ZOMBIES, story
 
@@ -287,4 +287,13 @@ def _store() -> Iterator[Protection]:
     )
 
 
-TABLE = {p.name: p for group in (_open_changes, _writes, _publisher, _store) for p in group()}
+def _fan_out() -> Iterator[Protection]:
+    """Rule 8."""
+    s = fan_out
+    many = {"page": 1, "hot": True, "events": 30, "shape": "github", "faults": 4}
+    yield _one("what lies beyond a page is followed up", "documents beyond the first page", s.rest_forgotten, many)
+    yield _one("fan-outs are durable", "a crash that takes the driver's memory", s.in_memory, many)
+    yield _one("a second pass", "a change behind the cursor of the pass before it", s.no_second_pass, many)
+
+
+TABLE = {p.name: p for group in (_open_changes, _writes, _publisher, _store, _fan_out) for p in group()}

@@ -106,13 +106,17 @@ class Author:
         join["shown"] = self.may(0.6)
         if "limit" in join and join["shown"] and self.may(0.5):
             join["total"] = True
-        self.name_columns(name, join, entity, names)
+        self.name_columns(name, join, entity, names, below)
         if "one" in join and "value" in join:
             names[bare].append(name)
         return join
 
-    def name_columns(self, name: str, join: dict[str, Any], entity: str, names: Names) -> None:
+    def name_columns(self, name: str, join: dict[str, Any], entity: str, names: Names, below: Names) -> None:
         own = self.own(entity, f"{name}.")
+        for type_, named in below.items():
+            own[type_] += [f"{name}.{n}" for n in named if n[0] == "j" and "(" not in n]
+            if "one" in join:
+                names[type_] += [n.replace("(j", f"({name}.j") for n in named if "(j" in n and n.count("(") == 1]
         if "one" in join:
             for type_ in DRAWN:
                 names[type_] += own[type_]

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from processor.definitions.describe import describe_product
 from processor.definitions.load import load
 from processor.model import canonical_json
 from processor.model.change import Record
+from processor.model.json_schema import document_schema
 from processor.model.product import Definitions
 from processor.oracle import Oracle, oracle
 from processor.planning import plan_alone
@@ -49,6 +51,9 @@ def assert_equal(tables: Oracle, rng: Random) -> None:
         records.append(Record(topic=entity, partition=0, offset=offset, key=spelt.encode(), value=value))
     tables.load({entity: rows.values() for entity, rows in last.items()})
     truth = tables.documents(definitions.products["p"])
+    schema = Draft202012Validator(document_schema(definitions.products["p"], definitions.entities))
+    for document in truth.values():
+        schema.validate(document)
     assert published(definitions, records, rng.choice([1, 7, None])) == truth, describe_product(
         definitions.products["p"]
     )
