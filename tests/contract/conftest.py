@@ -2,7 +2,7 @@
 proxy that fails every fourth request and cuts queries into odd pages.
 
 A test marked `moto_lies(reason)` is not run before moto, which answers there as DynamoDB does not; one marked `counted` not
-behind the proxy, where a request that is tried again counts again.
+behind the proxy, where a request that is tried again counts again, and pages are odd.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _numbers = count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "moto_lies(reason): moto answers here as DynamoDB does not")
-    config.addinivalue_line("markers", "counted: counts requests, of which faults make more")
+    config.addinivalue_line("markers", "counted: counts requests or rows of a page, which faults change")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -54,7 +54,7 @@ def test_every_fault_is_given_and_outlasted(behind: Behind) -> None:
             assert store.get(USERS).keys() == set(USERS)
             assert [row["SK"] for row in store.query(QUERY)] == sorted(key.sk for key in USERS)
     assert faults.given.keys() == {*BEFORE, *AFTER, *LATE, *LEFT}
-    assert pages.given.keys() == {"one row", "empty"}
+    assert {"one row", "empty"} <= pages.given.keys()
 
 
 @pytest.mark.parametrize("kind", ["failed after", "dropped after", "late after"])

@@ -449,6 +449,7 @@ def test_a_query_reads_past_the_first_page(store: Store) -> None:
     assert len(store.query(Query(slot="GSI_1", value="octocat"))) == 12
 
 
+@pytest.mark.counted
 def test_pages_of_a_query_show_every_row_that_stays_once(store: Store) -> None:
     keys = [Key("TABLE#star", str(number)) for number in range(7)]
     for key in keys:

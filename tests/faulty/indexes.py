@@ -21,8 +21,12 @@ Late = tuple[tuple[float, ...], Wire]
 """Until when each replica shows a row as it was, and how it was."""
 
 
+FIRST = {"PK": {"S": "!"}, "SK": {"S": "!"}}
+"""A key before all others."""
+
+
 class Pages:
-    """Gives a query's answer whole, one row at a time, or empty with a key to go on from. `given` counts the odd ones."""
+    """Gives a query's answer as it was asked for, one row at a time, or empty with a key to go on from. `given` counts pages."""
 
     def __init__(self, seed: int) -> None:
         self.given: Counter[str] = Counter()
@@ -34,18 +38,18 @@ class Pages:
         answer = _whole(request, relay)
         if answer.status != 200:
             return answer
-        start = request.body.get("ExclusiveStartKey")
-        place = _place(start) if start else ("", "")
-        rows = sorted((row for row in answer.body["Items"] if _place(row) > place), key=_place)
+        start = request.body.get("ExclusiveStartKey", FIRST)
+        rows = sorted((row for row in answer.body["Items"] if _place(row) > _place(start)), key=_place)
         before, random = self._dice.throw(request)
         kind = random.choice(("whole", "whole", "one row", "empty"))
         if kind == "empty" and before % 4 < 3:
             self.given[kind] += 1
-            return Answer(body={"Items": [], "LastEvaluatedKey": start or {"PK": {"S": ""}, "SK": {"S": ""}}})
-        if kind == "one row" and len(rows) > 1:
-            self.given[kind] += 1
-            return Answer(body={"Items": rows[:1], "LastEvaluatedKey": {name: rows[0][name] for name in ("PK", "SK")}})
-        return Answer(body={"Items": rows})
+            return Answer(body={"Items": [], "LastEvaluatedKey": start})
+        page = rows[: 1 if kind == "one row" else request.body.get("Limit")]
+        if len(page) == len(rows):
+            return Answer(body={"Items": rows})
+        self.given[kind] += 1
+        return Answer(body={"Items": page, "LastEvaluatedKey": {name: page[-1][name] for name in ("PK", "SK")}})
 
 
 class LateIndexes:
@@ -101,7 +105,7 @@ class LateIndexes:
 def _whole(request: Request, relay: Relay) -> Answer:
     """All pages of a query as one, from its beginning."""
     rows: list[Wire] = []
-    body = {name: value for name, value in request.body.items() if name != "ExclusiveStartKey"}
+    body = {name: value for name, value in request.body.items() if name not in ("ExclusiveStartKey", "Limit")}
     while True:
         answer = relay(replace(request, body=body))
         if answer.status != 200:

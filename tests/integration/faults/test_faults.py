@@ -59,6 +59,7 @@ class Restarted:
                 rows = before.store.get({entry.key for item in items for entry in read_durable(item)})
             except Transient:
                 continue
+        self.trial.fan_outs.reloaded(items)
         self.trial.open.reloaded(items, rows, self.trial.now)
 
 
