@@ -13,12 +13,14 @@ from processor.model.step import Message
 
 @dataclass(slots=True, kw_only=True)
 class Broker:
-    """`log`: (time, message) as readers see them."""
+    """`log`: (time, message) as readers see them. `run`: the one that fenced all others last; `intruded`: by an earlier one."""
 
     clock: Callable[[], float]
     log: list[tuple[float, Message]] = field(default_factory=list)
     epochs: dict[str, int] = field(default_factory=dict)
     late: list[tuple[float, str, tuple[Message, ...]]] = field(default_factory=list)
+    run: int = 0
+    intruded: str | None = None
 
     def init(self, producer: str) -> int:
         """Takes over a transactional id: what was decided lands, what was open is gone."""

@@ -21,7 +21,7 @@ QUIET = {"throttled", "answer lost", "sent again"}
 
 def verdict(run: "Simulation") -> str | None:
     """What is wrong, None if nothing is."""
-    for check in (_converged, _nothing_open, _accounted, _no_corrections, _never_backwards):
+    for check in (_converged, _nothing_open, _accounted, _no_corrections, _never_backwards, _one_publisher):
         if wrong := check(run):
             return wrong
     return None
@@ -79,6 +79,11 @@ def _no_corrections(run: "Simulation") -> str | None:
     if corrections and quiet and run.starts == 1:
         return f"{corrections} corrections, with lag below W and one run"
     return None
+
+
+def _one_publisher(run: "Simulation") -> str | None:
+    """Once a run has started, no message of an earlier one appears that the broker had not decided before."""
+    return run.world.broker.intruded
 
 
 def _never_backwards(run: "Simulation") -> str | None:

@@ -59,7 +59,7 @@ def doubles(world: World) -> Iterator[None]:
         return ProducerClient(world.line, transactional_id)
 
     def now() -> float:
-        return world.line.note(lambda: world.now)
+        return world.line.note(lambda: world.now + world.skew)
 
     def sleep(seconds: float) -> None:
         world.line.note(lambda: setattr(world, "now", world.now + seconds))

@@ -89,12 +89,15 @@ def topics_of(shape: Shape, events: Sequence[Event], partitions: int) -> dict[Pa
     """The topics' partitions; the last event of a key goes to the partition of the first."""
     tables: Tables = {entity: {} for entity in shape.draw}
     topics: dict[Partition, list[Record]] = {}
-    for event in events:
+    seen: set[Any] = set()
+    for n, event in enumerate(events):
         at = tuple(event.key.values())
         table = tables[event.entity]
         partition = partition_of(event, partitions)
         log = topics.setdefault(partition, [])
-        log.append(_record(event, partition, len(log), table.get(at)))
+        snapshot = (event.entity, at) not in seen
+        seen.add((event.entity, at))
+        log.append(_record(event, partition, len(log), n + 3 if snapshot else n, table.get(at)))
         if not event.broken:
             if event.row is None:
                 table.pop(at, None)
@@ -108,7 +111,8 @@ def partition_of(event: Event, partitions: int) -> Partition:
     return event.entity, sum(str(tuple(event.key.values())).encode()) % partitions
 
 
-def _record(event: Event, partition: Partition, offset: int, old: Row | None) -> Record:
+def _record(event: Event, partition: Partition, offset: int, stamp: int, old: Row | None) -> Record:
+    """The record of an event. `stamp`: the source's own, which of a snapshot read is later than that of the updates after it."""
     value: bytes | None = None
     if event.broken:
         value = b"{"
@@ -120,6 +124,7 @@ def _record(event: Event, partition: Partition, offset: int, old: Row | None) ->
         partition=partition[1],
         offset=offset,
         epoch=1,
+        timestamp=stamp,
         key=json.dumps(event.key).encode(),
         value=value,
     )

@@ -55,6 +55,11 @@ class Line:
     task: bool = False
 
     @property
+    def run(self) -> int:
+        """The number of the run that speaks, which its name has."""
+        return int(self.name.split()[1])
+
+    @property
     def live(self) -> bool:
         """Whether everything recorded was played back."""
         return self.at == len(self.answers)
@@ -101,16 +106,35 @@ class TableClient:
         return self._line.ask(f"delete {delete.key}", lambda _: self._table.delete(delete))
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
-        return self._line.ask("get", lambda _: self._table.get(sorted(keys)))
+        found, left = self.some(sorted(keys))
+        while left:
+            more, left = self.some(left)
+            found = {**found, **more}
+        return found
+
+    def some(self, keys: list[Key]) -> tuple[dict[Key, Item], list[Key]]:
+        """One batched read: what was read, and the keys that were not processed."""
+        return self._line.ask("get", lambda _: self._line.world.processed(keys))
 
     def query(self, query: Query) -> list[Item]:
-        return self._line.ask(f"query {query.slot} {query.value}", lambda _: self._table.query(query))
+        size = self._line.world.temper.answer
+        if not size:
+            return self._line.ask(_asked(query), lambda _: self._table.query(query))
+        found, after = self.page(query, None, size)
+        while after is not None:
+            more, after = self.page(query, after, size)
+            found = [*found, *more]
+        return found
 
     def page(self, query: Query, after: Key | None, limit: int) -> Page:
-        return self._line.ask(f"query {query.slot} {query.value}", lambda _: self._table.page(query, after, limit))
+        return self._line.ask(_asked(query), lambda _: self._line.world.page(query, after, limit))
 
     def partition(self, pk: str) -> list[Item]:
         return self._line.ask(f"read {pk}", lambda _: self._table.partition(pk))
+
+
+def _asked(query: Query) -> str:
+    return f"query {query.slot} {query.value}"
 
 
 class Rejects:
@@ -144,10 +168,13 @@ class ProducerClient:
     def flush(self) -> None:
         sent, self._messages = self._messages, []
         if sent:
-            broker = self._line.world.broker
-            self._line.ask(
-                f"commit {self._producer}", lambda fault: broker.commit(self._producer, self._epoch, sent, fault)
-            )
+            self._line.ask(f"commit {self._producer}", lambda fault: self._commit(sent, fault))
+
+    def _commit(self, sent: list[Message], fault: str | None) -> None:
+        broker = self._line.world.broker
+        broker.commit(self._producer, self._epoch, sent, fault)
+        if self._line.run < broker.run:
+            broker.intruded = f"run {self._line.run} published after run {broker.run} had fenced it"
 
 
 class RegistryClient:

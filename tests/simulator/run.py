@@ -18,7 +18,7 @@ from processor.model.open_changes import PARTITION
 from processor.rounds import Rounds
 from processor.settings import Settings
 from processor.source import Extent
-from tests.simulator import history, temper
+from tests.simulator import history, plots, temper
 from tests.simulator.check import verdict
 from tests.simulator.doubles import copied, doubles, speak
 from tests.simulator.history import Event, Partition
@@ -114,12 +114,12 @@ class Simulation:
             return True
         opened = job.rounds.open
         more = self.checkpoint.plan or any(o < self.limit[p] for p, o in self.checkpoint.pos.items())
-        waits = 0.3 if opened.due(world.now) else world.temper.pause if opened.entries else 0.0
+        waits = 0.3 if opened.due(world.now + world.skew) else world.temper.pause if opened.entries else 0.0
         if more and world.rng.random() >= waits:
             self._batch(job)
         elif job.rounds.pending:
             due = None if job.rounds.fan_outs.held else opened.next_due()
-            world.now = max(world.now, due or 0)
+            world.now = world.now if due is None else max(world.now, due - world.skew + 1e-6)
             self._turn(job, Job.idle)
         elif world.zombies:
             world.bury()
@@ -139,6 +139,7 @@ class Simulation:
         """A new run of the job: takes the lease, fences, reloads, waits."""
         self.starts += 1
         world = self.world
+        world.skew = world.rng.uniform(-world.temper.apart, world.temper.apart)
         lease = world.registry.take(self.settings.publish_slots)
         line = Line(world=world, name=f"job {lease.generation}")
         registry: Any = RegistryClient(line)
@@ -157,6 +158,7 @@ class Simulation:
             )
             job = Job(rounds=rounds)
             job.start()
+        world.broker.run = lease.generation
         self.job = job
 
     def end_job(self) -> None:
@@ -244,7 +246,8 @@ def draw(seed: int, boost: Mapping[str, Any]) -> tuple[Shape, temper.Temper, lis
     rng = Random(f"{seed} history")
     drawn = temper.draw(rng, boost)
     shape = SHAPES[drawn.shape]
-    return shape, drawn, history.draw(rng, shape, drawn)
+    events = plots.events_of(shape, drawn.plot) if drawn.plot else history.draw(rng, shape, drawn)
+    return shape, drawn, events
 
 
 def simulate(

@@ -63,7 +63,9 @@ def run_many(first: int, count: int, *, processes: int | None = None, told: Call
 
 def explained(seed: int, verdict: str, boost: dict[str, Any] | None = None) -> str:
     """A wrong seed, shrunk, with its trace and how to run it again."""
-    smaller, keep = shrink(seed, boost or {})
+    smaller, keep = shrink(
+        seed, boost or {}, lambda world, few: simulate(seed, boost=world, keep=few).verdict is not None
+    )
     run = simulate(seed, boost=smaller, keep=keep, trace=True)
     lines = [
         f"seed {seed}: {verdict}",

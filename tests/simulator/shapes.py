@@ -1,10 +1,11 @@
 """The products that the simulator runs, and the rows that their tables may hold.
 
+    pair     one product over two tables: the smallest join, for histories written by hand
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
 
-Values are few, so that keys collide, move A -> B -> A, and go null. In `stars` each change that a product reads has a stamp `n`
-that only rises, and every document shows it: so a document says which version of each row it shows.
+Values are few, so that keys collide, move A -> B -> A, and go null. In `pair` and `stars` each change that
+a product reads has a stamp `n` that only rises, and every document shows it: so it says which version of each row it shows.
 """
 
 import json
@@ -125,8 +126,44 @@ STARS = {
 }
 
 
+PAIR = {
+    "entities.yaml": json.dumps(
+        {
+            "user": {
+                "key": ["email"],
+                "columns": {"email": "string", "username": "string", "bio": "string", "n": "int"},
+            },
+            "star": {"key": ["id"], "columns": {"id": "int", "username": "string", "note": "string", "n": "int"}},
+        }
+    ),
+    "profile.yaml": json.dumps(
+        {
+            "product": "profile",
+            "root": "user",
+            "fields": ["email", "username", "n"],
+            "embed": {"stars": {"many": "star", "on": {"username": "username"}, "fields": ["id", "n"]}},
+        }
+    ),
+}
+
+
 def _name(r: Random) -> str | None:
     return None if r.random() < 0.15 else r.choice("abc")
+
+
+def _pair() -> Shape:
+    return Shape(
+        name="pair",
+        definitions=load(PAIR),
+        draw={
+            "user": lambda r: {"email": r.choice("xy"), "username": _name(r), "bio": r.choice("01")},
+            "star": lambda r: {"id": r.randrange(3), "username": _name(r), "note": r.choice("01")},
+        },
+        hot=("user", "star", "star"),
+        unused={"user": "bio", "star": "note"},
+        joined={"user": ("username",), "star": ("username",)},
+        stamped=True,
+    )
 
 
 def _owner(r: Random) -> str | None:
@@ -216,4 +253,4 @@ def _github() -> Shape:
     )
 
 
-SHAPES = {shape.name: shape for shape in (_stars(), _github())}
+SHAPES = {shape.name: shape for shape in (_pair(), _stars(), _github())}

@@ -1,25 +1,16 @@
-"""Makes a failing run smaller: fewer events, then fewer faults, as long as it stays wrong."""
+"""Makes a failing run smaller: fewer events, then fewer faults, as long as it stays red."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from tests.simulator.run import draw, simulate
+from tests.simulator.run import draw
+
+Red = Callable[[Mapping[str, Any], list[int]], bool]
+"""Whether the seed is red in a world, with only these events."""
 
 
-def shrink(
-    seed: int,
-    boost: Mapping[str, Any],
-    without: Callable[[], AbstractContextManager[None]] = nullcontext,
-    sound: bool = False,
-) -> tuple[dict[str, Any], list[int]]:
-    """A smaller world and the events to keep. `sound`: what is kept must be right with all protections on."""
-
-    def red(boost: Mapping[str, Any], keep: list[int]) -> bool:
-        if simulate(seed, boost=boost, keep=keep, without=without).verdict is None:
-            return False
-        return not sound or simulate(seed, boost=boost, keep=keep).verdict is None
-
+def shrink(seed: int, boost: Mapping[str, Any], red: Red) -> tuple[dict[str, Any], list[int]]:
+    """A smaller world and the events to keep."""
     smaller, keep = dict(boost), list(range(len(draw(seed, boost)[2])))
     size = len(keep) // 2
     while size:

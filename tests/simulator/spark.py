@@ -73,6 +73,7 @@ class Frame:
     """A micro-batch's data frame, of which only the RDD is used: each inner list is one Spark partition."""
 
     def __init__(self, world: "World", partitions: list[Partition]) -> None:
+        self.world, self.partitions = world, partitions
         self.rdd = Rdd(world, lambda: partitions)
 
     def coalesce(self, _: int) -> "Frame":

@@ -20,7 +20,11 @@ class Temper:
     zombie: that what was lost lives on; acts: that a zombie goes on at a request of a living one; retries: of a task by Spark.
     lost_checkpoint: that a crash takes it. interleaved: that the tasks of a stage take turns request by request.
     pause: that the next batch waits for settle work, again and again, so that open changes close between batches.
-    page: rows of a page of a fan-out. in_order: that batches follow the order in which the source wrote, across topics.
+    in_order: that batches follow the order in which the source wrote, across topics.
+    apart: by how many seconds the clocks of jobs differ at most, either way.
+    page: rows of a page of a fan-out; answer: of a page of an index answer, 0 for all; unprocessed: that a batched read
+    leaves keys out. plot: a history written by hand (`tests.simulator.plots`) in place of a drawn one. aim: how the requests
+    begin that faults strike.
     """
 
     shape: str
@@ -46,7 +50,12 @@ class Temper:
     interleaved: float
     pause: float
     in_order: bool
-    page: int = 1_000
+    apart: float
+    page: int
+    answer: int
+    unprocessed: float
+    plot: str | None = None
+    aim: str = ""
 
     def with_(self, boost: Mapping[str, Any]) -> "Temper":
         return replace(self, **boost)
@@ -93,4 +102,8 @@ def draw(rng: Random, boost: Mapping[str, Any]) -> Temper:
         interleaved=rng.choice((0, 0, 0, 0.5)),
         pause=rng.choice((0, 0, 0.5, 0.9)),
         in_order=rng.random() < 0.5,
+        apart=rng.choice((0, 3)),
+        page=rng.choice((1, 2, 1_000)),
+        answer=rng.choice((0, 0, 1)),
+        unprocessed=rng.choice((0, 0, 0.2)),
     ).with_(boost)

@@ -14,7 +14,7 @@ from processor.errors import Fenced, KafkaError
 from processor.model.step import Message
 from statestore.errors import Transient
 from statestore.keys import Key
-from statestore.store import Done, Outcome, Write
+from statestore.store import Done, Item, Outcome, Page, Query, Write
 from tests.simulator.broker import Broker
 from tests.simulator.leases import Registry
 from tests.simulator.line import Crash, Failure, Line, Pause, TaskLost
@@ -54,13 +54,15 @@ class Suspended:
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """One run's world. `lines`: the actors that speak, the innermost last. `written_at`: when stamped versions were written."""
+    """One run's world. `lines`: the actors that speak, the innermost last. `written_at`: when stamped versions were written.
+    `skew`: of the clock of the job that runs."""
 
     rng: Random
     temper: Temper
     slots: int
     trace: list[str] | None = None
     now: float = 0.0
+    skew: float = 0.0
     requests: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     left: int = field(init=False)
@@ -111,7 +113,8 @@ class World:
         if not line.zombie:
             while self.zombies and rnd() < self.temper.acts and self._wake_one():
                 pass
-            if self.left and rnd() < self.temper.fault * (4 if what.startswith("commit") else 1):
+            likely = self.temper.fault * (4 if what.startswith("commit") else 1)
+            if self.left and what.startswith(self.temper.aim) and rnd() < likely:
                 fault = self._fault(line, what)
         if fault is not None:
             self.left -= 1
@@ -125,6 +128,18 @@ class World:
         if isinstance(outcome, Done) and isinstance(write.set.get(STAMP), int):  # not one that the change left out
             self.written_at.setdefault((write.key, write.set[STAMP]), self.now)
         return outcome
+
+    def processed(self, keys: list[Key]) -> tuple[dict[Key, Item], list[Key]]:
+        """One batched read, which may leave keys unprocessed."""
+        shed = self.temper.unprocessed and self.rng.random() < self.temper.unprocessed
+        n = self.rng.randrange(len(keys)) if shed else len(keys)
+        return self.table.get(keys[:n]), keys[n:]
+
+    def page(self, query: Query, after: Key | None, limit: int) -> Page:
+        """One page of an index query, by whichever replica; now and then an empty one that is not the last."""
+        if self.temper.answer and self.rng.random() < 0.2:
+            return Page([], after or Key("", ""))
+        return self.table.page(query, after, limit)
 
     def _answered(self, line: Line, what: str, do: Callable[[str | None], Any], fault: str | None) -> Any:
         match fault:

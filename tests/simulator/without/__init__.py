@@ -1,0 +1,1 @@
+"""Takes protections of the product away, one at a time, for tests: each switch is a context manager."""
