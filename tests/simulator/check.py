@@ -21,7 +21,8 @@ QUIET = {"throttled", "answer lost", "sent again"}
 
 def verdict(run: "Simulation") -> str | None:
     """What is wrong, None if nothing is."""
-    for check in (_converged, _nothing_open, _accounted, _no_corrections, _never_backwards, _one_publisher):
+    checks = (_converged, _nothing_open, _accounted, _no_corrections, _never_backwards, _nothing_twice, _one_publisher)
+    for check in checks:
         if wrong := check(run):
             return wrong
     return None
@@ -66,18 +67,36 @@ def _accounted(run: "Simulation") -> str | None:
     broken, mendable = {r for r in records if r.value == b"{"}, {r for r in records if run.mendable(r)}
     if not broken <= {rejected_record(m).record for m in run.world.rejects} <= broken | mendable:
         return "dead letters are not those of the history"
-    read = run.read + (run.job.rounds.tally["read"] if run.job else 0)
-    total = sum(map(len, run.logs.values()))
+    done, total = run.done(), sum(map(len, run.logs.values()))
+    read = done["read"]
     if read < total or (read > total and not run.world.faults):
         return f"{read} records were read of {total}"
+    if read != sum(done[part] for part in ("applied", "superseded", "ignored", "dead letters")):
+        return f"the account does not close: {dict(done)}"
     return None
 
 
 def _no_corrections(run: "Simulation") -> str | None:
-    corrections = run.corrections + (run.job.rounds.tally["corrections"] if run.job else 0)
-    quiet = run.world.temper.lag in ("none", "short") and not run.world.faults.keys() - QUIET
-    if corrections and quiet and run.starts == 1:
+    corrections = run.done()["corrections"]
+    if corrections and run.world.temper.lag in ("none", "short") and _undisturbed(run):
         return f"{corrections} corrections, with lag below W and one run"
+    return None
+
+
+def _undisturbed(run: "Simulation") -> bool:
+    return run.starts == 1 and not run.world.faults.keys() - QUIET
+
+
+def _nothing_twice(run: "Simulation") -> str | None:
+    """Undisturbed, no message repeats the one before it, and no tombstone comes before any document."""
+    if not _undisturbed(run):
+        return None
+    last: dict[tuple[str, str], bytes | None] = {}
+    for _, message in run.world.broker.log:
+        at = (message.topic, _key(message))
+        if last.get(at) == message.value:
+            return f"published for nothing: {at} {_short(json.loads(message.value or b'null'))}"
+        last[at] = message.value
     return None
 
 

@@ -42,7 +42,7 @@ class Checkpoint:
 
 @dataclass(slots=True, kw_only=True)
 class Simulation:
-    """A run of one seed. `verdict`: what was wrong, None if nothing."""
+    """A run of one seed. `verdict`: what was wrong, None if nothing. `tally`: what the jobs did that have ended."""
 
     seed: int
     shape: Shape
@@ -54,8 +54,7 @@ class Simulation:
     checkpoint: Checkpoint
     job: Job | None = None
     starts: int = 0
-    corrections: int = 0
-    read: int = 0
+    tally: Counter[str] = field(default_factory=Counter)
     verdict: str | None = None
     facts: Counter[str] = field(default_factory=Counter)
     staleness: float = 0.0
@@ -102,6 +101,10 @@ class Simulation:
             self.checkpoint = Checkpoint(pos=pos)
         return True
 
+    def done(self) -> Counter[str]:
+        """What all jobs did, the living one included."""
+        return self.tally + (self.job.rounds.tally if self.job else Counter())
+
     @property
     def _swept(self) -> bool:
         """Whether delete markers may have expired: then nothing from before is replayed."""
@@ -128,7 +131,7 @@ class Simulation:
             world.broker.tick()
         elif self.limit != (ends := {p: len(log) for p, log in self.logs.items()}):
             world.now += 2 * DAY
-            self.facts["swept"] += 1 + world.table.expire()
+            self.facts["swept"] += 1 + world.table.expire(lambda: world.rng.random() < 0.7)
             world.now += 100
             self.limit = ends
         else:
@@ -163,8 +166,7 @@ class Simulation:
 
     def end_job(self) -> None:
         if self.job is not None:
-            self.corrections += self.job.rounds.tally["corrections"]
-            self.read += self.job.rounds.tally["read"]
+            self.tally += self.job.rounds.tally
         self.job = None
 
     def _batch(self, job: Job) -> None:

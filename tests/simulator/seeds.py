@@ -42,7 +42,7 @@ def run_seeds(seeds: Iterable[int]) -> Summary:
         run.end_job()
         summary.seeds += 1
         summary.requests += run.world.requests
-        summary.corrections += run.corrections
+        summary.corrections += run.tally["corrections"]
         summary.staleness = max(summary.staleness, run.staleness)
         summary.faults += run.world.faults
         if run.verdict is not None:

@@ -33,9 +33,10 @@ class LateTable(MemoryStore):
         self._indexes = self._replicas[self._pick()]
         return super()._shown(query)
 
-    def expire(self) -> int:
-        """DynamoDB's sweep: takes what has outlived its TTL; returns how many."""
-        gone = [(key, item) for key, item in self._items.items() if item.get("ttl", float("inf")) <= self._clock()]
+    def expire(self, takes: Callable[[], bool]) -> int:
+        """DynamoDB's sweep: of what has outlived its TTL it `takes` some, and the rest days later; returns how many."""
+        old = [(key, item) for key, item in self._items.items() if item.get("ttl", float("inf")) <= self._clock()]
+        gone = [each for each in old if takes()]
         for key, item in gone:
             self._replace(key, item, None)
         return len(gone)
