@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
-from processor.job import Job
 from processor.model.change import Record
 from processor.model.entity import ColumnType
 from processor.model.replays import PARTITION, Letter, Replayed, ended_replays, replay_key
@@ -53,14 +52,12 @@ class Mending(Simulation):
         self.facts["mended"] += 1
         self.shape = odd_shape(self.shape.name, mended=True)
         self._start()
-        job, world = self.job, self.world
+        job = self.job
         assert job is not None
         replayed: list[list[Replayed]] = []
         self._turn(job, lambda job: replayed.append(job.rounds.replay(letters)))
         while job.rounds.pending:
-            due = None if job.rounds.fan_outs.held else job.rounds.open.next_due()
-            world.now = max(world.now, due or 0)
-            self._turn(job, Job.idle)
+            self._idle(job)
         self._turn(job, lambda job: job.rounds.end_replays(replayed[0]))
         self.end_job()
 

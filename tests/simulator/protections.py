@@ -7,42 +7,7 @@ from typing import Any
 from tests.simulator.run import simulate
 from tests.simulator.without import open_changes, publisher, store, writes
 from tests.simulator.without.switch import Switch, together
-
-STORY = {
-    "shape": "pair",
-    "partitions": 1,
-    "lag": "none",
-    "replicas": 1,
-    "tick": 0.1,
-    "batch": 1,
-    "pieces": 100,
-    "publish_slots": 1,
-    "faults": 0,
-    "zombie": 0,
-    "retries": 0,
-    "lost_checkpoint": 0,
-    "interleaved": 0,
-    "pause": 0.95,
-    "in_order": True,
-    "apart": 0,
-    "page": 1_000,
-    "answer": 0,
-    "unprocessed": 0,
-}
-"""A history written by hand, in a world where little happens but what a boost adds."""
-
-AFTER_WRITE = {"faults": 2, "fault": 0.6, "aim": "write Key(pk='TABLE#star'", "kinds": {"crash after": 1}}
-RESPLIT = {**AFTER_WRITE, "lost_checkpoint": 1.0, "batch": 2}
-HOT = {"hot": True, "events": 14, "faults": 5, "fault": 0.05}
-CRASHES = {**HOT, "kinds": {"crash before": 1, "crash after": 1}, "batch": 4}
-BROKER = {"faults": 3, "fault": 0.05, "kinds": {"acknowledgement lost": 1, "not delivered": 1, "delivered late": 1}}
-ZOMBIES = {**HOT, "zombie": 1.0, "acts": 0.6, "kinds": {"task lost": 3, "crash before": 1, "crash after": 1}}
-RETRIED = {**ZOMBIES, "retries": 3, "kinds": {"task lost": 1}}
-CALM = {"lag": "none", "faults": 0}
-
-
-def story(plot: str, boost: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    return {**STORY, "plot": plot, **(boost or {}), **more}
+from tests.simulator.worlds import AFTER_WRITE, BROKER, CALM, CRASHES, RESPLIT, RETRIED, ZOMBIES, story
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +267,9 @@ def _publisher() -> Iterator[Protection]:
 def _store() -> Iterator[Protection]:
     """What the store and Spark are relied upon for."""
     s = store
-    yield _one("all pages are read", "rows that are on the second page", s.first_page_only, {"answer": 1})
+    yield _one(
+        "all pages are read", "rows that are on the second page", s.first_page_only, story("a star appears", answer=1)
+    )
     yield _one(
         "unprocessed keys are read again", "rows that were not read", s.unprocessed_dropped, {"unprocessed": 0.3}
     )

@@ -121,9 +121,7 @@ class Simulation:
         if more and world.rng.random() >= waits:
             self._batch(job)
         elif job.rounds.pending:
-            due = None if job.rounds.fan_outs.held else opened.next_due()
-            world.now = world.now if due is None else max(world.now, due - world.skew + 1e-6)
-            self._turn(job, Job.idle)
+            self._idle(job)
         elif world.zombies:
             world.bury()
         elif world.broker.late:
@@ -137,6 +135,13 @@ class Simulation:
         else:
             return False
         return True
+
+    def _idle(self, job: Job) -> None:
+        """Work between batches; time passes until there is some."""
+        due = None if job.rounds.fan_outs.held else job.rounds.open.next_due()
+        if due is not None:
+            self.world.now = max(self.world.now, due - self.world.skew + 1e-6)
+        self._turn(job, Job.idle)
 
     def _start(self) -> None:
         """A new run of the job: takes the lease, fences, reloads, waits."""
