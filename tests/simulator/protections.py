@@ -47,11 +47,16 @@ def _one(
 def _open_changes() -> Iterator[Protection]:
     """Rule 5."""
     s = open_changes
-    yield _one("the overlay", "an index that lacks a row, or shows it too old", s.no_overlay)
-    yield _one("the overlay of earlier batches", "lag longer than a batch", s.own_batch_only)
-    yield _one("the overlay in other tasks of the round", "a row that another task wrote just now", s.own_task_only)
-    yield _one("the overlay on the way down", "documents that go back", s.no_overlay_down)
-    yield _one("the overlay on the way up", "roots that are found late", s.no_overlay_up, {"lag": "short", "faults": 0})
+    hidden = story("a star appears", lag="short", pause=0)
+    yield _one("the overlay", "an index that lacks a row, or shows it too old", s.no_overlay, hidden)
+    yield _one("the overlay of earlier batches", "lag longer than a batch", s.own_batch_only, hidden)
+    at_once = {**hidden, "batch": 2}
+    unfound = story("a label comes while its star is hidden", shape="stars", lag="short", pause=0)
+    yield _one(
+        "the overlay in other tasks of the round", "a row that another task wrote just now", s.own_task_only, at_once
+    )
+    yield _one("the overlay on the way down", "documents that go back", s.no_overlay_down, hidden)
+    yield _one("the overlay on the way up", "roots that are found late", s.no_overlay_up, unfound)
     yield _one(
         "the overlay before the limit",
         "a row that left, and took the place of one that is cut",
@@ -123,13 +128,13 @@ def _open_changes() -> Iterator[Protection]:
         s.no_own_key,
         story("a star leaves", lag="long"),
     )
-    hidden = story("a label comes while its star is hidden", shape="stars", lag="long", pause=0.7)
-    yield _one("settling", "a root that a late index hid", s.no_settling, hidden, "the overlay on the way up")
+    late = story("a label comes while its star is hidden", shape="stars", lag="long", pause=0.7)
+    yield _one("settling", "a root that a late index hid", s.no_settling, late, "the overlay on the way up")
     yield _one(
         "settling repeats the change, not its roots",
         "a root that was never found",
         s.roots_settled,
-        hidden,
+        late,
         "the overlay on the way up",
     )
     yield _one(
