@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from processor.model.open_changes import Entry, Settled
 from processor.model.step import Raw, Step
 from processor.model.touch import Touch
+from statestore import keys
 from statestore.items import Row, read_row, slot_name
 from statestore.store import Query
 
@@ -33,7 +34,8 @@ def settle(entry: Entry) -> Step[Probed]:
         probes = tuple(Raw(Query(slot=slot_name(k), value=key, pk=entry.key.pk)) for k, key in row.slots.items())
         answers = yield probes
         shown = all(any(i["SK"] == row.key.sk and i["_v"] >= row.version for i in found) for found in answers)
-    left = (entry.former | set(entry.slots)) - set(row.slots.items())
-    touch = Touch(entity=entry.entity, row=row, left=frozenset(left), changed=None, how="replayed")
+    had = (entry.former | set(entry.slots)) - set(row.slots.items())
+    left = frozenset((slot, key) for slot, key in had if not keys.is_no_key(key))
+    touch = Touch(entity=entry.entity, row=row, left=left, changed=None, how="replayed")
     slots = tuple(sorted(row.slots.items())) or entry.slots
     return Probed(settled=Settled(entry=entry, version=row.version, slots=slots, shown=shown), touch=touch)
