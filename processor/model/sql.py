@@ -167,7 +167,7 @@ class _Writer:
         """Under which a row counts: its own condition, and that its required joins have rows that count."""
         conditions = [self._sql(where, _Names(writer=self, row=row)) for where in _optional(where)]
         required = (self._matching(join, row, ()) for join in row.joins if join.required)
-        return conditions + [f"EXISTS {subquery(f'SELECT 1{chr(10)}{rows.text}')}" for rows in required]
+        return conditions + ["EXISTS " + subquery(f"SELECT 1\n{rows.text}") for rows in required]
 
     def _joined(self, join: Join, above: _Row) -> str:
         """What an embed shows: an object or value or null, or a list; always json."""
@@ -194,12 +194,12 @@ class _Writer:
         wanted = list(dict.fromkeys(wanted))
         rows = self._matching(join, above, [a.of for a in wanted if a.of is not None])
         names, alias = _Names(writer=self, row=rows.row), f"g{next(self._numbers)}"
-        values = [
-            f"{'NULL' if a.of is None else sql_expression.write(a.of, names)} AS v{n}" for n, a in enumerate(wanted)
-        ]
-        listed = ",\n  ".join([*values, f"row_number() OVER (ORDER BY {rows.order}) AS n"])
+        listed = [f"{sql_expression.write(a.of, names)} AS v{n}" for n, a in enumerate(wanted) if a.of is not None]
+        if any((a.function, a.type) == ("sum", "float") for a in wanted):
+            listed.append(f"row_number() OVER (ORDER BY {rows.order}) AS n")  # a sum of floats depends on it
         totals = [f"{sql_expression.aggregated(a, f'r.v{n}', 'r.n')} AS a{n}" for n, a in enumerate(wanted)]
-        inner = f"SELECT {', '.join(totals)}\nFROM {subquery(f'SELECT {listed}{chr(10)}{rows.text}')} AS r"
+        selected = subquery(f"SELECT {', '.join(listed) or 1}\n{rows.text}")
+        inner = f"SELECT {', '.join(totals)}\nFROM {selected} AS r"
         group = {a: sql_expression.bounded(a, f"{alias}.a{n}") for n, a in enumerate(wanted)}
         value = make(replace(names, group=group))
         return subquery(f"SELECT {value}\nFROM {subquery(inner)} AS {alias}")
