@@ -33,7 +33,7 @@ def settle(entry: Entry) -> Step[Probed]:
         probes = tuple(Raw(Query(slot=slot_name(k), value=key, pk=entry.key.pk)) for k, key in row.slots.items())
         answers = yield probes
         shown = all(any(i["SK"] == row.key.sk and i["_v"] >= row.version for i in found) for found in answers)
-    left = (entry.former | set(entry.slots)) - set(row.slots.items())
+    left = (entry.former | set(entry.slots)) - {*row.slots.items(), *row.edges}
     touch = Touch(entity=entry.entity, row=row, left=frozenset(left), changed=None, how="replayed")
     slots = tuple(sorted(row.slots.items())) or entry.slots
     return Probed(settled=Settled(entry=entry, version=row.version, slots=slots, shown=shown), touch=touch)
