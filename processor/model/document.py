@@ -180,8 +180,8 @@ class _Listed(_Joined):
         self._child, self._parent = aligned(join, entities[join.entity], above)
         self._absent = self._without_row(entities[join.entity])
 
-    def settle(self, scope: Scope, tally: Counter[str]) -> None:
-        super().settle(scope, tally)
+    def reduce(self, scope: Scope, tally: Counter[str]) -> None:
+        super().reduce(scope, tally)
         places = self._places(scope)
         scope[0].found[self.join.name] = [row for rows, _ in places for row in rows]
 

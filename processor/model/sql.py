@@ -258,7 +258,7 @@ class _Writer:
         return sortable(f"({self._sql(expression, names)})::{sql_type(type_)}", type_)
 
 
-def _where_there_is(above: _Row, path: Path, value: str) -> str:
+def _where_there_is(above: Row, path: Path, value: str) -> str:
     """What a join below a `one` shows: null where that found no row, also where it counts."""
     return f"CASE WHEN {above.own(above.entity.key[0])} IS NOT NULL THEN {value} END" if path[1:] else value
 
