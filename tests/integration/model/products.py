@@ -32,7 +32,10 @@ ENTITIES: dict[str, Any] = {
             "objects": "json[]",
         },
     },
-    "tag": {"key": ["name"], "columns": {"name": "string", "item": "int", "n": "int", "s": "string", "x": "json", "words": "string[]"}},
+    "tag": {
+        "key": ["name"],
+        "columns": {"name": "string", "item": "int", "n": "int", "s": "string", "x": "json", "words": "string[]"},
+    },
 }  # fmt: skip
 TEXTS = ["a", "b", "B", "é", "", "ab"]
 DRAWN: dict[str, list[Any]] = {
