@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from processor.model.document import Match
 from processor.model.elements import join_keys
 from processor.model.plan import Node, Plan, ProductPlan
-from processor.model.step import Edges, Request
-from processor.model.step import Step
+from processor.model.step import Edges, Request, Step
 from processor.steps.assemble import assemble
 from statestore import keys
 from statestore.items import read_row

@@ -117,7 +117,12 @@ def _together(plan: Plan) -> dict[tuple[str, int], frozenset[str]]:
 def _warnings(plan: Plan, slots: tuple[Slot, ...]) -> Iterator[str]:
     for name, product in plan.products.items():
         for path, node in _paths(product.nodes):
-            if node.join.shown and node.join.many and node.join.limit is None and not (node.join.aggregated or node.join.listed):
+            if (
+                node.join.shown
+                and node.join.many
+                and node.join.limit is None
+                and not (node.join.aggregated or node.join.listed)
+            ):
                 yield f"{name}.{path}: a `many` without `limit` grows with its rows, and a message has a largest size; add one"
     for slot in slots:
         columns = plan.entities[slot.entity].entity.columns

@@ -8,6 +8,7 @@ What is stored but not declared is allowed where a level shows whole rows, and n
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from processor.model.elements import type_of
 from processor.model.entity import ColumnType, Entity
 from processor.model.expression import Column, Expression, Path, Shown
 from processor.model.product import Bare, Fields, Join, Product, Selection, Whole
@@ -69,20 +70,22 @@ class _Writer:
         if join.aggregated:
             return shown
         if absent:
-            shown = self._without_row(shown, join)
+            shown = self._without_row(shown, join, self._entities[entities[-1]])
         if not join.many:
             return shown if join.required else _nullable(shown)
         cut = {} if join.limit is None else {"maxItems": join.limit}
         return {"type": "array", "items": shown, **cut}
 
-    def _without_row(self, shown: Schema, join: Join) -> Schema:
+    def _without_row(self, shown: Schema, join: Join, above: Entity) -> Schema:
         """The schema of a list join's element, which may have no row: every member but an embed may be null, and one that shows
-        what a member of json says may be anything."""
-        by = {child for child, parent in join.on if "[]." in parent}
+        what an element of json says may be anything."""
+        by = {child for child, parent in join.on if type_of(parent, above).name == "json"}
         if isinstance(join.selection, Bare):
             return {} if isinstance(join.selection.of, Column) and join.selection.of.name in by else _nullable(shown)
-        embeds = {below.name for below in join.joins if below.shown} | {f"{b.name}_total" for b in join.joins if b.total}
-        named = {name: of for name, of in join.selection.members} if isinstance(join.selection, Fields) else {}
+        embeds = {below.name for below in join.joins if below.shown} | {
+            f"{b.name}_total" for b in join.joins if b.total
+        }
+        named = dict(join.selection.members) if isinstance(join.selection, Fields) else {}
         columns = {name: of.name for name, of in named.items() if isinstance(of, Column) and not (of.path or of.up)}
         members = {
             name: schema if name in embeds else {} if columns.get(name, name) in by else _nullable(schema)

@@ -1,10 +1,10 @@
 """Joins by edges: list joins beside indexes that lie, and strong joins where no index answers at all."""
 
 import pytest
+from tests.simulator.switches import replacing
 
 from tests.simulator.line import TableClient
 from tests.simulator.run import simulate
-from tests.simulator.switches import replacing
 
 SEEDS = range(120)
 
