@@ -209,15 +209,17 @@ class Rounds:
             task.places.destroy()
 
     def _end(self, results: Iterable[Published], tally: Mapping[str, int]) -> None:
-        """Ends the round; one that promised nothing leaves no trace."""
+        """Ends the round; one that promised nothing writes nothing. Its attempts are kept all the same, for the next round's end:
+        a task of it that was given up may promise something later, which must not look acknowledged then."""
+        later = {(self.number, r.slot): r.attempt for r in results if r.attempt}
+        run = replace(self.run, attempts={**self.run.attempts, **later})
         if tally.get("published"):
-            later = {(self.number, r.slot): r.attempt for r in results if r.attempt}
-            run = replace(self.run, through=self.number, attempts={**self.run.attempts, **later})
+            run = replace(run, through=self.number)
             outcome = self.store.write(end_round(run))
             # refused by what it wrote itself: the answer to an earlier try was lost
             if isinstance(outcome, Refused) and read_run(run.number, outcome.current) != run:
                 raise Fenced(f"run {run.number}: round {self.number} was ended by another; this job must stop")
-            self.run = run
+        self.run = run
         self.number += 1
 
 
