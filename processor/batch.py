@@ -25,7 +25,6 @@ from processor.model.epochs import Partition
 from processor.model.fan_out import FanOut, Found, Resumed
 from processor.model.ledger import Mark, Run
 from processor.model.open_changes import (
-    ROWS_AN_ITEM,
     Entry,
     OpenChanges,
     Settled,
@@ -33,6 +32,7 @@ from processor.model.open_changes import (
     entry_of,
     item_key,
     places_of,
+    portions,
 )
 from processor.model.plan import Plan, ProductPlan
 from processor.model.step import Step
@@ -42,6 +42,7 @@ from processor.steps.assemble import assemble
 from processor.steps.decode import decode
 from processor.steps.dedupe import Net, dedupe, net
 from processor.steps.find_roots import find_roots, resume
+from processor.steps.keep_edges import Stands, keep_edges
 from processor.steps.publish import Body, Sender, publish
 from processor.steps.settle import settle
 from processor.steps.write_state import write_state
@@ -110,7 +111,8 @@ def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rej
         tally["superseded"] += len(net_.parts) - 1
     rejects.flush()
     touches = [touch for _, touch in written if touch.changed is None or touch.changed]
-    opened = _open(touches, round_, ends, lockstep.store)
+    indexed = [touch for touch in touches if round_.plan.entities[touch.entity].indexed]
+    opened = _open(indexed, round_, ends, lockstep.store)
     mine = replace(lockstep, open=(*lockstep.open, places_of(chain.from_iterable(opened.values()))))
     found = _union(_chunked(mine, (find_roots(touch, round_.plan) for touch in touches)))
     return Written(roots=found.roots, tally=tally, ends=ends, opened=opened, rest=found.rest)
@@ -221,10 +223,10 @@ def _open(
     entries = [entry_of(touch.entity, touch.row, touch.left) for touch in touches]
     part = ".".join(f"{topic}.{partition}" for topic, partition in sorted(partitions)[:1])
     opened: dict[Key, tuple[Entry, ...]] = {}
-    for n in range(0, len(entries), ROWS_AN_ITEM):
+    for n, portion in enumerate(portions(entries)):
         item = item_key(round_.run.number, round_.number, part, n)
-        opened[item] = tuple(entries[n : n + ROWS_AN_ITEM])
-        store.write(durable(item, opened[item]))
+        opened[item] = portion
+        store.write(durable(item, portion))
     return opened
 
 
@@ -239,7 +241,9 @@ def _write(
 
     def step(change: Change) -> Step[Touch | Oversized]:
         start = starts[change.record.topic, change.record.partition]
-        return write_state(change, round_.plan.entities[change.entity], start=start, forget=round_.forget)
+        entity = round_.plan.entities[change.entity]
+        writing = write_state(change, entity, start=start, forget=round_.forget)
+        return keep_edges(writing, _stands) if entity.edges else writing
 
     written: list[tuple[Net, Touch]] = []
     while nets:
@@ -259,6 +263,10 @@ def _write(
 def _union(found: Iterable[Found]) -> Found:
     all_ = list(found)
     return Found(frozenset().union(*(f.roots for f in all_)), tuple(chain.from_iterable(f.rest for f in all_)))
+
+
+def _stands(outcome: Touch | Oversized) -> Stands | None:
+    return (outcome.row, outcome.left) if isinstance(outcome, Touch) else None
 
 
 def _chunked(lockstep: Lockstep, steps: Iterable[Step[T]]) -> Iterable[T]:

@@ -4,10 +4,11 @@ Columns that joins set equal hold the same value, so that a row of one entity me
 twice (`WORLD`, `OTHER`), so that a row can move from one document to another; values of `FRESH` meet nothing.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from processor.model.change import Value
+from processor.model.elements import column_of, element
 from processor.model.entity import ColumnType
 from processor.model.plan import EntityPlan, Node, Plan
 
@@ -17,6 +18,13 @@ Column = tuple[str, str]
 """Entity and column."""
 Place = tuple[str, int | None]
 """Product and node, None for the root."""
+_KINDS: Mapping[str, ColumnType] = {
+    "number": ColumnType(name="int"),
+    "string": ColumnType(name="string"),
+    "bool": ColumnType(name="bool"),
+    "date": ColumnType(name="date"),
+    "timestamp": ColumnType(name="timestamp"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +44,11 @@ class World:
         self._plan = plan
         self._nodes = [node for product in plan.products.values() for node in product.nodes]
         self._class = _classes(plan, self._nodes)
+        self._members: dict[Column, dict[str, str]] = {}
+        for entity, _, fields in (side for node in self._nodes for side in node.sides()):
+            for read in filter(None, map(element, fields)):
+                if read.member is not None and read.kind is not None:
+                    self._members.setdefault((entity, read.column), {})[read.member] = read.kind
 
     def row(self, entity: str, number: int) -> dict[str, Value]:
         """The row of an entity in a world."""
@@ -55,9 +68,12 @@ class World:
     def _new(self, entity: EntityPlan, row: Row) -> Row:
         """A row with a new key, which joins the same rows above, and finds none below."""
         kept = {
-            c for n in self._nodes if n.own_slot is not None and n.join.entity == entity.name for c in n.child_columns
+            column_of(c)
+            for n in self._nodes
+            if n.own_slot is not None and n.join.entity == entity.name
+            for c in n.child_columns
         }
-        below = {c for n in self._nodes if n.above == entity.name for c in n.parent_columns}
+        below = {column_of(c) for n in self._nodes if n.above == entity.name for c in n.parent_columns}
         fresh = {*entity.entity.key, *below} - kept
         if fresh.isdisjoint(entity.entity.key):
             fresh.add(entity.entity.key[-1])
@@ -65,13 +81,14 @@ class World:
 
     def _updates(self, entity: EntityPlan, row: Row) -> Iterator[Event]:
         """One event for the columns that the same products read at the same places; one for each column of a slot."""
-        groups: dict[tuple[frozenset[Place], frozenset[int]], list[str]] = {}
+        groups: dict[tuple[frozenset[Place], frozenset[int | str]], list[str]] = {}
+        keyed: list[tuple[int | str, Sequence[str]]] = [*entity.slots.items(), *entity.edges.items()]
         for column in entity.entity.columns:
             places = self._places(entity.name, column)
             if places and column not in entity.entity.key:
-                slots = frozenset(slot for slot, held in entity.slots.items() if column in held)
+                slots = frozenset(where for where, held in keyed if column in map(column_of, held))
                 groups.setdefault((places, slots), []).append(column)
-        own = {c for n in self._nodes if n.join.entity == entity.name for c in n.child_columns}
+        own = {column_of(c) for n in self._nodes if n.join.entity == entity.name for c in n.child_columns}
         for (_, slots), columns in groups.items():
             moves = bool(slots) and own.intersection(columns)
             new = {**row, **self._values(entity.name, columns, OTHER if moves else FRESH)}
@@ -92,8 +109,10 @@ class World:
         return {column: self._value((entity, column), number) for column in columns}
 
     def _value(self, column: Column, number: int) -> Value:
-        kind = self._plan.entities[column[0]].entity.columns[column[1]]
-        return _value(kind, self._class.get(column, column), number)
+        kind, group = self._plan.entities[column[0]].entity.columns[column[1]], self._class.get(column, column)
+        if members := self._members.get(column):
+            return [{name: _value(_KINDS[kind], group, number) for name, kind in members.items()}]
+        return _value(kind, group, number)
 
 
 def _classes(plan: Plan, nodes: Collection[Node]) -> dict[Column, Column]:
@@ -101,7 +120,7 @@ def _classes(plan: Plan, nodes: Collection[Node]) -> dict[Column, Column]:
     group: dict[Column, Column] = {}
     for node in nodes:
         for child, parent in zip(node.child_columns, node.parent_columns, strict=True):
-            a, b = (node.join.entity, child), (node.above, parent)
+            a, b = (node.join.entity, column_of(child)), (node.above, column_of(parent))
             kept, gone = group.get(b, b), group.get(a, a)
             group |= {a: kept, b: kept} | {member: kept for member, its in group.items() if its == gone}
     return group

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from processor.model.plan import Access, Columns, KeyRead, Node, Plan, ProductPlan
-from statestore.keys import partition
+from processor.model.access import Access, Columns, EdgeRead, KeyRead, SlotRead
+from processor.model.plan import Node, Plan, ProductPlan
+from statestore.keys import edge_partition, partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ def _branch_lines(branch: Branch, margin: str) -> Iterator[str]:
 def _asked(asked: Asked) -> str:
     if not asked.request:
         return f"no request: {asked.by}"
-    how = "" if asked.request == "BatchGetItem" else ", shared" if asked.shared else ", pinned"
+    how = "" if asked.request != "Query" else ", shared" if asked.shared else ", pinned"
     return f"{asked.request} {asked.by}{how}"
 
 
@@ -124,6 +125,9 @@ def _access(plan: Plan, entity: str, access: Access, asker: str, columns: Column
     value = "#".join(f"<{asker}.{column}>" for column in columns)
     if isinstance(access, KeyRead):
         return Asked(request="BatchGetItem", by=f"PK = '{_partition(plan, entity)}' AND SK = {value}")
+    if isinstance(access, EdgeRead):
+        edges = f"PK = '{edge_partition(entity, access.fields, '')}' + {value}"
+        return Asked(request="Query of edges, BatchGetItem", by=edges)
     query = plan.query(entity, access, "")
     pinned = (
         f" AND PK = '{query.pk}'"
@@ -141,7 +145,7 @@ def _partition(plan: Plan, entity: str) -> str:
 
 def _question(node: Node) -> tuple[object, ...]:
     """What two siblings that send the same request have in common."""
-    own = None if not isinstance(node.down, KeyRead) and not node.down.pinned else node.join.entity
+    own = None if isinstance(node.down, SlotRead) and not node.down.pinned else node.join.entity
     return node.down, own, node.parent_columns
 
 
@@ -153,6 +157,6 @@ def _requests(product: ProductPlan) -> Counter[str]:
         asked = {(n, _question(product.nodes[i])) for n, siblings in enumerate(level) for i in siblings}
         queries = sum(not isinstance(question[0], KeyRead) for _, question in asked)
         found["Query"] += queries
-        found["BatchGetItem"] += queries < len(asked)
+        found["BatchGetItem"] += any(not isinstance(question[0], SlotRead) for _, question in asked)
         level = [product.nodes[i].below for siblings in level for i in siblings]
     return found

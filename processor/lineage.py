@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from processor.model.document import Match
-from processor.model.plan import KeyRead, Node, Plan, ProductPlan
-from processor.model.step import Step
+from processor.model.elements import join_keys
+from processor.model.plan import Node, Plan, ProductPlan
+from processor.model.step import Edges, Request, Step
 from processor.steps.assemble import assemble
 from statestore import keys
 from statestore.items import read_row
@@ -66,18 +67,18 @@ def _below(
         child = plan.entities[node.join.entity]
         for found in match.found[node.join.name]:
             key = child.key(keys.spell([found.columns[c] for c in child.entity.key]) or "")
-            yield node.join.name, depth, child.name, _spelt(_request(plan, node, match, key)), key
+            yield node.join.name, depth, child.name, _spelt(_request(plan, node, match, found)), key
             yield from _below(plan, product, found, node.below, depth + 1)
 
 
-def _request(plan: Plan, node: Node, match: Match, key: Key) -> Key | Query:
-    if isinstance(node.down, KeyRead):
-        return key
-    value = keys.spell([match.columns.get(c) for c in node.parent_columns])
-    return plan.query(node.join.entity, node.down, value or "")
+def _request(plan: Plan, node: Node, match: Match, found: Match) -> Request:
+    """What was asked for the row: of a list join, with the element that it has in common with the row above."""
+    held = join_keys(node.child_columns, found.columns)
+    key = next(key for key in join_keys(node.parent_columns, match.columns) if key is not None and key in held)
+    return plan.ask(node.join.entity, node.down, key)
 
 
-def _spelt(request: Key | Query) -> str:
+def _spelt(request: Request) -> str:
     match request:
         case Key(pk, sk):
             return f"PK = '{pk}' AND SK = '{sk}'"
@@ -87,3 +88,6 @@ def _spelt(request: Key | Query) -> str:
             return f"{slot} = '{value}' AND begins_with(PK, '{prefix}')"
         case Query(slot=slot, value=value, pk=pk):
             return f"{slot} = '{value}' AND PK = '{pk}'"
+        case Edges(partition=partition):
+            return f"PK = '{partition}'"
+    raise TypeError(f"{request} reads no row")

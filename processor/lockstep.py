@@ -5,7 +5,8 @@ steps. A store that is faster in parallel gets its queries and writes from a poo
 
 Open changes are laid over every index answer here, on the way up and on the way down: where a row that is open has, or had, the
 key that a query asks for, the row itself is read by key with the same turn's reads, and the higher version wins. Steps check the
-columns of what they get, so a row that has left the key falls out there.
+columns of what they get, so a row that has left the key falls out there. Edges need none of that: they and the rows that they
+name are read strongly consistent.
 """
 
 import gc
@@ -16,11 +17,13 @@ from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from processor.model.places import Places
-from processor.model.step import Message, Paged, Raw, Request, Send, Step
+from processor.model.step import Edges, Message, Paged, Raw, Request, Send, Step
+from statestore.edges import row_of
 from statestore.keys import Key
-from statestore.store import Item, Page, Query, Store, Write
+from statestore.store import Delete, Item, Outcome, Page, Query, Store, Write
 
-_READS = (Key, Query, Paged, Raw)
+_READS = (Key, Query, Paged, Raw, Edges)
+_WRITES = (Write, Delete)
 PAGE = 1_000
 T = TypeVar("T")
 A = TypeVar("A")
@@ -77,20 +80,26 @@ class Lockstep:
         """Answers of writes and messages by identity; reads go to `known`."""
         gets: dict[Key, None] = {}
         queries: dict[Query | Paged | Raw, None] = {}
-        writes: list[Write] = []
+        edges: dict[Edges, None] = {}
+        writes: list[Write | Delete] = []
         done: dict[int, Any] = {}
         for request in requests:
             if isinstance(request, Key):
                 gets[request] = None
-            elif isinstance(request, Write):
+            elif isinstance(request, _WRITES):
                 writes.append(request)
             elif isinstance(request, Send):
                 self.outbox.send(request.message)
                 done[id(request)] = None
-            elif request not in known:
+            elif request in known:
+                continue
+            elif isinstance(request, Edges):
+                edges[request] = None
+            else:
                 queries[request] = None
         open_rows = [self._open_rows(q) for q in queries]
-        gets.update(dict.fromkeys(chain.from_iterable(open_rows)))
+        named = [[row_of(i) for i in found] for found in self._each(self.store.partition, [e.partition for e in edges])]
+        gets.update(dict.fromkeys(chain(*open_rows, *named)))
         if gets:
             found = self.store.get(gets)
             known.update((key, found.get(key)) for key in gets)
@@ -100,8 +109,13 @@ class Lockstep:
                 paged = isinstance(answer, Page)
                 answer = Page(laid_over(answer.items, over), answer.after) if paged else laid_over(answer, over)
             known[query] = answer
-        done.update(zip(map(id, writes), self._each(self.store.write, writes), strict=True))
+        for request, rows in zip(edges, named, strict=True):
+            known[request] = [item for key in rows if (item := known[key]) is not None]
+        done.update(zip(map(id, writes), self._each(self._write, writes), strict=True))
         return done
+
+    def _write(self, request: Write | Delete) -> Outcome:
+        return self.store.delete(request) if isinstance(request, Delete) else self.store.write(request)
 
     def _query(self, query: Query | Paged | Raw) -> Any:
         if isinstance(query, Paged):

@@ -71,8 +71,10 @@ def _key(root: Entity, row: tuple[Any, ...]) -> str:
 
 def _adapted(entity: Entity, column: str, value: Value) -> Any:
     kind = entity.columns[column]
-    return (
-        Jsonb(value, dumps=canonical_json.dumps)
-        if kind.name == "json" and not kind.array and value is not None
-        else value
-    )
+    if kind.name != "json" or value is None:
+        return value
+    return [_json(element) for element in value] if kind.array else _json(value)
+
+
+def _json(value: Value) -> Jsonb:
+    return Jsonb(value, dumps=canonical_json.dumps)

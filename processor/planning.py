@@ -7,8 +7,9 @@ from processor.definitions.errors import suggest
 from processor.definitions.load import load
 from processor.errors import PlanError
 from processor.model import canonical_json
+from processor.model.access import aligned, index_groups, route
 from processor.model.entity import Entity
-from processor.model.plan import Plan, ProductPlan, aligned, compile_plan, index_groups, is_key
+from processor.model.plan import Plan, ProductPlan, compile_plan
 from processor.model.product import Definitions, Join, Product
 from registry import model as stored
 from registry.slots import assign
@@ -62,13 +63,23 @@ def product_of(plan: Plan, name: str) -> ProductPlan:
 def _paths(join: Join, child: Entity, parent: Entity) -> stored.JoinPaths:
     child_columns, parent_columns = aligned(join, child, parent)
     spec = stored.JoinSpec(
-        child=child.name, child_columns=child_columns, parent=parent.name, parent_columns=parent_columns
+        child=child.name,
+        child_columns=child_columns,
+        parent=parent.name,
+        parent_columns=parent_columns,
+        strong=join.strong,
     )
-    return stored.JoinPaths(join=spec, down=_side(child, child_columns), up=_side(parent, parent_columns))
+    return stored.JoinPaths(join=spec, down=_side(child, child_columns, join), up=_side(parent, parent_columns, join))
 
 
-def _side(entity: Entity, columns: tuple[str, ...]) -> stored.Need | stored.KeyRead:
-    return stored.KEY if is_key(columns, entity) else stored.Need(entity=entity.name, columns=columns)
+def _side(entity: Entity, fields: tuple[str, ...], join: Join) -> stored.Asked:
+    match route(fields, entity, join):
+        case "key":
+            return stored.KEY
+        case "edges":
+            return stored.EdgeRead(entity=entity.name, fields=fields)
+        case "slot":
+            return stored.Need(entity=entity.name, columns=fields)
 
 
 def _entity(entity: Entity) -> stored.EntityEntry:

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from processor.model.plan import Node, Plan, SlotRead
+from processor.model.access import SlotRead
+from processor.model.plan import Node, Plan
 from processor.model.product import Definitions
 from processor.planning import plan_of, registry_plan
 from processor.price import Cost, costs
@@ -116,7 +117,12 @@ def _together(plan: Plan) -> dict[tuple[str, int], frozenset[str]]:
 def _warnings(plan: Plan, slots: tuple[Slot, ...]) -> Iterator[str]:
     for name, product in plan.products.items():
         for path, node in _paths(product.nodes):
-            if node.join.shown and node.join.many and node.join.limit is None and not node.join.aggregated:
+            if (
+                node.join.shown
+                and node.join.many
+                and node.join.limit is None
+                and not (node.join.aggregated or node.join.listed)
+            ):
                 yield f"{name}.{path}: a `many` without `limit` grows with its rows, and a message has a largest size; add one"
     for slot in slots:
         columns = plan.entities[slot.entity].entity.columns

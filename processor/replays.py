@@ -16,7 +16,8 @@ from processor.model.plan import Plan
 from processor.model.replays import Letter, Replayed, replay_key
 from processor.model.step import Step
 from processor.steps.decode import decode
-from processor.steps.replay import replay
+from processor.steps.keep_edges import Stands, keep_edges
+from processor.steps.replay import Ended, replay
 
 
 def replay_part(letters: Iterable[Letter], round_: Round, lockstep: Lockstep, *, oldest: float) -> list[Replayed]:
@@ -53,6 +54,10 @@ def _decoded(record: Record, plan: Plan) -> Decoded:
     return Rejected(record=record, reason=f"no entity has the topic {record.topic} any more")
 
 
+def _stands(done: Ended) -> Stands | None:
+    return (done.row, done.opened.former) if done.row is not None and done.opened is not None else None
+
+
 def _in_order(changes: list[Change], round_: Round) -> Step[list[Replayed]]:
     """Replays the changes of one key, one after the other."""
     ended = []
@@ -60,7 +65,8 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[Replayed]]:
         record, plan = change.record, round_.plan.entities[change.entity]
         note = replay_key(record)
         opens = item_key(round_.run.number, round_.number, f"replay.{note.sk}", 0)
-        done = yield from replay(change, plan, note=note, opens=opens, forget=round_.forget)
+        replaying = replay(change, plan, note=note, opens=opens, forget=round_.forget)
+        done = yield from (keep_edges(replaying, _stands) if plan.edges else replaying)
         opened = (opens, (done.opened,)) if done.opened is not None else None
         if done.outcome == "oversized":
             ended.append(Replayed(record=record, outcome="refused", reason=OVERSIZED, opened=opened))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from registry.lifecycle import reads
-from registry.model import Assignment, Direction, EntityEntry, KeyRead, Snapshot
+from registry.model import KEY, Answer, Direction, EntityEntry, Snapshot
 
 _DIRECTIONS: tuple[Direction, ...] = ("down", "up")
 
@@ -14,7 +14,7 @@ def board(snapshot: Snapshot) -> str:
 
     A cell holds the columns joined by `#`, the state when it is not serving, and the joins: `down from user` answers
     the way from a user to its rows here, `up from star` the way from a star to its rows here. Key reads stand under
-    the key.
+    the key, and edges with theirs below them.
     """
     last = max((one.slot for one in snapshot.assignments), default=0)
     slots = range(1, last + 1)
@@ -35,7 +35,12 @@ def board_json(snapshot: Snapshot) -> dict[str, Any]:
             {
                 "entity": entity.name,
                 "key": list(entity.key),
-                "key_serves": _serves(snapshot, entity.name, None),
+                "key_serves": _serves(snapshot, entity.name, KEY),
+                "edges": [
+                    {"fields": list(one.fields), "serves": _serves(snapshot, entity.name, one)}
+                    for one in snapshot.edges()
+                    if one.entity == entity.name
+                ],
                 "assignments": [
                     {
                         "slot": one.slot,
@@ -52,7 +57,11 @@ def board_json(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _key_cell(snapshot: Snapshot, entity: EntityEntry) -> list[str]:
-    return ["#".join(entity.key), *_serves(snapshot, entity.name, None)]
+    lines = ["#".join(entity.key), *_serves(snapshot, entity.name, KEY)]
+    for one in snapshot.edges():
+        if one.entity == entity.name:
+            lines += [f"edges {'#'.join(one.fields)}", *_serves(snapshot, entity.name, one)]
+    return lines
 
 
 def _slot_cell(snapshot: Snapshot, entity: str, slot: int) -> list[str]:
@@ -63,8 +72,8 @@ def _slot_cell(snapshot: Snapshot, entity: str, slot: int) -> list[str]:
     return ["#".join(held.columns), *state, *_serves(snapshot, entity, held)]
 
 
-def _serves(snapshot: Snapshot, entity: str, at: Assignment | None) -> list[str]:
-    """The joins that ask this entity through one assignment (None: through its key): `up from pull_request, star`."""
+def _serves(snapshot: Snapshot, entity: str, at: Answer) -> list[str]:
+    """The joins that ask this entity through one assignment, its edges or its key: `up from pull_request, star`."""
     askers = {
         direction: sorted({asker for asker, place in _asked(snapshot, entity, direction) if place == at})
         for direction in _DIRECTIONS
@@ -72,14 +81,13 @@ def _serves(snapshot: Snapshot, entity: str, at: Assignment | None) -> list[str]
     return [f"{direction} from {', '.join(names)}" for direction, names in askers.items() if names]
 
 
-def _asked(snapshot: Snapshot, entity: str, direction: Direction) -> Iterator[tuple[str, Assignment | None]]:
-    """Who asks the entity in this direction, and where: an assignment, or None for its key."""
+def _asked(snapshot: Snapshot, entity: str, direction: Direction) -> Iterator[tuple[str, Answer]]:
+    """Who asks the entity in this direction, and where."""
     for access in snapshot.joins:
         if access.join.side(direction)[0] != entity:
             continue
-        path = access.down if direction == "down" else access.up
         asker = access.join.parent if direction == "down" else access.join.child
-        yield asker, None if isinstance(path, KeyRead) else path
+        yield asker, access.down if direction == "down" else access.up
 
 
 def _lines(rows: list[list[list[str]]]) -> Iterator[str]:

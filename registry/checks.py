@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from registry.errors import DefinitionChanged, Malformed, NeedsBackfill
-from registry.model import EntityEntry, JoinPaths, KeyRead, Need, Plan, Snapshot
+from registry.model import EdgeRead, EntityEntry, JoinPaths, KeyRead, Need, Plan, Snapshot, column_of
 
 
 def check_plan(stored: Snapshot, plan: Plan) -> None:
@@ -36,6 +36,10 @@ def _check_path(entities: Mapping[str, EntityEntry], path: JoinPaths) -> None:
                 raise Malformed(
                     f"join {path.join}: no key read {direction}, the key of {entity} is {entities[entity].key}"
                 )
+            case EdgeRead() if answer.entity != entity or set(answer.fields) != set(columns):
+                raise Malformed(
+                    f"join {path.join}: edges of {answer.entity}{answer.fields} do not answer it {direction}"
+                )
             case Need() if answer.entity != entity or not set(answer.columns) <= set(columns):
                 raise Malformed(f"join {path.join}: {answer.entity}{answer.columns} does not answer it {direction}")
             case _:
@@ -45,7 +49,7 @@ def _check_path(entities: Mapping[str, EntityEntry], path: JoinPaths) -> None:
 def _known(what: str, entities: Mapping[str, EntityEntry], entity: str, columns: Iterable[str]) -> None:
     if entity not in entities:
         raise Malformed(f"{what}: there is no entity {entity}")
-    for column in columns:
+    for column in map(column_of, columns):
         if column not in entities[entity].columns:
             raise Malformed(f"{what}: entity {entity} declares no column {column}")
 
@@ -55,8 +59,8 @@ def check_entities(stored: Snapshot, plan: Plan, has_run: Collection[str]) -> No
 
     Raises:
         DefinitionChanged: a key, the type of a key column or the number of shards changed, or a column that a slot
-            holds is no longer declared.
-        NeedsBackfill: the type of a column that a slot holds changed, and rows may be stored.
+            or edges hold is no longer declared.
+        NeedsBackfill: the type of a column that a slot or edges hold changed, and rows may be stored.
     """
     before = {entity.name: entity for entity in stored.entities}
     for entity in plan.entities:
@@ -78,14 +82,16 @@ def _check_key(old: EntityEntry, new: EntityEntry) -> None:
 
 
 def _check_held(stored: Snapshot, old: EntityEntry, new: EntityEntry, has_run: Collection[str]) -> None:
-    for one in stored.of(new.name):
-        for column in one.columns:
+    held = [(f"GSI_{one.slot}", one.columns) for one in stored.of(new.name)]
+    held += [(f"an edge by {'#'.join(one.fields)}", one.fields) for one in stored.edges() if one.entity == new.name]
+    for where, fields in held:
+        for column in map(column_of, fields):
             was, now = old.columns[column], new.columns.get(column)
             if now is None:
-                raise DefinitionChanged(new.name, f"column {column}, which GSI_{one.slot} holds,", was, "not declared")
+                raise DefinitionChanged(new.name, f"column {column}, which {where} holds,", was, "not declared")
             if was != now and new.name in has_run:
                 raise NeedsBackfill(
                     f"entity {new.name}: the type of {column} was {was} and is now {now}, but a job has run with "
-                    f"{new.name}: GSI_{one.slot} of its stored rows is spelt by the old type, and slots cannot "
-                    f"be backfilled yet. Keep {was}, or use a new table and registry schema"
+                    f"{new.name}: {where} of its stored rows is spelt by the old type, and cannot be backfilled "
+                    f"yet. Keep {was}, or use a new table and registry schema"
                 )

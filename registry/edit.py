@@ -13,8 +13,10 @@ from registry.checks import check_entities, check_plan
 from registry.errors import NeedsBackfill
 from registry.lifecycle import reads
 from registry.model import (
-    KEY,
+    Answer,
+    Asked,
     Assignment,
+    EdgeRead,
     EntityEntry,
     JoinAccess,
     JoinPaths,
@@ -53,7 +55,7 @@ def edit(stored: Snapshot, plan: Plan, has_run: Collection[str]) -> Edit:
     Raises:
         Malformed: the plan names what is neither in it nor stored.
         DefinitionChanged: a key, its types or the shards of a stored entity changed.
-        NeedsBackfill: an index would have to be filled for rows that are stored.
+        NeedsBackfill: an index, or edges, would have to be filled for rows that are stored.
         NoSlot: an entity has no slot left.
     """
     check_plan(stored, plan)
@@ -64,6 +66,7 @@ def edit(stored: Snapshot, plan: Plan, has_run: Collection[str]) -> Edit:
     }
     paths = _paths(stored, plan, used)
     assignments = _assignments(stored, plan, paths, has_run)
+    _check_edges(stored, paths, has_run)
     joins = _joins(paths, [*stored.assignments, *assignments])
     known = {access.join: access for access in stored.joins}
     changed = Edit(
@@ -125,8 +128,20 @@ def _paths(stored: Snapshot, plan: Plan, used: Collection[JoinSpec]) -> tuple[Jo
     return tuple(path for join, path in paths.items() if join in used)
 
 
-def _asks(path: Assignment | KeyRead) -> Need | KeyRead:
-    return path if isinstance(path, KeyRead) else Need(entity=path.entity, columns=path.columns)
+def _asks(path: Answer) -> Asked:
+    return Need(entity=path.entity, columns=path.columns) if isinstance(path, Assignment) else path
+
+
+def _check_edges(stored: Snapshot, paths: Iterable[JoinPaths], has_run: Collection[str]) -> None:
+    """Edges are kept from an entity's first row on, or not at all."""
+    kept = stored.edges()
+    for one in (side for path in paths for side in (path.down, path.up)):
+        if isinstance(one, EdgeRead) and one not in kept and one.entity in has_run:
+            raise NeedsBackfill(
+                f"entity {one.entity}: {_where(one)} would be new, but a job has run with {one.entity}: rows stored "
+                "before it would be missing from the join, and edges cannot be backfilled yet. Use a new table and "
+                "registry schema"
+            )
 
 
 def _assignments(
@@ -150,9 +165,9 @@ def _joins(paths: Iterable[JoinPaths], assignments: Sequence[Assignment]) -> lis
     """The paths with their slots; only a slot that is read may answer a join."""
     by_index = {(one.entity, one.columns): one for one in assignments}
 
-    def answer(join: JoinSpec, path: Need | KeyRead) -> Assignment | KeyRead:
-        if isinstance(path, KeyRead):
-            return KEY
+    def answer(join: JoinSpec, path: Asked) -> Answer:
+        if not isinstance(path, Need):
+            return path
         found = by_index[path.entity, path.columns]
         if not reads(found.state):
             raise NeedsBackfill(
@@ -188,8 +203,14 @@ def _holds(one: Assignment) -> str:
     return f"GSI_{one.slot} holds {'#'.join(one.columns)}"
 
 
-def _where(path: Assignment | KeyRead) -> str:
-    return "key" if isinstance(path, KeyRead) else f"GSI_{path.slot}"
+def _where(path: Answer) -> str:
+    match path:
+        case KeyRead():
+            return "key"
+        case EdgeRead(fields=fields):
+            return f"edges by {'#'.join(fields)}"
+        case Assignment(slot=slot):
+            return f"GSI_{slot}"
 
 
 def _by_name(entries: Iterable[Any]) -> Mapping[str, Any]:

@@ -4,11 +4,13 @@ An entity's and a product's `definition` is opaque here: JSON as the caller spel
 members.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
+_ELEMENTS = re.compile(r"(.+?)\[\](?:\..+?)?(?:::\w+)?")
 Direction = Literal["down", "up"]
 """`down`: from a parent's row to its children, asked of the child. `up`: from a child's row to its parents, asked of
 the parent."""
@@ -61,10 +63,26 @@ KEY = KeyRead()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeRead:
+    """The other side's rows are named by edge rows of the table, kept by these fields of `entity`: no slot. A field is a column,
+    or the elements of one: `ids[]`, `inner[].id::number`."""
+
+    entity: str
+    fields: tuple[str, ...]
+
+
+def column_of(field: str) -> str:
+    """The column that a field reads."""
+    elements = _ELEMENTS.fullmatch(field)
+    return elements.group(1) if elements else field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JoinSpec:
     """One equality between two entities: `child.child_columns[i] = parent.parent_columns[i]` for each i.
 
-    The pairs are kept sorted, so that one equality is one join, however it was written.
+    The pairs are kept sorted, so that one equality is one join, however it was written; `strong` makes it another one, which is
+    answered without slots. A column may be elements of one (see `EdgeRead`).
 
     Raises:
         ValueError: no pairs, or sides of different lengths.
@@ -74,6 +92,7 @@ class JoinSpec:
     child_columns: tuple[str, ...]
     parent: str
     parent_columns: tuple[str, ...]
+    strong: bool = False
 
     def __post_init__(self) -> None:
         if not self.child_columns or len(self.child_columns) != len(self.parent_columns):
@@ -83,29 +102,34 @@ class JoinSpec:
         object.__setattr__(self, "parent_columns", tuple(parent for _, parent in pairs))
 
     def __str__(self) -> str:
-        return f"{self.child}({', '.join(self.child_columns)}) = {self.parent}({', '.join(self.parent_columns)})"
+        sides = f"{self.child}({', '.join(self.child_columns)}) = {self.parent}({', '.join(self.parent_columns)})"
+        return f"{sides}, strong" if self.strong else sides
 
     def side(self, direction: Direction) -> tuple[str, tuple[str, ...]]:
         """The entity that is asked in this direction, and its columns."""
         return (self.child, self.child_columns) if direction == "down" else (self.parent, self.parent_columns)
 
 
+Asked = Need | KeyRead | EdgeRead
+Answer = Assignment | KeyRead | EdgeRead
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinPaths:
-    """What a join asks for, per direction: a key read or an index."""
+    """What a join asks for, per direction: a key read, edges or an index."""
 
     join: JoinSpec
-    down: Need | KeyRead
-    up: Need | KeyRead
+    down: Asked
+    up: Asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinAccess:
-    """How the registry answers a join, per direction: a key read or a slot."""
+    """How the registry answers a join, per direction: a key read, edges or a slot."""
 
     join: JoinSpec
-    down: Assignment | KeyRead
-    up: Assignment | KeyRead
+    down: Answer
+    up: Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +183,11 @@ class Snapshot:
     def of(self, entity: str) -> tuple[Assignment, ...]:
         """The assignments of an entity, by slot."""
         return tuple(one for one in self.assignments if one.entity == entity)
+
+    def edges(self) -> tuple[EdgeRead, ...]:
+        """The edges that the joins keep, each once."""
+        paths = (path for access in self.joins for path in (access.down, access.up))
+        return tuple(dict.fromkeys(path for path in paths if isinstance(path, EdgeRead)))
 
     def access(self, join: JoinSpec) -> JoinAccess:
         """How a join is answered.

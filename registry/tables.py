@@ -83,7 +83,8 @@ joins = Table(
     Column("child_columns", ARRAY(Text), nullable=False),
     Column("parent", Text, ForeignKey("entities.name"), nullable=False),
     Column("parent_columns", ARRAY(Text), nullable=False),
-    UniqueConstraint("child", "child_columns", "parent", "parent_columns"),
+    Column("strong", Boolean, nullable=False, server_default=text("false"), comment="true: answered without slots"),
+    UniqueConstraint("child", "child_columns", "parent", "parent_columns", "strong"),
     CheckConstraint(
         "cardinality(child_columns) > 0 AND cardinality(child_columns) = cardinality(parent_columns)",
         name="joins_pairs_ck",
@@ -96,9 +97,11 @@ access_paths = Table(
     Column("join_id", BigInteger, ForeignKey("joins.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("direction", Text, primary_key=True, comment="down: child rows are asked; up: parent rows"),
     Column("entity", Text, ForeignKey("entities.name"), nullable=False, comment="the side that is asked"),
-    Column("slot", Integer, comment="null: a key read"),
+    Column("slot", Integer, comment="null: edges or, without them, a key read"),
+    Column("edges", ARRAY(Text), comment="the fields of the side that is asked, where edge rows name its rows"),
     ForeignKeyConstraint(["entity", "slot"], ["assignments.entity", "assignments.slot"], ondelete="RESTRICT"),
     CheckConstraint("direction IN ('down', 'up')", name="access_paths_direction_ck"),
+    CheckConstraint("slot IS NULL OR edges IS NULL", name="access_paths_one_way_ck"),
 )
 
 products = Table(

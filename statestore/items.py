@@ -8,7 +8,9 @@
     _more               the undeclared columns, as one JSON text
     GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
     prev_k              what GSI_k held before the last write, set by that write itself
-    _pending            former keys that writes of batches without a commit left behind: [slot, key, version] each
+    _edges              the keys that edges name the row by, of an entity that has such: JSON of [fields, key] pairs
+    _edges_before       what `_edges` held before the last write, set by that write itself
+    _pending            former keys that writes of batches without a commit left behind: [slot or fields, key, version] each
     _deleted, ttl       a delete marker, and when DynamoDB may forget it (seconds since 1970)
 
 Text, numbers that DynamoDB holds exactly, booleans and nulls are stored as such; other values as {"json": text}. A value that
@@ -17,7 +19,7 @@ Promises: one request writes a row and keeps its previous keys (rule 3 of the de
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -38,10 +40,16 @@ _VERSION = 26
 """Characters of a version, without the count of fills."""
 
 
-class Pending(NamedTuple):
-    """A former key of a row in a slot, and the version of the write that replaced it."""
+Edge = tuple[str, str]
+"""A key that edges (`statestore.edges`) name a row by: (fields as `keys.field_names` spells them, key)."""
+Held = tuple[int | str, str]
+"""A join key of a row: (slot, key), or an edge."""
 
-    slot: int
+
+class Pending(NamedTuple):
+    """A former key of a row in a slot, or by edges, and the version of the write that replaced it."""
+
+    slot: int | str
     key: str
     version: str
 
@@ -49,7 +57,8 @@ class Pending(NamedTuple):
 class Image(NamedTuple):
     """What a write makes of a row. `columns` None: a delete marker that may be forgotten at `forget` (seconds since 1970).
     `columns` without some declared column leaves that column as it stands. `slots`: slot -> spelt key, None for no key.
-    `since`: of columns whose value is older than `version`, the version that it dates from."""
+    `since`: of columns whose value is older than `version`, the version that it dates from. `edges`: what edges are to name the
+    row by, None for an entity without edges."""
 
     key: Key
     version: str
@@ -58,6 +67,7 @@ class Image(NamedTuple):
     declared: tuple[str, ...]
     slots: Mapping[int, str | None]
     since: Mapping[str, str] = {}
+    edges: frozenset[Edge] | None = None
     forget: int = 0
 
 
@@ -71,10 +81,12 @@ class Row(NamedTuple):
     slots: Mapping[int, str]
     pending: tuple[Pending, ...]
     since: Mapping[str, str] = {}
+    edges: frozenset[Edge] = frozenset()
 
-    def keys(self) -> frozenset[tuple[int, str]]:
-        """The keys that the row has now: (slot, key) pairs."""
-        return frozenset((k, key) for k, key in self.slots.items() if not keys.is_no_key(key))
+    def keys(self) -> frozenset[Held]:
+        """The keys that the row has now."""
+        held = frozenset((k, key) for k, key in self.slots.items() if not keys.is_no_key(key))
+        return held | self.edges if self.edges else held
 
 
 def spell_version(epoch: int, offset: int) -> str:
@@ -100,7 +112,7 @@ def write_image(image: Image, *, below: str) -> Write:
     return Write(
         key=image.key,
         set=plain | slots,
-        copy={f"prev_{k}": slot_name(k) for k in image.slots},
+        copy={f"prev_{k}": slot_name(k) for k in image.slots} | _edges_copied(image),
         remove=(*_unset(image), "_pending", *dropped),
         when=AbsentOrBelow("_v", below),
     )
@@ -113,12 +125,14 @@ def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
     pending: list[Pending] = []
     if seen is not None:
         pending = [p for p in seen.pending if p.version >= keep_from]
-        pending += [Pending(k, key, image.version) for k, key in sorted(seen.keys()) if image.slots.get(k) != key]
+        kept = {*image.slots.items(), *(image.edges or ())}
+        pending += [Pending(*held, image.version) for held in sorted(seen.keys(), key=str) if held not in kept]
     sets = _sets(image) | slots
     if pending:
         sets["_pending"] = [list(p) for p in pending]
     dropped = () if image.columns is not None else tuple(map(attribute, image.declared))
-    gone = (*_unset(image), *(() if pending else ("_pending",)), *(f"prev_{k}" for k in image.slots), *dropped)
+    former = (*(f"prev_{k}" for k in image.slots), *_edges_copied(image))
+    gone = (*_unset(image), *(() if pending else ("_pending",)), *former, *dropped)
     when: Condition = Absent() if seen is None else Equals("_v", seen.version)
     return Write(key=image.key, set=sets, remove=gone, when=when)
 
@@ -127,7 +141,9 @@ def read_row(item: Item) -> Row:
     """The row that an item holds."""
     layout = _layout(tuple(item))
     slots = {slot: item[name] for name, slot in layout.slots}
-    former = [(slot, item[name]) for name, slot in layout.former]
+    former: list[Held] = [(slot, item[name]) for name, slot in layout.former]
+    edges = read_edges(item.get("_edges"))
+    former += read_edges(item.get("_edges_before"))
     version = item["_v"]
     return Row(
         key=Key(item["PK"], item["SK"]),
@@ -135,8 +151,9 @@ def read_row(item: Item) -> Row:
         columns=read_columns(item),
         more=read_more(item),
         slots=slots,
-        pending=tuple(_pending(item, slots, former, version)),
+        pending=tuple(_pending(item, {*slots.items(), *edges}, former, version)),
         since=_since(item, layout) if dict in map(type, item.values()) else {},
+        edges=edges,
     )
 
 
@@ -163,10 +180,26 @@ def written_row(image: Image, old: Row | None) -> Row:
     columns = image.columns
     if columns is not None and len(columns) < len(image.declared) and old is not None and old.columns is not None:
         columns = {**old.columns, **columns}
-    former = [(k, key) for k, key in (old.slots.items() if old else ()) if k in image.slots]
+    former: list[Held] = [(k, key) for k, key in (old.slots.items() if old else ()) if k in image.slots]
     slots = {k: key or keys.no_key(image.key) for k, key in image.slots.items()}
-    pending = tuple(_pending({}, slots, former, image.version))
-    return Row(key=image.key, version=image.version, columns=columns, more=image.more, slots=slots, pending=pending)
+    edges = image.edges or frozenset()
+    if old is not None:
+        former += old.edges
+    pending = tuple(_pending({}, {*slots.items(), *edges}, former, image.version))
+    return Row(
+        key=image.key,
+        version=image.version,
+        columns=columns,
+        more=image.more,
+        slots=slots,
+        pending=pending,
+        edges=edges,
+    )
+
+
+def read_edges(text: str | None) -> frozenset[Edge]:
+    """The edges that an attribute of a row holds."""
+    return frozenset((fields, key) for fields, key in _loads(text)) if text else frozenset()
 
 
 @lru_cache(maxsize=65536)
@@ -186,6 +219,8 @@ def store_value(value: Any) -> Any:
 
 def _sets(image: Image) -> dict[str, Any]:
     sets: dict[str, Any] = {"_f": FORMAT, "_v": image.version}
+    if image.edges is not None:
+        sets["_edges"] = _json(sorted(image.edges))
     if image.columns is None:
         return sets | {"_deleted": True, "ttl": image.forget}
     for name, value in image.columns.items():
@@ -197,20 +232,22 @@ def _sets(image: Image) -> dict[str, Any]:
     return sets
 
 
+def _edges_copied(image: Image) -> dict[str, str]:
+    return {} if image.edges is None else {"_edges_before": "_edges"}
+
+
 def _unset(image: Image) -> tuple[str, ...]:
     if image.columns is None:
         return ("_more",)
     return ("_deleted", "ttl") if image.more else ("_deleted", "ttl", "_more")
 
 
-def _pending(
-    item: Item, slots: Mapping[int, str], former: Iterable[tuple[int, str]], version: str
-) -> Iterable[Pending]:
-    for k, key in former:
-        if key != slots.get(k) and not keys.is_no_key(key):
-            yield Pending(k, key, version)
+def _pending(item: Item, now: Collection[Held], former: Iterable[Held], version: str) -> Iterable[Pending]:
+    for held in former:
+        if held not in now and not keys.is_no_key(held[1]):
+            yield Pending(*held, version)
     for k, key, since in item.get("_pending", ()):
-        yield Pending(int(k), key, since)
+        yield Pending(k if type(k) is str else int(k), key, since)
 
 
 def _since(item: Item, layout: "_Layout") -> dict[str, str]:

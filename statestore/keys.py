@@ -7,6 +7,7 @@ for byte.
     part    = "%" (the empty string) | text with %, # and a leading ! escaped
     key     = part *("#" part)       | the first bytes of that, "%~", 64 hex digits   when longer than LIMIT bytes
     no key  = "!" PK "!" SK          what a slot holds for a row that has no key there; no value is spelt so
+    edge    = "EDGE#" entity "#" fields "=" key     the partition that names the rows which hold a key (statestore.edges)
 
 A slot and a sort key are spelt alike, so a row found by another row's slot value can be read by that value as its sort key.
 Does not: know which columns make a key, or in which order; the caller's plan does.
@@ -64,6 +65,16 @@ def no_key(key: Key) -> str:
 def is_no_key(slot: str) -> bool:
     """Whether a slot's content is a `no_key` of some row."""
     return slot.startswith("!")
+
+
+def field_names(fields: Sequence[str]) -> str:
+    """How the fields that edges are kept by are spelt: `username`, `owner#name`, `ids[]`."""
+    return "#".join(_text(field).replace("=", "%3D") for field in fields)
+
+
+def edge_partition(entity: str, fields: str, key: str) -> str:
+    """The partition of the edges to the rows of `entity` whose `fields` (see `field_names`) hold `key`."""
+    return _cut(f"EDGE#{entity}#{fields}={key}")
 
 
 def _part(value: object) -> str:

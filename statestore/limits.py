@@ -25,7 +25,8 @@ as few as slots, so 350 always fit."""
 
 _ORDERED = (str, int, Decimal)
 _SLOT = re.compile(r"GSI_\d+")
-_COPIED = re.compile(r"prev_\d+")
+_COPIED = re.compile(r"prev_\d+|_edges_before")
+_SOURCE = re.compile(r"GSI_\d+|_edges")
 
 
 def check_key(key: Key) -> None:
@@ -85,8 +86,8 @@ def _is_slot(attribute: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def is_copied(attribute: str) -> bool:
-    """Whether an attribute may be the target of a copy: `prev_1`, but not `prev_name`. No other may be, since an empty
-    text in one means that the source was missing (see `requests`)."""
+    """Whether an attribute may be the target of a copy: `prev_1` or `_edges_before`, but not `prev_name`. No other may be, since
+    an empty text in one means that the source was missing (see `requests`)."""
     return _COPIED.fullmatch(attribute) is not None
 
 
@@ -108,7 +109,7 @@ def _names(
     elif len({"", "PK", "SK", *sets, *dict(copies), *removes}) != changes + 3:
         complaint = "the write names an attribute twice, PK, SK, or none: name each attribute once"
     for target, source in copies:
-        if not is_copied(target) or not _is_slot(source):
+        if not is_copied(target) or not _SOURCE.fullmatch(source):
             complaint = complaint or f"{source} cannot be copied to {target}: copy a GSI_k to a prev_k"
     return frozenset(filter(_is_slot, sets)), complaint
 

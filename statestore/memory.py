@@ -62,6 +62,7 @@ class MemoryStore:
     def __init__(self, slots: int = MAX_SLOTS, *, lag: float = 0.0, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.requests: Counter[str] = Counter()
         self._items: dict[Key, Item] = {}
+        self._partitions: dict[str, dict[Key, None]] = {}
         self._indexes: dict[str, _Index] = {name: _Index() for name in slot_names(slots)}
         self._lag, self._clock = lag, clock
         self._late: deque[tuple[float, Key, Item, Collection[str]]] = deque()
@@ -122,7 +123,18 @@ class MemoryStore:
         """Reads all items of one partition of the table, by sort key."""
         with self._lock:
             self.requests["Query"] += 1
-            return [self._items[key] for key in sorted(key for key in self._items if key.pk == pk)]
+            return [self._items[key] for key in sorted(self._partitions.get(pk, ()))]
+
+    def _put(self, key: Key, new: Item | None) -> None:
+        """Keeps an item, or none, under the key."""
+        if new is not None:
+            if key not in self._items:
+                self._partitions.setdefault(key.pk, {})[key] = None
+            self._items[key] = new
+        elif self._items.pop(key, None) is not None:
+            del self._partitions[key.pk][key]
+            if not self._partitions[key.pk]:
+                del self._partitions[key.pk]
 
     def _shown(self, query: Query) -> dict[Key, Item]:
         """What an index shows under a value, in all partitions."""
@@ -137,10 +149,7 @@ class MemoryStore:
         return index.values.get(query.value, {})
 
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
-        if new is None:
-            self._items.pop(key, None)
-        else:
-            self._items[key] = new
+        self._put(key, new)
         new = new or {}
         names = self._indexes.keys() & (new.keys() | old.keys() if old else new.keys())
         if self._lag:

@@ -130,4 +130,4 @@ class Store(Protocol):
         """Reads at most `limit` items of one index, from where an earlier page ended."""
 
     def partition(self, pk: str) -> list[Item]:
-        """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping, never rows."""
+        """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping and edges, never rows."""

@@ -89,7 +89,7 @@ class _Reader:
         self._highest: dict[tuple[str, int], int] = {}
 
     def case(self, body: Map) -> Case | None:
-        check_keys(body, "a test", _KEYS, (), self._problems)
+        check_keys(body, "a test", _KEYS, self._problems)
         name_node = body.get("test") or Scalar(file=body.file, line=body.line, value=None, text="")
         name = as_text(name_node, "`test`, its name,", _CASE, self._problems)
         product = self._product(body)

@@ -59,6 +59,8 @@ def _join(join: Join) -> dict[str, Any]:
         described["where"] = write(join.where)
     if join.required:
         described["required"] = True
+    if join.strong:
+        described["strong"] = True
     if join.order_by:
         described["order_by"] = [_term(term) for term in join.order_by]
     if join.limit is not None:

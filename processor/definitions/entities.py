@@ -6,6 +6,7 @@ from typing import get_args
 from processor.definitions.errors import Problems, suggest
 from processor.definitions.shape import as_count, as_map, as_name, as_text, as_texts, as_topic, check_keys, describe
 from processor.definitions.yaml_nodes import Map, Node, Scalar
+from processor.model.elements import element
 from processor.model.entity import ColumnType, Entity, RecordFormat
 from processor.model.types import parse_type
 from statestore.items import MAX_COLUMNS
@@ -29,7 +30,7 @@ def _read_entity(key: Scalar, node: Node, problems: Problems) -> Entity | None:
     body = as_map(node, f"entity `{key.text}`", "write `key` and `columns` below it", problems)
     if name is None or body is None:
         return None
-    check_keys(body, f"entity `{name}`", _KEYS, (), problems)
+    check_keys(body, f"entity `{name}`", _KEYS, problems)
     columns = _read_columns(name, key, body, problems)
     columns_read = len(problems) == before
     key_columns = _read_key(name, key, body, columns if columns_read else None, problems)
@@ -50,6 +51,8 @@ def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict
     types: dict[str, ColumnType] = {}
     for column, (column_key, node) in columns.entries.items() if columns else ():
         as_text(column_key, "the name of a column", "use text without control characters", problems)
+        if element(column):
+            problems.add(column_key, f"the column name `{column}` reads as elements of another column", "rename it")
         text = as_text(
             node, f"the type of column `{column}`", "write a type, e.g. `string`, `string[]` in quotes", problems
         )

@@ -4,16 +4,16 @@ from dataclasses import dataclass, replace
 
 from processor.definitions.columns import Level
 from processor.definitions.errors import Problems, suggest
+from processor.definitions.on import read_on
 from processor.definitions.selection import check_members, read_order, read_selection, read_where
 from processor.definitions.shape import as_count, as_map, as_text, check_keys, describe
-from processor.definitions.yaml_nodes import Map, Node, Scalar
+from processor.definitions.yaml_nodes import Map, Scalar
+from processor.model.elements import array_of
 from processor.model.product import Join
 
 _KEYS = (
-    "one", "many", "on", "where", "required", "order_by", "limit", "total", "fields", "value", "join", "embed",
+    "one", "many", "on", "strong", "where", "required", "order_by", "limit", "total", "fields", "value", "join", "embed",
 )  # fmt: skip
-LATER = ("strong",)
-_ON = "write `on: {child column: parent column}`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,19 +45,21 @@ def read_joins(body: Map, above: Level, visible: bool, problems: Problems) -> di
 def _read_join(place: _Place, above: Level, problems: Problems) -> Join | None:
     before = len(problems)
     body, name = place.body, place.name.text
-    check_keys(body, f"the join `{name}`", _KEYS, LATER, problems)
+    check_keys(body, f"the join `{name}`", _KEYS, problems)
     entity, many = _read_entity(place, above, problems)
     if entity is None:
         return None
     child = Level(entities=above.entities, entity=entity, above=above, many=many)
-    on = _read_on(place, child, above, problems)
+    on = read_on(body.get("on"), place.name, child, above, problems)
+    if array_of(tuple(parent for _, parent in on)) is not None:
+        _check_list(body, name, problems)
     joins = read_joins(body, child, place.visible, problems)
     level = replace(child, joins=joins)
     selection = read_selection(body, level, problems)
     where = read_where(body.get("where"), level, problems)
     order_by = read_order(body.get("order_by"), level, problems)
     limit = _read_limit(body, many, problems)
-    required, total = (_read_flag(body, word, problems) for word in ("required", "total"))
+    required, total, strong = (_read_flag(body, word, problems) for word in ("required", "total", "strong"))
     check_members(body, selection, joins, level, problems)
     if len(problems) > before:
         return None
@@ -74,6 +76,7 @@ def _read_join(place: _Place, above: Level, problems: Problems) -> Join | None:
         required=required,
         selection=selection,
         joins=tuple(join for join in joins.values() if join is not None),
+        strong=strong,
     )
     _check_rows(join, body, problems)
     return join if len(problems) == before else None
@@ -108,48 +111,15 @@ def _read_entity(place: _Place, above: Level, problems: Problems) -> tuple[str |
     return entity, words == ["many"]
 
 
-def _read_on(place: _Place, child: Level, above: Level, problems: Problems) -> tuple[tuple[str, str], ...]:
-    node = place.body.get("on")
-    if node is None:
-        problems.add(place.name, f"the join `{place.name.text}` has no `on`", _ON)
-    pairs = as_map(node, "`on`", _ON, problems)
-    on: list[tuple[str, str]] = []
-    for key, value in pairs.entries.values() if pairs else ():
-        parent = as_text(value, f"the parent column of `{key.text}`", _ON, problems)
-        if parent is None:
-            continue
-        on.append((key.text, parent))
-        # The list, because both sides are to be checked.
-        if all([_check_side(key.text, key, child, problems), _check_side(parent, value, above, problems)]):
-            _check_pair(key, parent, child, above, problems)
-    return tuple(on)
-
-
-def _check_side(column: str, node: Node, level: Level, problems: Problems) -> bool:
-    """Is the column declared? True also if nobody knows, because its entity has problems of its own."""
-    columns = level.columns
-    if columns is None or column in columns:
-        return True
-    if "[]" in column:
-        problems.add(node, f"list joins (`{column}`) are not supported by this version", "join on a scalar column")
-    elif "." in column:
-        problems.add(node, f"`{column}` is no column of `{level.entity}`", "join on columns of the two rows themselves")
-    else:
-        problems.add(node, f"entity `{level.entity}` has no column `{column}`", suggest(column, columns))
-    return False
-
-
-def _check_pair(key: Scalar, parent: str, child: Level, above: Level, problems: Problems) -> None:
-    if child.columns is None or above.columns is None:
-        return
-    sides = ((child.entity, key.text, child.columns[key.text]), (above.entity, parent, above.columns[parent]))
-    for entity, name, column in sides:
-        if column.kind is None:
-            problems.add(key, f"`{entity}.{name}` is {column}, which joins nothing", "join on a scalar column")
-            return
-    if sides[0][2].kind != sides[1][2].kind:
-        said = " and ".join(f"`{entity}.{name}` is {column}" for entity, name, column in sides)
-        problems.add(key, f"{said}: they never match", "join columns of the same type")
+def _check_list(body: Map, name: str, problems: Problems) -> None:
+    """A list join shows the parent's array, element by element."""
+    if "one" in body.entries:
+        what = f"`{name}` looks up each element of an array, which is a list"
+        problems.add(body.key("one"), what, "write `many`, or join on a scalar column")
+    for word in ("order_by", "limit"):
+        if word in body.entries:
+            what = f"`{word}` of the list join `{name}`: it keeps the array's order and length"
+            problems.add(body.key(word), what, f"remove `{word}`")
 
 
 def _read_flag(body: Map, word: str, problems: Problems) -> bool:

@@ -37,7 +37,7 @@ def read_product(
     if "product" not in body.entries:
         problems.add(body, "the file has no `product:`", cure)
         return None, None
-    check_keys(body, "a product", _KEYS, (), problems)
+    check_keys(body, "a product", _KEYS, problems)
     heading = _read_heading(body, problems)
     entity = _read_root(body, entities, problems)
     if entity is None:

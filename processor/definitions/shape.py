@@ -67,13 +67,11 @@ def as_topic(node: Node, problems: Problems) -> str | None:
     return None
 
 
-def check_keys(node: Map, what: str, known: Collection[str], later: Collection[str], problems: Problems) -> None:
-    """Note each key of the mapping that is unknown, or not supported yet."""
+def check_keys(node: Map, what: str, known: Collection[str], problems: Problems) -> None:
+    """Note each key of the mapping that is unknown."""
     for name, (key, _) in node.entries.items():
-        if name in later:
-            problems.add(key, f"`{name}` is not supported by this version", "remove it")
-        elif name not in known:
-            problems.add(key, f"{what} has no key `{name}`", suggest(name, known, later))
+        if name not in known:
+            problems.add(key, f"{what} has no key `{name}`", suggest(name, known))
 
 
 def _unlike(what: str, node: Node, wanted: str) -> str:

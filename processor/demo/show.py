@@ -8,8 +8,9 @@ from typing import Any
 from processor.batch import document_body
 from processor.lockstep import Lockstep
 from processor.model import canonical_json
+from processor.model.access import SlotRead
 from processor.model.change import Record, Value
-from processor.model.plan import Plan, SlotRead
+from processor.model.plan import Plan
 from processor.trial import MemoryOutbox
 from statestore import keys
 from statestore.store import Store

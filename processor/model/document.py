@@ -2,7 +2,8 @@
 
 First, from the bottom up, each join's rows are reduced to those that count (`where`, `required` joins below them), in order. Then
 the members are made, in the product's order: what the level selects, then its embeds. Order is by the terms of `order_by`, nulls
-last either way, ties and the default by the row's primary key: column by column, numbers by value, text by code point.
+last either way, ties and the default by the row's primary key: column by column, numbers by value, text by code point. A list
+join has the order of the array above.
 """
 
 import enum
@@ -11,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from processor.model.access import aligned
 from processor.model.change import Value
+from processor.model.elements import element_values, join_keys
 from processor.model.entity import Entity
 from processor.model.evaluate import GROUP, Evaluate, Scope, compiled
 from processor.model.evaluate import Match as Match
@@ -63,8 +66,8 @@ class _Level:
     def __init__(
         self, entity: Entity, selection: Selection, joins: Sequence[Join], entities: Mapping[str, Entity]
     ) -> None:
-        self.joins = {join.name: _Joined(join, entities) for join in joins}
-        self.required = tuple(join.name for join in joins if join.required)
+        self.joins = {join.name: (_Listed if join.listed else _Joined)(join, entity, entities) for join in joins}
+        self.required = tuple(join.name for join in joins if join.required and not join.listed)
         self.render = self._renderer(entity, selection)
 
     def below(self, join: str) -> "_Level":
@@ -111,7 +114,7 @@ class _Joined:
 
     __slots__ = ("_aggregated", "_filtered", "_key", "_order", "_where", "join", "level")
 
-    def __init__(self, join: Join, entities: Mapping[str, Entity]) -> None:
+    def __init__(self, join: Join, above: Entity, entities: Mapping[str, Entity]) -> None:
         entity = entities[join.entity]
         self.join = join
         self.level = level = _Level(entity, join.selection, join.joins, entities)
@@ -165,6 +168,68 @@ class _Joined:
             ranked.sort(key=lambda pair: pair[0], reverse=descending)
             rows = [row for _, row in ranked] + [row for value, row in values if value is None]
         return rows
+
+
+class _Listed(_Joined):
+    """A list join: the rows found stand once for each element of the array above that finds them."""
+
+    __slots__ = ("_absent", "_child", "_parent")
+
+    def __init__(self, join: Join, above: Entity, entities: Mapping[str, Entity]) -> None:
+        super().__init__(join, above, entities)
+        self._child, self._parent = aligned(join, entities[join.entity], above)
+        self._absent = self._without_row(entities[join.entity])
+
+    def reduce(self, scope: Scope, tally: Counter[str]) -> None:
+        super().reduce(scope, tally)
+        places = self._places(scope)
+        scope[0].found[self.join.name] = [row for rows, _ in places for row in rows]
+
+    def show(self, scope: Scope) -> Value:
+        if self._aggregated:
+            return super().show(scope)
+        render, shown = self.level.render, []
+        for rows, values in self._places(scope):
+            shown += [render((row, scope)) for row in rows]
+            if not rows and not self.join.required:
+                shown.append(self._absent(dict(zip(self._child, values, strict=True)), scope))
+        return shown
+
+    def _places(self, scope: Scope) -> list[tuple[list[Match], list[Value]]]:
+        """For each element of the array: its rows, by key, and what it says of the join columns."""
+        rows: dict[str | None, dict[int, Match]] = {}
+        for row in scope[0].found[self.join.name]:
+            (key,) = join_keys(self._child, row.columns)
+            rows.setdefault(key, {})[id(row)] = row
+        keys = join_keys(self._parent, scope[0].columns)
+        elements = element_values(self._parent, scope[0].columns)
+        return [(list(rows.get(key, {}).values()), values) for key, values in zip(keys, elements, strict=True)]
+
+    def _without_row(self, entity: Entity) -> Callable[[Mapping[str, Value], Scope], Value]:
+        """What is shown of an element without a row: all members, null but for the join columns, and nothing below."""
+        match self.join.selection:
+            case Bare(of=of):
+                name = _own(of)
+                return lambda element, scope: element.get(name)
+            case Fields(members=selected):
+                members = [(name, _own(of)) for name, of in selected]
+            case Whole():
+                members = [(name, name) for name in entity.columns]
+        nothing = Match(columns=dict.fromkeys(entity.columns), more={}, found={name: [] for name in self.level.joins})
+        embeds = [joined.member for joined in self.level.joins.values() if joined.join.shown]
+
+        def absent(element: Mapping[str, Value], scope: Scope) -> Value:
+            document = {name: element.get(column) for name, column in members}
+            for member in embeds:
+                member((nothing, scope), document)
+            return document
+
+        return absent
+
+
+def _own(expression: Expression) -> str:
+    """The column of the row itself that an expression is; no column's name where it is something else."""
+    return expression.name if isinstance(expression, Column) and not (expression.path or expression.up) else ""
 
 
 def _whole(row: Match, entity: Entity) -> dict[str, Value]:

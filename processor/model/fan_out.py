@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from processor.model.access import SlotRead
 from processor.model.open_changes import PARTITION
-from processor.model.plan import ProductPlan, SlotRead
+from processor.model.plan import ProductPlan
 from processor.model.touch import Root
 from statestore import keys
 from statestore.keys import Key

@@ -23,9 +23,15 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, forge
     may be forgotten, in seconds since 1970."""
     version, row = version_of(change), change.row
     if row is None:
-        slots: dict[int, str | None] = dict.fromkeys(plan.slots)
         return Image(
-            key=key, version=version, columns=None, more={}, declared=plan.declared, slots=slots, forget=forget
+            key=key,
+            version=version,
+            columns=None,
+            more={},
+            declared=plan.declared,
+            slots=dict.fromkeys(plan.slots),
+            edges=plan.named(None),
+            forget=forget,
         )
     columns: dict[str, Any] = {name: row.get(name) for name in plan.declared}
     since = _filled_since(change)
@@ -37,8 +43,16 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, forge
         rest = {name: value for name, value in row.items() if name not in plan.entity.columns}
         before = seen.more if seen is not None else {}
         more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in rest.items()}
-    slots = _slots(plan, columns)
-    return Image(key=key, version=version, columns=columns, more=more, declared=plan.declared, slots=slots, since=since)
+    return Image(
+        key=key,
+        version=version,
+        columns=columns,
+        more=more,
+        declared=plan.declared,
+        slots=_slots(plan, columns),
+        since=since,
+        edges=plan.named(columns),
+    )
 
 
 def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
@@ -59,6 +73,7 @@ def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
         declared=plan.declared,
         slots=_slots(plan, {**seen.columns, **fills}),
         since={name: brought[name] for name in fills},
+        edges=plan.named({**seen.columns, **fills}),
     )
 
 

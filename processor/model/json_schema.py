@@ -8,6 +8,7 @@ What is stored but not declared is allowed where a level shows whole rows, and n
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from processor.model.elements import type_of
 from processor.model.entity import ColumnType, Entity
 from processor.model.expression import Column, Expression, Path, Shown
 from processor.model.product import Bare, Fields, Join, Product, Selection, Whole
@@ -64,13 +65,38 @@ class _Writer:
 
     def _joined(self, join: Join, entities: Path) -> Schema:
         """What a join shows below these entities: an object or value or null, or a list."""
-        shown = self.level((*entities, join.entity), join.child_columns, join.selection, join.joins)
+        absent = join.listed and not join.required  # an element without a row has all selected members, null
+        shown = self.level((*entities, join.entity), () if absent else join.child_columns, join.selection, join.joins)
         if join.aggregated:
             return shown
+        if absent:
+            shown = self._without_row(shown, join, self._entities[entities[-1]])
         if not join.many:
             return shown if join.required else _nullable(shown)
         cut = {} if join.limit is None else {"maxItems": join.limit}
         return {"type": "array", "items": shown, **cut}
+
+    def _without_row(self, shown: Schema, join: Join, above: Entity) -> Schema:
+        """The schema of a list join's element, which may have no row: every member but an embed may be null, and one that shows
+        what an element of json says may be anything."""
+        by = {child for child, parent in join.on if type_of(parent, above).name == "json"}
+        if isinstance(join.selection, Bare):
+            return {} if isinstance(join.selection.of, Column) and join.selection.of.name in by else _nullable(shown)
+        embeds = {below.name for below in join.joins if below.shown} | {
+            f"{b.name}_total" for b in join.joins if b.total
+        }
+        named = dict(join.selection.members) if isinstance(join.selection, Fields) else {}
+        columns = {name: of.name for name, of in named.items() if isinstance(of, Column) and not (of.path or of.up)}
+        members = {
+            name: schema if name in embeds else {} if columns.get(name, name) in by else _nullable(schema)
+            for name, schema in shown["properties"].items()
+        }
+        return shown | {"properties": members | self._ones(members, join)}
+
+    def _ones(self, members: Schema, join: Join) -> Schema:
+        """Embeds of one row: null below an element without a row, also where they are required."""
+        ones = [b.name for b in join.joins if b.shown and not b.many]
+        return {name: _nullable(members[name]) for name in ones}
 
     def _member(self, entities: Path, known: Collection[str], joins: Sequence[Join], of: Expression) -> Schema:
         """A column of the level's own row, of which `known` are not null, or of another row; or what is computed."""

@@ -17,13 +17,14 @@ from typing import NamedTuple
 
 from processor.model.places import HeldPlaces, Place
 from statestore import keys
-from statestore.items import FORMAT, Row, read_row, slot_name
+from statestore.items import FORMAT, Held, Row, read_row, slot_name
 from statestore.keys import Key
 from statestore.store import Item, Write
 
 PARTITION = "OPEN"
 ROWS_AN_ITEM = 500
 """Entries in one item: about 150 bytes each, so far from the 400 KB that an item may have."""
+BYTES_AN_ITEM = 390_000
 
 SPARE_ITEMS = 256
 """Durable items beyond what the entries need before they are gathered: about ten seconds' worth of a busy job."""
@@ -32,20 +33,20 @@ Slot = tuple[int, str]
 
 
 class Entry(NamedTuple):
-    """An open change of a row. `slots`: what its slots hold now; `former`: keys that it had. `due`: when to settle it, in seconds
-    on the job's clock; `shown`: every slot showed it, and at `due` it closes."""
+    """An open change of a row. `slots`: what its slots hold now; `former`: join keys that it had, edges too. `due`: when to
+    settle it, in seconds on the job's clock; `shown`: every slot showed it, and at `due` it closes."""
 
     entity: str
     key: Key
     version: str
     slots: tuple[Slot, ...]
-    former: frozenset[Slot]
+    former: frozenset[Held]
     due: float = 0.0
     shown: bool = False
 
     def places(self) -> Iterator[Place]:
         for slot, key in {*self.slots, *self.former} if self.former else self.slots:
-            if not keys.is_no_key(key):
+            if isinstance(slot, int) and not keys.is_no_key(key):
                 yield slot_name(slot), key
 
 
@@ -58,7 +59,7 @@ class Settled(NamedTuple):
     shown: bool
 
 
-def entry_of(entity: str, row: Row, left: frozenset[Slot]) -> Entry:
+def entry_of(entity: str, row: Row, left: frozenset[Held]) -> Entry:
     """The entry that a write of a row opens, or a refused one."""
     return Entry(entity=entity, key=row.key, version=row.version, slots=tuple(sorted(row.slots.items())), former=left)
 
@@ -137,10 +138,7 @@ class OpenChanges:
         """All entries in as few items as there can be: those to write first, and the items that they replace."""
         old = list(self._items)
         entries = list(self.entries.values())
-        new = {
-            item_key(run, round_, "gathered", n): entries[n : n + ROWS_AN_ITEM]
-            for n in range(0, len(entries), ROWS_AN_ITEM)
-        }
+        new = {item_key(run, round_, "gathered", n): list(held) for n, held in enumerate(portions(entries))}
         self._items = {item: {entry.key for entry in held} for item, held in new.items()}
         self._holders = {entry.key: {item} for item, held in new.items() for entry in held}
         return new, old
@@ -175,6 +173,21 @@ def _taken_over(new: Entry, current: Entry) -> Entry:
     return high._replace(former=frozenset(former), due=due, shown=False)
 
 
+def portions(entries: Iterable[Entry]) -> Iterator[tuple[Entry, ...]]:
+    """The entries by durable item: few have long keys, or many of them."""
+    held: list[Entry] = []
+    size = 0
+    for entry in entries:
+        own = 200 + 4 * len(entry.key.sk) + sum([8 + 4 * len(f"{k}{key}") for k, key in (*entry.slots, *entry.former)])
+        if held and (len(held) == ROWS_AN_ITEM or size + own > BYTES_AN_ITEM):
+            yield tuple(held)
+            held, size = [], 0
+        held.append(entry)
+        size += own
+    if held:
+        yield tuple(held)
+
+
 def item_key(run: int, round_: int, part: str, n: int) -> Key:
     """The key of a durable item."""
     return Key(PARTITION, f"{run:010d}.{round_:010d}.{part}.{n:06d}")
@@ -182,7 +195,7 @@ def item_key(run: int, round_: int, part: str, n: int) -> Key:
 
 def durable(item: Key, entries: Iterable[Entry]) -> Write:
     """The write that makes entries durable."""
-    rows = [[e.entity, e.key.pk, e.key.sk, e.version, e.slots, sorted(e.former)] for e in entries]
+    rows = [[e.entity, e.key.pk, e.key.sk, e.version, e.slots, sorted(e.former, key=str)] for e in entries]
     return Write(key=item, set={"_f": FORMAT, "rows": json.dumps(rows, ensure_ascii=False, separators=(",", ":"))})
 
 

@@ -1,35 +1,37 @@
 """What a job runs: the products compiled against the registry's slot assignments, each join with its access paths.
 
-A join is answered by a key read where its columns are the other side's whole primary key, else by one query of the slot that
-the registry assigned. Both sides of a join are spelt alike (`aligned`), so a key found in one row's slot can be asked as it is
-in the other side's slot or sort key.
+A join is answered by a key read, by edges, or by one query of the slot that the registry assigned (`processor.model.access`).
+Both sides are spelt alike, so a key found in one row's slot can be asked as it is in the other side's slot, sort key or edges.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from processor.errors import PlanError
+from processor.model.access import Access, Columns, EdgeRead, KeyRead, SlotRead, Slots, aligned, route
+from processor.model.change import Value
+from processor.model.elements import column_of, join_keys
 from processor.model.entity import Entity
 from processor.model.product import Definitions, Join, Product
 from processor.model.reads import reads
+from processor.model.step import Edges, Request
 from statestore import keys
-from statestore.items import slot_name
+from statestore.items import Edge, slot_name
 from statestore.keys import Key
 from statestore.store import Query
-
-Columns = tuple[str, ...]
-Slots = Mapping[str, Mapping[int, Columns]]
-"""entity -> slot -> the columns that it holds: what the registry answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityPlan:
-    """An entity as the job keeps it. `used`: the columns that some product reads, None for all of them."""
+    """An entity as the job keeps it. `used`: the columns that some product reads, None for all of them. `edges`: the fields that
+    edges name its rows by, as `keys.field_names` spells them. `indexed`: whether an index serves a document that it is in."""
 
     entity: Entity
     declared: Columns
     slots: Mapping[int, Columns]
     used: frozenset[str] | None
+    edges: Mapping[str, Columns]
+    indexed: bool
 
     @property
     def name(self) -> str:
@@ -38,27 +40,24 @@ class EntityPlan:
     def key(self, sk: str) -> Key:
         return keys.row_key(self.entity.name, self.entity.shards, sk)
 
+    def joined(self) -> frozenset[str]:
+        """The columns that slots and edges hold."""
+        held = [*self.slots.values(), *self.edges.values()]
+        return frozenset(column_of(field) for fields in held for field in fields)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRead:
-    """The rows of the other side are asked by primary key."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotRead:
-    """The rows of the other side are asked in this slot; `pinned`: of their entity only, else whatever shares the slot."""
-
-    slot: int
-    pinned: bool = True
-
-
-Access = KeyRead | SlotRead
+    def named(self, columns: Mapping[str, Value] | None) -> frozenset[Edge] | None:
+        """The edges of a row with these columns (None: a deleted row); None when the entity has no edges."""
+        if not self.edges:
+            return None
+        found = {name: join_keys(fields, columns) for name, fields in self.edges.items() if columns is not None}
+        return frozenset((name, key) for name, held in found.items() for key in held if key is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A join of a product, compiled. `parent` is the index of the node above it, None for the root. `own_slot`: the slot of the
-    child that holds the join's key, None when the join's columns are the child's primary key."""
+    """A join of a product, compiled. `parent` is the index of the node above it, None for the root. `own_slot`: the slot (or the
+    fields of edges) of the child that holds the join's key, None when the join's columns are the child's primary key. Of
+    `child_columns` and `parent_columns` one may hold elements of an array (`processor.model.elements`)."""
 
     join: Join
     parent: int | None
@@ -67,9 +66,14 @@ class Node:
     parent_columns: Columns
     down: Access
     up: Access
-    own_slot: int | None
+    own_slot: int | str | None
     used: frozenset[str] | None
     below: tuple[int, ...]
+
+    def sides(self) -> Iterator[tuple[str, Access, Columns]]:
+        """Both sides: whose rows are asked, how, and by which of their fields."""
+        yield self.join.entity, self.down, self.child_columns
+        yield self.above, self.up, self.parent_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,20 @@ class Plan:
     places: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
     """entity -> where it stands in products: (product, node), None for the root."""
 
+    def ask(self, entity: str, access: Access, key: str) -> Request:
+        """The request for the rows of `entity` that hold `key`."""
+        match access:
+            case KeyRead():
+                return self.entities[entity].key(key)
+            case SlotRead():
+                return self.query(entity, access, key)
+            case EdgeRead():
+                return self.edges(entity, access, key)
+
+    def edges(self, entity: str, access: EdgeRead, key: str) -> Edges:
+        """The request for the rows of `entity` that edges name by `key`."""
+        return Edges(keys.edge_partition(entity, access.fields, key))
+
     def query(self, entity: str, access: SlotRead, key: str) -> Query:
         """The index query for the rows of `entity` that hold `key`."""
         if not access.pinned:
@@ -100,53 +118,6 @@ class Plan:
         if self.entities[entity].entity.shards == 1:
             return Query(slot=slot_name(access.slot), value=key, pk=keys.partition(entity, 1, ""))
         return Query(slot=slot_name(access.slot), value=key, pk_prefix=f"TABLE#{entity}#")
-
-
-def aligned(join: Join, child: Entity, parent: Entity) -> tuple[Columns, Columns]:
-    """The join's child and parent columns, pairwise, in the one order in which both sides spell them: that of the primary key
-    that they make, else by the parent's column names."""
-    pairs = list(join.on)
-    by_parent, by_child = {p: c for c, p in pairs}, dict(pairs)
-    if set(by_parent) == set(parent.key) and len(pairs) == len(parent.key):
-        pairs = [(by_parent[p], p) for p in parent.key]
-    elif set(by_child) == set(child.key) and len(pairs) == len(child.key):
-        pairs = [(c, by_child[c]) for c in child.key]
-    else:
-        pairs.sort(key=lambda pair: (pair[1], pair[0]))
-    return tuple(c for c, _ in pairs), tuple(p for _, p in pairs)
-
-
-def is_key(columns: Columns, entity: Entity) -> bool:
-    """Whether these columns, in this order, are the entity's whole primary key."""
-    return columns == entity.key
-
-
-def index_groups(definitions: Definitions) -> list[list[tuple[str, Columns]]]:
-    """The (entity, columns) that the products' joins need indexed, in the order in which slots are given. What stands together
-    is asked by the same value: one slot for all of them lets one query answer all."""
-    groups: list[list[tuple[str, Columns]]] = []
-    for product in definitions.products.values():
-        groups += _groups_below(product.root, product.joins, definitions.entities)
-    return groups
-
-
-def _groups_below(above: str, joins: Sequence[Join], entities: Mapping[str, Entity]) -> list[list[tuple[str, Columns]]]:
-    parent = entities[above]
-    down: dict[Columns, list[tuple[str, Columns]]] = {}
-    rest: list[list[tuple[str, Columns]]] = []
-    for join in joins:
-        child = entities[join.entity]
-        child_columns, parent_columns = aligned(join, child, parent)
-        if not is_key(child_columns, child):
-            group = down.setdefault(parent_columns, [])
-            if not group:
-                rest.append(group)
-            if (child.name, child_columns) not in group:
-                group.append((child.name, child_columns))
-        if not is_key(parent_columns, parent):
-            rest.append([(parent.name, parent_columns)])
-        rest += _groups_below(join.entity, join.joins, entities)
-    return rest
 
 
 def compile_plan(definitions: Definitions, slots: Slots, *, version: int, product_versions: Mapping[str, int]) -> Plan:
@@ -158,15 +129,27 @@ def compile_plan(definitions: Definitions, slots: Slots, *, version: int, produc
     }
     places: dict[str, list[tuple[str, int | None]]] = {}
     used: dict[str, set[frozenset[str] | None]] = {}
+    edges: dict[str, dict[str, Columns]] = {}
+    indexed: set[str] = set()
     for name, plan in products.items():
         places.setdefault(plan.product.root, []).append((name, None))
         used.setdefault(plan.product.root, set()).add(plan.used)
         for i, node in enumerate(plan.nodes):
             places.setdefault(node.join.entity, []).append((name, i))
             used.setdefault(node.join.entity, set()).add(node.used)
+            for entity, access, fields in node.sides():
+                if isinstance(access, EdgeRead):
+                    edges.setdefault(entity, {})[access.fields] = fields
+                elif isinstance(access, SlotRead):
+                    indexed |= {plan.product.root, *(other.join.entity for other in plan.nodes)}
     entities = {
         e.name: EntityPlan(
-            entity=e, declared=tuple(e.columns), slots=dict(slots.get(e.name, {})), used=_union(used.get(e.name, set()))
+            entity=e,
+            declared=tuple(e.columns),
+            slots=dict(slots.get(e.name, {})),
+            used=_union(used.get(e.name, set())),
+            edges=edges.get(e.name, {}),
+            indexed=e.name in indexed,
         )
         for e in definitions.entities.values()
     }
@@ -199,22 +182,29 @@ class _Compiler:
     def _node(self, join: Join, parent: int | None, above: str, used: frozenset[str] | None) -> Node:
         child, over = self.entities[join.entity], self.entities[above]
         child_columns, parent_columns = aligned(join, child, over)
-        own = None if is_key(child_columns, child) else _slot_of(child, child_columns, self.slots)
-        up: Access = (
-            KeyRead() if is_key(parent_columns, over) else SlotRead(slot=_slot_of(over, parent_columns, self.slots))
-        )
+        down, up = self._access(child, child_columns, join), self._access(over, parent_columns, join)
+        own = down.slot if isinstance(down, SlotRead) else down.fields if isinstance(down, EdgeRead) else None
         return Node(
             join=join,
             parent=parent,
             above=above,
             child_columns=child_columns,
             parent_columns=parent_columns,
-            down=KeyRead() if own is None else SlotRead(slot=own),
+            down=down,
             up=up,
             own_slot=own,
             used=used,
             below=(),
         )
+
+    def _access(self, entity: Entity, fields: Columns, join: Join) -> Access:
+        match route(fields, entity, join):
+            case "key":
+                return KeyRead()
+            case "edges":
+                return EdgeRead(fields=keys.field_names(fields))
+            case "slot":
+                return SlotRead(slot=_slot_of(entity, fields, self.slots))
 
     def _share(self, level: Sequence[int]) -> None:
         """Unpins the queries of siblings that ask one slot for one value, where no entity foreign to the document fills that

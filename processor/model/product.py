@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from processor.model.elements import array_of
 from processor.model.entity import Entity
 from processor.model.expression import Column as Column
 from processor.model.expression import Expression, aggregates, node_of
@@ -53,7 +54,8 @@ def expressions(selection: Selection) -> tuple[Expression, ...]:
 class Join:
     """A join below a level. `on`: (child column, parent column) pairs in the order written. `shown`: an `embed` (its result is a
     member under `name`), not a `join` (only available to its level). `where`: which rows count; `required`: the row above
-    counts only with a row here; `total`: `<name>_total` shows how many rows there were before `limit`."""
+    counts only with a row here; `total`: `<name>_total` shows how many rows there were before `limit`. A side of `on` may be
+    the elements of an array column (`ids[]`, `inner[].id`). `strong`: read without an index."""
 
     name: str
     entity: str
@@ -67,6 +69,12 @@ class Join:
     required: bool = False
     selection: Selection = Whole()
     joins: tuple["Join", ...] = ()
+    strong: bool = False
+
+    @property
+    def listed(self) -> bool:
+        """Whether it is a list join: each element of the parent's array is looked up, and `required` leaves out elements."""
+        return array_of(self.parent_columns) is not None
 
     @property
     def child_columns(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from processor.model.elements import column_of
 from processor.model.expression import Column, Expression, Path, node_of, read_by
 from processor.model.product import Join, Product, Whole, expressions
 
@@ -23,8 +24,8 @@ def reads(product: Product) -> Mapping[Path, frozenset[str] | None]:
 
     read((), () if product.where is None else (product.where,))
     for at, join in joins.items():
-        found[at].update(join.child_columns)
-        found[at[:-1]].update(join.parent_columns)
+        found[at].update(map(column_of, join.child_columns))
+        found[at[:-1]].update(map(column_of, join.parent_columns))
         read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
     for at in shown:  # grows: what is shown may show more
         read(at, expressions(selections[at]))

@@ -14,7 +14,7 @@ from typing import Literal
 from processor.model.change import Record, Rejected
 from processor.model.open_changes import Entry, read_durable
 from statestore import keys
-from statestore.items import FORMAT
+from statestore.items import FORMAT, Held
 from statestore.keys import Key
 from statestore.store import Item, Write
 
@@ -46,7 +46,7 @@ def replay_key(record: Record) -> Key:
     return Key(PARTITION, f"{record.topic}/{record.partition}/{record.offset}/{record.epoch}")
 
 
-def noted_keys(item: Item | None) -> frozenset[tuple[int, str]]:
+def noted_keys(item: Item | None) -> frozenset[Held]:
     """The keys of the row that earlier attempts noted."""
     entries = read_durable(item) if item is not None else []
     noted = {key for entry in entries for key in (*entry.slots, *entry.former)}

@@ -27,6 +27,7 @@ from processor.model.expression import (
     read_by,
 )
 from processor.model.product import Bare, Fields, Join, Order, Product, Selection, Whole, expressions
+from processor.model.sql_rows import Row, joined, operand, unnested
 from processor.model.sql_text import as_json, json_object, quote, sortable, sql_type, subquery, table_name
 
 
@@ -44,41 +45,10 @@ def table_ddl(entity: Entity, schema: str | None = None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """A row that expressions can name: its alias in the query, the row above it, and the rows of `one` joins beside it."""
-
-    alias: str
-    entity: Entity
-    joins: tuple[Join, ...]
-    above: "_Row | None" = None
-    beside: "dict[str, _Row]" = field(default_factory=dict)
-
-    def own(self, name: str) -> str:
-        return f"{self.alias}.{quote(name)}"
-
-    def join(self, name: str) -> Join:
-        return next(join for join in self.joins if join.name == name)
-
-    def reach(self, path: Path, up: int = 0) -> "_Row":
-        row = self
-        for _ in range(up):
-            assert row.above is not None
-            row = row.above
-        for step in path:
-            row = row.beside[step]
-        return row
-
-    def find(self, column: Column) -> tuple[str, ColumnType]:
-        """The SQL name of a column, and its type."""
-        row = self.reach(column.path, column.up)
-        return row.own(column.name), row.entity.columns[column.name]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
     """The rows that a join finds: FROM and WHERE as `text`, and the whole order of them."""
 
-    row: _Row
+    row: Row
     text: str
     order: str
 
@@ -88,7 +58,7 @@ class _Names:
     """What expressions name at a row. `group`: the aliases of aggregates over a group of rows."""
 
     writer: "_Writer"
-    row: _Row
+    row: Row
     group: Mapping[Aggregate, str] = field(default_factory=dict)
 
     def column(self, column: Column) -> str:
@@ -125,12 +95,12 @@ class _Writer:
         where = f"\nWHERE {_and(conditions)}" if conditions else ""
         return f"SELECT\n{indent(selected, '  ')}\n{text}{where}\nORDER BY {', '.join(_key_order(row))}"
 
-    def scalar(self, join: Join, above: _Row) -> str:
+    def scalar(self, join: Join, above: Row) -> str:
         """The bare value that a join is, as a value of its type."""
         (value,) = expressions(join.selection)
         return self._one(join, above, lambda names: self._sql(value, names))
 
-    def total(self, aggregate: Aggregate, join: Join, above: _Row) -> str:
+    def total(self, aggregate: Aggregate, join: Join, above: Row) -> str:
         """An aggregate over the rows of a join."""
         inner = replace(aggregate, over=())
         return self._group(join, above, (inner,), lambda names: names.aggregate(inner))
@@ -138,7 +108,7 @@ class _Writer:
     def _sql(self, expression: Expression, names: _Names) -> str:
         return sql_expression.write(node_of(expression), names)
 
-    def _from(self, entity: str, joins: tuple[Join, ...], read: Iterable[Node], above: _Row | None) -> tuple[_Row, str]:
+    def _from(self, entity: str, joins: tuple[Join, ...], read: Iterable[Node], above: Row | None) -> tuple[Row, str]:
         """The level's own row and the `one` joins that are reached by name, each after the one that it hangs on."""
         row = self._row(entity, joins, above)
         clauses = [f"FROM {table_name(entity, self._schema)} AS {row.alias}"]
@@ -151,28 +121,34 @@ class _Writer:
             clauses.append(f"LEFT JOIN LATERAL (\n{indent(rows, '  ')}\n) AS {beside.alias} ON true")
         return row, "\n".join(clauses)
 
-    def _row(self, entity: str, joins: tuple[Join, ...], above: _Row | None) -> _Row:
-        return _Row(alias=f"t{next(self._numbers)}", entity=self._entities[entity], joins=joins, above=above)
+    def _row(self, entity: str, joins: tuple[Join, ...], above: Row | None) -> Row:
+        return Row(alias=f"t{next(self._numbers)}", entity=self._entities[entity], joins=joins, above=above)
 
-    def _matching(self, join: Join, above: _Row, selected: Iterable[Node]) -> _Rows:
-        """The rows of a join to one row above, of which `selected` is to be made."""
+    def _matching(self, join: Join, above: Row, selected: Iterable[Node], elements: str = "") -> _Rows:
+        """The rows of a join to one row above, of which `selected` is to be made; of a list join, to one of the `elements` of its
+        array, or, where they have no alias yet, to one after the other."""
         read = [*selected, *map(node_of, (*_optional(join.where), *(term.by for term in join.order_by)))]
         row, text = self._from(join.entity, join.joins, read, above)
-        conditions = [_equal(row, child, above, parent) for child, parent in join.on]
-        conditions += self._conditions(join.where, row)
-        order = ", ".join([*self._terms(join.order_by, row), *_key_order(row)])
-        return _Rows(row=row, text=f"{text}\nWHERE {_and(conditions)}", order=order)
+        order = [*self._terms(join.order_by, row), *_key_order(row)]
+        if join.listed and not elements:
+            elements = f"e{next(self._numbers)}"
+            text += f"\nCROSS JOIN {unnested(join, above, elements)}"
+            order.insert(0, f"{elements}.n")
+        conditions = [joined(join, row, above, elements), *self._conditions(join.where, row)]
+        return _Rows(row=row, text=f"{text}\nWHERE {_and(conditions)}", order=", ".join(order))
 
-    def _conditions(self, where: Expression | None, row: _Row) -> list[str]:
+    def _conditions(self, where: Expression | None, row: Row) -> list[str]:
         """Under which a row counts: its own condition, and that its required joins have rows that count."""
         conditions = [self._sql(where, _Names(writer=self, row=row)) for where in _optional(where)]
-        required = (self._matching(join, row, ()) for join in row.joins if join.required)
+        required = (self._matching(join, row, ()) for join in row.joins if join.required and not join.listed)
         return conditions + ["EXISTS " + subquery(f"SELECT 1\n{rows.text}") for rows in required]
 
-    def _joined(self, join: Join, above: _Row) -> str:
+    def _joined(self, join: Join, above: Row) -> str:
         """What an embed shows: an object or value or null, or a list; always json."""
         if join.aggregated or not join.many:
             return self._one(join, above, lambda names: self._value(join.selection, names.row, names))
+        if join.listed and not join.required:
+            return self._listed(join, above)
         rows = self._matching(join, above, map(node_of, expressions(join.selection)))
         value = self._value(join.selection, rows.row)
         limit = "" if join.limit is None else f"\nLIMIT {join.limit}"
@@ -180,7 +156,50 @@ class _Writer:
         below = f"SELECT {value} AS v,\n  {numbered}\n{rows.text}\nORDER BY n{limit}"
         return subquery(f"SELECT coalesce(json_agg(r.v ORDER BY r.n), '[]')\nFROM {subquery(below)} AS r")
 
-    def _one(self, join: Join, above: _Row, make: Callable[[_Names], str]) -> str:
+    def _listed(self, join: Join, above: Row) -> str:
+        """A list join: for each element of the array above, in its order, the rows found, or what stands for none."""
+        elements = f"e{next(self._numbers)}"
+        rows = self._matching(join, above, map(node_of, expressions(join.selection)), elements)
+        value = self._value(join.selection, rows.row)
+        found = subquery(f"SELECT {value} AS v,\n  row_number() OVER (ORDER BY {rows.order}) AS n\n{rows.text}")
+        nothing = self._row(join.entity, join.joins, above)
+        absent = self._absent(join, above, elements, nothing)
+        embeds = any(below.shown for below in join.joins)
+        beside = f"\nLEFT JOIN {table_name(join.entity, self._schema)} AS {nothing.alias} ON false" if embeds else ""
+        return subquery(
+            f"SELECT coalesce(json_agg(CASE WHEN r.n IS NULL THEN {absent} ELSE r.v END ORDER BY {elements}.n, r.n), '[]')\n"
+            f"FROM {unnested(join, above, elements)}\n"
+            f"LEFT JOIN LATERAL {found} AS r ON true{beside}"
+        )
+
+    def _absent(self, join: Join, above: Row, elements: str, nothing: Row) -> str:
+        """An element without a row: all members null but for the join columns, and nothing below."""
+        known = {child: as_json(*operand(above, parent, elements)) for child, parent in join.on}
+        match join.selection:
+            case Bare(of=Column(name=name, path=(), up=0)) if name in known:
+                return f"to_json({known[name]})"
+            case Bare():
+                return "NULL::json"
+            case Fields(members=selected):
+                named: Iterable[tuple[str, Expression]] = selected
+            case Whole():
+                named = [(name, Column(name=name)) for name in nothing.entity.columns]
+        own = [(name, of.name if isinstance(of, Column) and not (of.path or of.up) else "") for name, of in named]
+        members = [(name, known.get(column, "NULL")) for name, column in own]
+        return json_object(members + self._embeds(nothing))
+
+    def _embeds(self, row: Row) -> list[tuple[str, str]]:
+        """The members that joins below a row make."""
+        members = []
+        for join in row.joins:
+            if join.shown:
+                members.append((join.name, self._joined(join, row)))
+            if join.total:
+                rows = self._matching(join, row, ())
+                members.append((f"{join.name}_total", subquery(f"SELECT count(*)\n{rows.text}")))
+        return members
+
+    def _one(self, join: Join, above: Row, make: Callable[[_Names], str]) -> str:
         """What `make` writes of the one row of a join, or of all of them where they are aggregated."""
         nodes = [node_of(e) for e in expressions(join.selection)]
         if join.aggregated:
@@ -189,7 +208,7 @@ class _Writer:
         value = make(_Names(writer=self, row=rows.row))
         return subquery(f"SELECT {value}\n{rows.text}\nORDER BY {rows.order}\nLIMIT 1")
 
-    def _group(self, join: Join, above: _Row, wanted: Sequence[Aggregate], make: Callable[[_Names], str]) -> str:
+    def _group(self, join: Join, above: Row, wanted: Sequence[Aggregate], make: Callable[[_Names], str]) -> str:
         """What `make` writes of aggregates over the rows of a join: the rows first, so that an aggregate is always over them."""
         wanted = list(dict.fromkeys(wanted))
         rows = self._matching(join, above, [a.of for a in wanted if a.of is not None])
@@ -204,7 +223,7 @@ class _Writer:
         value = make(replace(names, group=group))
         return subquery(f"SELECT {value}\nFROM {subquery(inner)} AS {alias}")
 
-    def _value(self, selection: Selection, row: _Row, names: _Names | None = None) -> str:
+    def _value(self, selection: Selection, row: Row, names: _Names | None = None) -> str:
         """What a level is, as json: the bare value, or the object of selected members and embeds."""
         names = names or _Names(writer=self, row=row)
         match selection:
@@ -215,13 +234,7 @@ class _Writer:
             case Whole():
                 named = [(name, Column(name=name)) for name in row.entity.columns]
         members = [(name, self._member(of, names)) for name, of in named]
-        for join in row.joins:
-            if join.shown:
-                members.append((join.name, self._joined(join, row)))
-            if join.total:
-                rows = self._matching(join, row, ())
-                members.append((f"{join.name}_total", subquery(f"SELECT count(*)\n{rows.text}")))
-        return json_object(members)
+        return json_object(members + self._embeds(row))
 
     def _member(self, expression: Expression, names: _Names) -> str:
         """An expression as PostgreSQL's json functions are to take it."""
@@ -233,7 +246,7 @@ class _Writer:
             return _where_there_is(above, node.path, self._joined(above.join(node.path[-1]), above))
         return sql_expression.as_json(node, sql_expression.write(node, names), node.type)
 
-    def _terms(self, order_by: Iterable[Order], row: _Row) -> Iterator[str]:
+    def _terms(self, order_by: Iterable[Order], row: Row) -> Iterator[str]:
         names = _Names(writer=self, row=row)
         for term in order_by:
             by = sortable(*row.find(term.by)) if isinstance(term.by, Column) else self._sortable(term.by, names)
@@ -245,7 +258,7 @@ class _Writer:
         return sortable(f"({self._sql(expression, names)})::{sql_type(type_)}", type_)
 
 
-def _where_there_is(above: _Row, path: Path, value: str) -> str:
+def _where_there_is(above: Row, path: Path, value: str) -> str:
     """What a join below a `one` shows: null where that found no row, also where it counts."""
     return f"CASE WHEN {above.own(above.entity.key[0])} IS NOT NULL THEN {value} END" if path[1:] else value
 
@@ -283,16 +296,5 @@ def _and(conditions: Iterable[str]) -> str:
     return "\n  AND ".join(conditions)
 
 
-def _equal(child: _Row, child_column: str, above: _Row, parent_column: str) -> str:
-    """The join condition. A float meets an int or a decimal by its shortest decimal form, not rounded to a double."""
-    sides = ((child, child_column), (above, parent_column))
-    mixed = len({row.entity.columns[name].name == "float" for row, name in sides}) > 1
-    left, right = (
-        f"{row.own(name)}::text::numeric" if mixed and row.entity.columns[name].name == "float" else row.own(name)
-        for row, name in sides
-    )
-    return f"{left} = {right}"
-
-
-def _key_order(row: _Row) -> list[str]:
+def _key_order(row: Row) -> list[str]:
     return [sortable(row.own(name), row.entity.columns[name]) for name in row.entity.key]

@@ -6,7 +6,9 @@ A step never sends: `processor.lockstep` runs many steps side by side, asks each
     Query    the items of one index query                         -> list[Item]
     Paged    a page of it                                         -> Page
     Raw      all items, without open changes laid over the answer -> list[Item]
+    Edges    the rows that the edges of one key name, each read by key, strongly consistent -> list[Item]
     Write    one conditional write                                -> Outcome
+    Delete   one conditional delete                               -> Done | Refused
     Send     one message to a topic, acknowledged before the task ends -> None
 """
 
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from statestore.keys import Key
-from statestore.store import Query, Write
+from statestore.store import Delete, Query, Write
 
 
 class Message(NamedTuple):
@@ -47,6 +49,13 @@ class Raw:
     query: Query
 
 
-Request = Key | Query | Paged | Raw | Write | Send
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """The request for the rows that the edges of one partition name (`statestore.edges`)."""
+
+    partition: str
+
+
+Request = Key | Query | Paged | Raw | Edges | Write | Delete | Send
 T = TypeVar("T")
 Step = Generator[tuple[Request, ...], tuple[Any, ...], T]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from processor.model.change import Change
-from statestore.items import Row
+from statestore.items import Held, Row
 
 MORE = "_more"
 """Stands among changed columns for the undeclared ones."""
@@ -15,12 +15,12 @@ Root = tuple[str, str]
 
 
 class Touch(NamedTuple):
-    """What a change may have altered: the row as it stands now, the (slot, key) pairs that it left, the used columns that
+    """What a change may have altered: the row as it stands now, the join keys that it left, the used columns that
     changed (None: all count as changed), and how the write went."""
 
     entity: str
     row: Row
-    left: frozenset[tuple[int, str]]
+    left: frozenset[Held]
     changed: frozenset[str] | None
     how: How
 

@@ -1,15 +1,17 @@
 """Fetches the rows of one document: the root by key, then level by level what each join of the product finds.
 
 Requests of one level are asked together; siblings that share a slot ask the same query, which is sent once. An index answer is
-a hint: each row's real columns are checked against the join. What to show of the rows, and in which order, is
+a hint, and so is an edge: each row's real columns are checked against the join. What to show of the rows, and in which order, is
 `processor.model.document`'s matter.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
+from processor.model.access import KeyRead
 from processor.model.document import Match
-from processor.model.plan import Node, Plan, ProductPlan, SlotRead
+from processor.model.elements import join_keys
+from processor.model.plan import Node, Plan, ProductPlan
 from processor.model.step import Request, Step
 from statestore import keys
 from statestore.items import read_columns, read_more
@@ -42,23 +44,21 @@ def _asks(product: ProductPlan, level: Iterable[tuple[Match, tuple[int, ...]]]) 
         for index in nodes:
             node = product.nodes[index]
             match.found[node.join.name] = []
-            key = keys.spell([match.columns.get(c) for c in node.parent_columns])
-            if key is not None:
-                yield match, node, key
+            for key in dict.fromkeys(join_keys(node.parent_columns, match.columns)):
+                if key is not None:
+                    yield match, node, key
 
 
 def _request(plan: Plan, ask: Ask) -> Request:
     _, node, key = ask
-    if isinstance(node.down, SlotRead):
-        return plan.query(node.join.entity, node.down, key)
-    return plan.entities[node.join.entity].key(key)
+    return plan.ask(node.join.entity, node.down, key)
 
 
 def _rows(node: Node, key: str, answer: Any) -> Iterable[Match]:
-    items: Iterable[Item] = answer if isinstance(node.down, SlotRead) else [answer] if answer is not None else []
+    items: Iterable[Item] = answer if not isinstance(node.down, KeyRead) else [answer] if answer is not None else []
     for item in items:
         if keys.entity_of(item["PK"]) != node.join.entity:
             continue
         columns = read_columns(item)
-        if columns is not None and keys.spell([columns.get(c) for c in node.child_columns]) == key:
+        if columns is not None and key in join_keys(node.child_columns, columns):
             yield Match(columns=columns, more=read_more(item))

@@ -2,15 +2,17 @@
 
 A product is left at once where the change altered no column that it reads at that place (rule 8). The way up is a key read
 where the join's parent columns are the parent's primary key (and no read at all when that parent is the root: its key is
-known), else one page of an index query: what lies beyond it is left for later, and gone on with by `resume`. All requests of
-one level are asked together.
+known), else one page of an index query: what lies beyond it is left for later, and gone on with by `resume`; or the edges of one
+key. All requests of one level are asked together.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from processor.model.access import EdgeRead, KeyRead, SlotRead
+from processor.model.elements import join_keys
 from processor.model.fan_out import FanOut, Found, Resumed
-from processor.model.plan import KeyRead, Node, Plan, ProductPlan, SlotRead
+from processor.model.plan import Node, Plan, ProductPlan
 from processor.model.step import Paged, Step
 from processor.model.touch import Root, Touch
 from statestore import keys
@@ -52,7 +54,7 @@ def _keys(node: Node, touch: Touch) -> set[str]:
     if node.own_slot is None:
         return {touch.row.key.sk}
     now_and_before = touch.row.keys() | touch.left
-    return {key for slot, key in now_and_before if slot == node.own_slot}
+    return {key for where, key in now_and_before if where == node.own_slot}
 
 
 def _ascend(plan: Plan, product: ProductPlan, index: int, wanted: set[str], rest: list[FanOut]) -> Step[set[Root]]:
@@ -65,17 +67,21 @@ def _ascend(plan: Plan, product: ProductPlan, index: int, wanted: set[str], rest
         return set()
     order = sorted(wanted)
     rows: list[Climbed] = []
-    if isinstance(node.up, SlotRead):
-        up = node.up
-        pages = yield tuple(Paged(plan.query(node.above, up, key)) for key in order)
-        for key, page in zip(order, pages, strict=True):
-            rows += _holding(node, key, page.items)
-            if page.after is not None:
-                rest.append(FanOut(name, index, key, page.after))
-    else:
-        above = plan.entities[node.above]
-        items = yield tuple(above.key(sk) for sk in order)
-        rows += [(item["SK"], columns) for item in items if item and (columns := read_columns(item)) is not None]
+    match node.up:
+        case SlotRead() as up:
+            pages = yield tuple(Paged(plan.query(node.above, up, key)) for key in order)
+            for key, page in zip(order, pages, strict=True):
+                rows += _holding(node, key, page.items)
+                if page.after is not None:
+                    rest.append(FanOut(name, index, key, page.after))
+        case EdgeRead() as up:
+            answers = yield tuple(plan.edges(node.above, up, key) for key in order)
+            for key, items in zip(order, answers, strict=True):
+                rows += _holding(node, key, items)
+        case KeyRead():
+            above = plan.entities[node.above]
+            items = yield tuple(above.key(sk) for sk in order)
+            rows += [(item["SK"], columns) for item in items if item and (columns := read_columns(item)) is not None]
     return (yield from _above(plan, product, node, rows, rest))
 
 
@@ -84,7 +90,7 @@ def _above(plan: Plan, product: ProductPlan, node: Node, rows: list[Climbed], re
     if node.parent is None:
         return {(product.product.name, sk) for sk, _ in rows}
     parent = product.nodes[node.parent]
-    wanted = {key for row in rows if (key := _own_key(parent, row)) is not None}
+    wanted = {key for row in rows for key in _own_keys(parent, row) if key is not None}
     return (yield from _ascend(plan, product, node.parent, wanted, rest))
 
 
@@ -94,11 +100,11 @@ def _holding(node: Node, key: str, items: Iterable[Item]) -> Iterable[Climbed]:
         if keys.entity_of(item["PK"]) != node.above:
             continue
         columns = read_columns(item)
-        if columns is not None and keys.spell([columns.get(c) for c in node.parent_columns]) == key:
+        if columns is not None and key in join_keys(node.parent_columns, columns):
             yield item["SK"], columns
 
 
-def _own_key(node: Node, row: Climbed) -> str | None:
-    """The key by which a row of `node` joins its parent."""
+def _own_keys(node: Node, row: Climbed) -> list[str | None]:
+    """The keys by which a row of `node` joins its parents."""
     sk, columns = row
-    return sk if node.own_slot is None else keys.spell([columns.get(c) for c in node.child_columns])
+    return [sk] if node.own_slot is None else join_keys(node.child_columns, columns)

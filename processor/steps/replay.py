@@ -19,17 +19,18 @@ from processor.model.plan import EntityPlan
 from processor.model.replays import has_ended, noted_keys
 from processor.model.step import Step
 from statestore import keys
-from statestore.items import Image, merge_image, read_row, written_row
+from statestore.items import Image, Row, merge_image, read_row, written_row
 from statestore.keys import Key
 from statestore.store import Refused, TooLarge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a replay ended, and the change that it opened, if any."""
+    """How a replay ended, and the change that it opened, if any; `row`: as it stands, where it was not found ended before."""
 
     outcome: Literal["applied", "superseded", "oversized"]
     opened: Entry | None
+    row: Row | None = None
 
 
 def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, forget: int) -> Step[Ended]:
@@ -60,7 +61,7 @@ def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, forget: i
         opened = entry_of(change.entity, row, former - row.keys())
         yield (durable(note, [opened]), durable(opens, [opened]))
         if image is None:
-            return Ended(outcome="superseded", opened=opened)
+            return Ended(outcome="superseded", opened=opened, row=row)
         (outcome,) = yield (merge_image(image, seen, keep_from=""),)
         match outcome:
             case TooLarge():
@@ -68,4 +69,4 @@ def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, forget: i
             case Refused(current):
                 stands, former = current, former | row.keys()
             case _:
-                return Ended(outcome="applied" if image.version == version else "superseded", opened=opened)
+                return Ended(outcome="applied" if image.version == version else "superseded", opened=opened, row=row)

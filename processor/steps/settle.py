@@ -34,7 +34,7 @@ def settle(entry: Entry) -> Step[Probed]:
         probes = tuple(Raw(Query(slot=slot_name(k), value=key, pk=entry.key.pk)) for k, key in row.slots.items())
         answers = yield probes
         shown = all(any(i["SK"] == row.key.sk and i["_v"] >= row.version for i in found) for found in answers)
-    had = (entry.former | set(entry.slots)) - set(row.slots.items())
+    had = (entry.former | set(entry.slots)) - {*row.slots.items(), *row.edges}
     left = frozenset((slot, key) for slot, key in had if not keys.is_no_key(key))
     touch = Touch(entity=entry.entity, row=row, left=left, changed=None, how="replayed")
     slots = tuple(sorted(row.slots.items())) or entry.slots

@@ -18,7 +18,7 @@ from processor.model.plan import EntityPlan
 from processor.model.step import Step
 from processor.model.touch import MORE, How, Oversized, Touch
 from statestore import keys
-from statestore.items import Image, Row, merge_image, read_row, write_image, written_row
+from statestore.items import Held, Image, Row, merge_image, read_row, write_image, written_row
 from statestore.keys import Key
 from statestore.store import Done, Refused, TooLarge
 
@@ -74,7 +74,7 @@ def _merge(
                 seen = read_row(current) if current is not None else None
 
 
-def _pending(row: Row, start: str) -> frozenset[tuple[int, str]]:
+def _pending(row: Row, start: str) -> frozenset[Held]:
     return frozenset((p.slot, p.key) for p in row.pending if p.version >= start)
 
 

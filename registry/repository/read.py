@@ -7,11 +7,12 @@ from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from registry.model import (
     KEY,
+    Answer,
     Assignment,
+    EdgeRead,
     EntityEntry,
     JoinAccess,
     JoinSpec,
-    KeyRead,
     ProductEntry,
     Snapshot,
     State,
@@ -71,6 +72,7 @@ def _join(row: RowMapping) -> JoinSpec:
         child_columns=tuple(row["child_columns"]),
         parent=row["parent"],
         parent_columns=tuple(row["parent_columns"]),
+        strong=row["strong"],
     )
 
 
@@ -96,10 +98,13 @@ def _accesses(
 ) -> tuple[JoinAccess, ...]:
     """The joins that have both paths; one that psql left without is no join that a product may use."""
     by_slot = {(one.entity, one.slot): one for one in held}
-    paths: dict[tuple[int, str], Assignment | KeyRead] = {
-        (row["join_id"], row["direction"]): KEY if row["slot"] is None else by_slot[row["entity"], row["slot"]]
-        for row in _rows(connection, select(access_paths))
-    }
+
+    def answer(row: RowMapping) -> Answer:
+        if row["edges"] is not None:
+            return EdgeRead(entity=row["entity"], fields=tuple(row["edges"]))
+        return KEY if row["slot"] is None else by_slot[row["entity"], row["slot"]]
+
+    paths = {(row["join_id"], row["direction"]): answer(row) for row in _rows(connection, select(access_paths))}
     found = (
         JoinAccess(join=spec, down=paths[number, "down"], up=paths[number, "up"])
         for number, spec in specs.items()

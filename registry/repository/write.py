@@ -4,7 +4,7 @@ from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.edit import Edit
-from registry.model import Assignment, EntityEntry, JoinAccess, JoinSpec, KeyRead, ProductEntry
+from registry.model import Answer, Assignment, EdgeRead, EntityEntry, JoinAccess, JoinSpec, ProductEntry
 from registry.repository.read import join_ids
 from registry.tables import access_paths, assignments, entities, joins, meta, product_joins, products
 
@@ -65,6 +65,7 @@ def _put_joins(connection: Connection, accesses: tuple[JoinAccess, ...]) -> dict
                 child_columns=list(spec.child_columns),
                 parent=spec.parent,
                 parent_columns=list(spec.parent_columns),
+                strong=spec.strong,
             )
             .on_conflict_do_nothing()
         )
@@ -75,8 +76,12 @@ def _put_joins(connection: Connection, accesses: tuple[JoinAccess, ...]) -> dict
     return ids
 
 
-def _put_path(connection: Connection, join: int, direction: str, entity: str, path: Assignment | KeyRead) -> None:
-    values = {"entity": entity, "slot": None if isinstance(path, KeyRead) else path.slot}
+def _put_path(connection: Connection, join: int, direction: str, entity: str, path: Answer) -> None:
+    values = {
+        "entity": entity,
+        "slot": path.slot if isinstance(path, Assignment) else None,
+        "edges": list(path.fields) if isinstance(path, EdgeRead) else None,
+    }
     put = insert(access_paths).values(join_id=join, direction=direction, **values)
     connection.execute(put.on_conflict_do_update(index_elements=["join_id", "direction"], set_=values))
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load, read_directory
-from processor.model.plan import SlotRead
+from processor.model.access import SlotRead
 from processor.planning import plan_alone
 from processor.recorded import read_records
 from processor.settings import Settings

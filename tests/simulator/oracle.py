@@ -35,9 +35,23 @@ def _match(row: Row, joins: Iterable[Join], definitions: Definitions, entity: st
         match.found[join.name] = [
             _match(other, join.joins, definitions, join.entity, tables)
             for other in tables[join.entity].values()
-            if all(other.get(c) is not None and other.get(c) == row.get(p) for c, p in join.on)
+            if not _keys(other, join.child_columns).isdisjoint(_keys(row, join.parent_columns))
         ]
     return match
+
+
+def _keys(row: Row, fields: tuple[str, ...]) -> set[tuple[Any, ...]]:
+    """The values by which a row joins: those of its columns, or one of each element of an array; none with a null."""
+    array = next((field.split("[]")[0] for field in fields if "[]" in field), None)
+    found = {
+        tuple(row.get(f) if "[]" not in f else _member(one, f.partition("[].")[2]) for f in fields)
+        for one in ([None] if array is None else row.get(array) or [])
+    }
+    return {key for key in found if None not in key}
+
+
+def _member(one: Any, name: str) -> Any:
+    return one if not name else one.get(name) if isinstance(one, dict) else None
 
 
 def _canonical(entity: Entity, column: str, value: Any) -> Any:

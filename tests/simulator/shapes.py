@@ -3,6 +3,7 @@
     pair     one product over two tables: the smallest join, for histories written by hand
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
+    lists, strong   joins by edges (`tests.simulator.edge_shapes`)
 
 Values are few, so that keys collide, move A -> B -> A, and go null. In `pair` and `stars` each change that
 a product reads has a stamp `n` that only rises, and every document shows it: so it says which version of each row it shows.
@@ -10,7 +11,7 @@ a product reads has a stamp `n` that only rises, and every document shows it: so
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +20,7 @@ from processor.definitions.load import load, read_directory
 from processor.model.plan import Plan
 from processor.model.product import Definitions
 from processor.planning import plan_alone
+from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 
 Row = dict[str, Any]
 STAMP = "n"
@@ -44,7 +46,7 @@ class Shape:
     @property
     def slots(self) -> int:
         """How many slots the plan needs."""
-        return max(k for entity in self.plan.entities.values() for k in entity.slots)
+        return max((k for entity in self.plan.entities.values() for k in entity.slots), default=1)
 
     def key(self, entity: str, row: Row) -> Row:
         return {c: row[c] for c in self.definitions.entities[entity].key}
@@ -253,4 +255,20 @@ def _github() -> Shape:
     )
 
 
-SHAPES = {shape.name: shape for shape in (_pair(), _stars(), _github())}
+def _lists() -> Shape:
+    return Shape(
+        name="lists",
+        definitions=load(LISTS),
+        draw=LIST_ROWS,
+        hot=("team", "team", "user", "badge"),
+        unused={"team": "motto"},
+        joined={"team": ("ids", "people"), "user": ("login",), "badge": ("user",)},
+        stamped=False,
+    )
+
+
+def _strong() -> Shape:
+    return replace(_stars(), name="strong", definitions=load(strong(STARS)))
+
+
+SHAPES = {shape.name: shape for shape in (_pair(), _stars(), _github(), _lists(), _strong())}

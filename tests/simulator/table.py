@@ -42,10 +42,7 @@ class LateTable(MemoryStore):
         return len(gone)
 
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
-        if new is None:
-            self._items.pop(key, None)
-        else:
-            self._items[key] = new
+        self._put(key, new)
         for name in self._indexes:
             if name in (new or {}) or name in (old or {}):
                 for replica, lag in enumerate(self._lags()):

@@ -19,16 +19,23 @@ Names = dict[str, list[str]]
 ENTITIES: dict[str, Any] = {
     "node": {
         "key": ["id"],
-        "columns": {"id": "int", "up": "int", "k": "string", "n": "int", "v": "decimal", "ok": "bool", "at": "timestamp"},
+        "columns": {
+            "id": "int", "up": "int", "k": "string", "n": "int", "v": "decimal", "ok": "bool", "at": "timestamp",
+            "ids": "int[]",
+        },
     },
     "item": {
         "key": ["k", "id"],
         "shards": 2,
         "columns": {
             "id": "int", "k": "string", "node": "int", "n": "int", "v": "float", "ok": "bool", "day": "date", "s": "string",
+            "objects": "json[]",
         },
     },
-    "tag": {"key": ["name"], "columns": {"name": "string", "item": "int", "n": "int", "s": "string", "x": "json"}},
+    "tag": {
+        "key": ["name"],
+        "columns": {"name": "string", "item": "int", "n": "int", "s": "string", "x": "json", "words": "string[]"},
+    },
 }  # fmt: skip
 TEXTS = ["a", "b", "B", "é", "", "ab"]
 DRAWN: dict[str, list[Any]] = {
@@ -40,7 +47,18 @@ DRAWN: dict[str, list[Any]] = {
     "timestamp": ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00.5Z", "2021-06-01T12:30:00Z"],
     "date": ["2020-01-01", "2020-02-29", "2021-06-01"],
     "json": [{"a": 1}, [1, 2]],
+    "int[]": [[], [1], [2, 0, 2], [3, None, 1]],
+    "string[]": [[], ["a"], ["b", "a", "b"], [None, "é"]],
+    "json[]": [
+        [],
+        [{"id": 1, "k": "a"}],
+        [{"id": 2, "k": None}, 5, {"id": "a"}],
+        [{"k": "b", "id": 0}, None, {"id": 2.5}],
+    ],
 }
+ELEMENTS = [("node", "ids[]", "number"), ("tag", "words[]", "string")]
+ELEMENTS += [("item", f"objects[].{member}", kind) for member in ("id", "k") for kind in ("number", "string")]
+"""Entity, the elements of an array of it, and what they join."""
 KINDS = {"int": "number", "decimal": "number", "float": "number"}
 NUMBERS = ("int", "decimal", "float")
 SCALARS = ("int", "string", "decimal", "float", "date", "timestamp")
@@ -93,15 +111,19 @@ class Author:
             grouped = self.may(0.3)
         level = self.level(entity, [*higher, above], depth, grouped=grouped)
         below, bare = level.pop("names"), self.bare
-        join: dict[str, Any] = {"many" if many else "one": entity, "on": self.on(above, entity), **level}
+        on = self.on(above, entity, many)
+        listed = "[]" in str(list(on.values()))
+        join: dict[str, Any] = {"many" if many else "one": entity, "on": on, **level}
+        if self.may(0.25):
+            join["strong"] = True
         if self.may(0.4):
             join["where"] = self.condition(below)
         if self.may(0.2):
             join["required"] = True
-        if self.may(0.4):
+        if not listed and self.may(0.4):
             terms = [self.expression(below, self.rng.choice(SCALARS)) for _ in range(self.rng.choice([1, 2]))]
             join["order_by"] = [self.rng.choice(["", "-"]) + term for term in terms]
-        if many and not grouped and self.may(0.3):
+        if many and not (grouped or listed) and self.may(0.3):
             join["limit"] = self.rng.choice([1, 2])
         join["shown"] = self.may(0.6)
         if "limit" in join and join["shown"] and self.may(0.5):
@@ -128,15 +150,30 @@ class Author:
             names["float"] += [f"sum({column} * 2)" for column in own["float"]]
             names["string"] += [f"max({column} || 'x')" for column in own["string"]]
 
-    def on(self, above: str, entity: str) -> dict[str, str]:
+    def on(self, above: str, entity: str, many: bool) -> dict[str, str]:
+        lists = [(field, parent) for field, parent in self.elements(entity, above)]
+        lists += [(child, field) for field, child in self.elements(above, entity) if many]
+        if lists and self.may(0.35):
+            return dict([self.rng.choice(lists)])
         pairs = [
             (child, parent)
             for child, of_child in ENTITIES[entity]["columns"].items()
             for parent, of_parent in ENTITIES[above]["columns"].items()
-            if of_child != "json" and KINDS.get(of_child, of_child) == KINDS.get(of_parent, of_parent)
+            if "json" not in of_child
+            and "[]" not in of_child
+            and KINDS.get(of_child, of_child) == KINDS.get(of_parent, of_parent)
         ]
         likely = [(c, p) for c, p in pairs if {c, p} & {"id", "k", "node", "item", "up", "name"}]
         return dict([self.rng.choice(likely or pairs)])
+
+    def elements(self, entity: str, other: str) -> list[tuple[str, str]]:
+        """Elements of arrays of an entity, and the columns of another that they may equal."""
+        return [
+            (field, column)
+            for owner, field, kind in ELEMENTS
+            for column, of in ENTITIES[other]["columns"].items()
+            if owner == entity and KINDS.get(of, of) == kind
+        ]
 
     def selection(self, entity: str, joins: dict[str, dict[str, Any]], names: Names, grouped: bool) -> dict[str, Any]:
         written: dict[str, Any] = {}

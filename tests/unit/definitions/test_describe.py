@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from processor.definitions.describe import describe_entity, describe_product
 from processor.definitions.load import load, read_directory
+from processor.model.elements import element
 from processor.model.entity import ColumnType, Entity
 from processor.model.product import Bare, Column, Definitions, Fields, Join, Order, Product, Selection, Whole
 from processor.model.types import parse_type
@@ -42,7 +43,8 @@ def written_and_read(definitions: Definitions) -> Definitions:
 
 @st.composite
 def entities(draw: st.DrawFn, name: str) -> Entity:
-    columns = draw(st.dictionaries(names, st.sampled_from(TYPES + UNORDERED), min_size=1, max_size=6))
+    plain_names = names.filter(lambda text: element(text) is None)
+    columns = draw(st.dictionaries(plain_names, st.sampled_from(TYPES + UNORDERED), min_size=1, max_size=6))
     scalar = [column for column, written in columns.items() if written in TYPES]
     if not scalar:
         columns["id"], scalar = "int", ["id"]

@@ -39,11 +39,12 @@ def test_the_board_as_json_says_the_same(applied: Snapshot) -> None:
     found = json.loads(json.dumps(board_json(applied)))
     assert (found["version"], found["slots"]) == (1, 20)
     assert found["entities"][2:4] == [
-        {"entity": "repo", "key": ["owner", "name"], "key_serves": ["down from star"], "assignments": []},
+        {"entity": "repo", "key": ["owner", "name"], "key_serves": ["down from star"], "edges": [], "assignments": []},
         {
             "entity": "star",
             "key": ["username", "repo_name", "repo_owner"],
             "key_serves": [],
+            "edges": [],
             "assignments": [
                 {"slot": 1, "columns": ["username"], "state": "serving", "serves": ["down from user"]},
                 {"slot": 2, "columns": ["repo_owner", "repo_name"], "state": "serving", "serves": ["up from repo"]},

@@ -1,0 +1,76 @@
+"""Joins by edges in the database: read back as they were applied, and guarded against edits by psql."""
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import IntegrityError
+
+from processor.definitions.load import load
+from processor.model.access import EdgeRead, KeyRead
+from processor.planning import plan_of, registry_plan
+from registry.errors import NeedsBackfill
+from registry.model import Plan
+from registry.repository import Registry
+
+ENTITIES = """
+team: {key: [id], columns: {id: int, org: string, people: "json[]"}}
+person: {key: [id], columns: {id: int, org: string}}
+"""
+PRODUCT = """
+product: teams
+root: team
+embed:
+  members: {many: person, on: {id: "people[].id"}}
+  allies: {many: person, on: {org: org}, strong: true}
+"""
+MORE = """
+product: people
+root: person
+embed: {teams: {many: team, on: {"people[].name": org}, strong: true}}
+"""
+
+
+def plan(*products: str) -> Plan:
+    texts = {f"{n}.yaml": product for n, product in enumerate(products)}
+    return registry_plan(load({"entities.yaml": ENTITIES, **texts}))
+
+
+def test_a_job_reads_the_edges_that_were_applied(registry: Registry) -> None:
+    registry.apply(plan(PRODUCT), who="me", why="first")
+    assert registry.apply(plan(PRODUCT), who="me", why="again").changes == ()
+    snapshot = registry.snapshot()
+    compiled = plan_of(snapshot)
+
+    assert snapshot.assignments == ()
+    assert compiled.entities["team"].edges == {
+        "people[].id::number": ("people[].id::number",),
+        "org": ("org",),
+    }
+    assert compiled.entities["person"].edges == {"org": ("org",)}
+    assert not compiled.entities["team"].indexed
+    members, allies = compiled.products["teams"].nodes
+    assert (members.down, members.up) == (KeyRead(), EdgeRead(fields="people[].id::number"))
+    assert (allies.down, allies.up) == (EdgeRead(fields="org"), EdgeRead(fields="org"))
+
+
+def test_new_edges_of_rows_that_a_job_has_stored_need_a_backfill(registry: Registry) -> None:
+    registry.apply(plan(PRODUCT), who="me", why="first")
+    lease = registry.take_lease("job", "here", 4, take_over=False, expires_after=30)
+    registry.applied(lease, registry.snapshot().version)
+    with pytest.raises(NeedsBackfill, match=r"edges by people\[\].name::string would be new"):
+        registry.apply(plan(PRODUCT, MORE), who="me", why="second")
+
+
+@pytest.mark.parametrize(
+    ("edit", "refused"),
+    [
+        ("UPDATE access_paths SET edges = '{id}' WHERE edges = '{org}'", "is not served"),
+        ("UPDATE access_paths SET edges = NULL WHERE edges = '{org}'", "is not served"),
+        ("UPDATE access_paths SET slot = 1 WHERE edges IS NOT NULL", "access_paths_"),
+    ],
+)
+def test_psql_takes_no_edges_from_a_join_that_needs_them(
+    registry: Registry, psql: Engine, edit: str, refused: str
+) -> None:
+    registry.apply(plan(PRODUCT), who="me", why="first")
+    with pytest.raises(IntegrityError, match=refused), psql.begin() as connection:
+        connection.execute(text(edit))
