@@ -49,7 +49,7 @@ def joined(join: Join, row: Row, above: Row, elements: str) -> str:
     condition = "\n  AND ".join(pairs)
     if array is None:
         return condition
-    return f"EXISTS {subquery(f'SELECT FROM unnest({row.own(array)}) AS {elements}(v){chr(10)}WHERE {condition}')}"
+    return "EXISTS " + subquery(f"SELECT FROM unnest({row.own(array)}) AS {elements}(v)\nWHERE {condition}")
 
 
 def unnested(join: Join, above: Row, alias: str) -> str:

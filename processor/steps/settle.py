@@ -35,7 +35,7 @@ def settle(entry: Entry) -> Step[Probed]:
         answers = yield probes
         shown = all(any(i["SK"] == row.key.sk and i["_v"] >= row.version for i in found) for found in answers)
     had = (entry.former | set(entry.slots)) - {*row.slots.items(), *row.edges}
-    left = frozenset((where, key) for where, key in had if not keys.is_no_key(key))
+    left = frozenset((slot, key) for slot, key in had if not keys.is_no_key(key))
     touch = Touch(entity=entry.entity, row=row, left=left, changed=None, how="replayed")
     slots = tuple(sorted(row.slots.items())) or entry.slots
     return Probed(settled=Settled(entry=entry, version=row.version, slots=slots, shown=shown), touch=touch)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.simulator.run import simulate
-from tests.simulator.without import fan_out, open_changes, publisher, store, writes
+from tests.simulator.without import edges, fan_out, open_changes, publisher, store, writes
 from tests.simulator.without.switch import Switch, together
 from tests.simulator.worlds import AFTER_WRITE, BROKER, CALM, CRASHES, RESPLIT, RETRIED, ZOMBIES, story
 
@@ -292,8 +292,23 @@ def _fan_out() -> Iterator[Protection]:
     s = fan_out
     many = {"page": 1, "hot": True, "events": 30, "shape": "github", "faults": 4}
     yield _one("what lies beyond a page is followed up", "documents beyond the first page", s.rest_forgotten, many)
-    yield _one("fan-outs are durable", "a crash that takes the driver's memory", s.in_memory, many)
+    yield _one(
+        "fan-outs are durable",
+        "a crash that takes the driver's memory",
+        s.in_memory,
+        {**many, "lag": "none"},
+        "settling",
+    )
     yield _one("a second pass", "a change behind the cursor of the pass before it", s.no_second_pass, many)
 
 
-TABLE = {p.name: p for group in (_open_changes, _writes, _publisher, _store, _fan_out) for p in group()}
+def _edges() -> Iterator[Protection]:
+    """Edges (rule 12)."""
+    s, world = edges, {**ZOMBIES, "shape": "lists"}
+    yield _one("the versions of edges", "a remover of an old edge that wakes late", s.unversioned, world)
+    yield _one(
+        "every edge is put, not the new ones only", "a remover that is still under way", s.difference_only, world
+    )
+
+
+TABLE = {p.name: p for group in (_open_changes, _writes, _publisher, _store, _fan_out, _edges) for p in group()}

@@ -132,7 +132,7 @@ class World:
     def processed(self, keys: list[Key]) -> tuple[dict[Key, Item], list[Key]]:
         """One batched read, which may leave keys unprocessed."""
         shed = self.temper.unprocessed and self.rng.random() < self.temper.unprocessed
-        n = self.rng.randrange(len(keys)) if shed else len(keys)
+        n = self.rng.randrange(len(keys)) if shed and keys else len(keys)
         return self.table.get(keys[:n]), keys[n:]
 
     def page(self, query: Query, after: Key | None, limit: int) -> Page:

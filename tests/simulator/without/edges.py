@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from tests.simulator.switches import replacing
-
 import processor.batch as batch
 import processor.steps.keep_edges as keep_edges
 from statestore import keys
 from statestore.edges import row_of
 from statestore.items import read_row
 from statestore.store import Done, Write
+from tests.simulator.without.switch import replacing
 
 
 def _anyway(make: Any) -> Any:
