@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from processor.definitions.describe import write
 from processor.model.access import Access, Columns, EdgeRead, KeyRead, SlotRead
 from processor.model.plan import Node, Plan, ProductPlan
 from statestore.keys import edge_partition, partition
@@ -32,6 +33,8 @@ class Branch:
     entity: str
     shown: bool
     on: tuple[str, ...]
+    where: str | None
+    required: bool
     down: Asked
     up: Asked
     together: tuple[str, ...]
@@ -47,6 +50,7 @@ class Explained:
     version: int
     topic: str
     root: str
+    where: str | None
     key: tuple[str, ...]
     used: tuple[str, ...] | None
     requests: dict[str, int]
@@ -61,6 +65,7 @@ def explain(plan: Plan, product: ProductPlan) -> Explained:
         version=product.version,
         topic=product.product.topic,
         root=root.name,
+        where=None if product.product.where is None else write(product.product.where),
         key=root.entity.key,
         used=None if product.used is None else tuple(sorted({*product.used, *root.entity.key})),
         requests=dict(_requests(product)),
@@ -71,7 +76,7 @@ def explain(plan: Plan, product: ProductPlan) -> Explained:
 def lines(explained: Explained) -> Iterator[str]:
     """The tree as text."""
     used = "any column" if explained.used is None else ", ".join(explained.used)
-    yield f"{explained.product}, version {explained.version}: a document for each {explained.root}, by {'#'.join(explained.key)}"
+    yield f"{explained.product}, version {explained.version}: {_root(explained)}"
     yield f"  topic {explained.topic}; rebuilt when {used} of {explained.root} changes"
     for branch in explained.joins:
         yield from _branch_lines(branch, "  ")
@@ -81,12 +86,22 @@ def lines(explained: Explained) -> Iterator[str]:
 
 def _branch_lines(branch: Branch, margin: str) -> Iterator[str]:
     hidden = "" if branch.shown else " (join: not shown itself)"
-    yield f"{margin}{branch.name}: {branch.kind} {branch.entity} on {', '.join(branch.on)}{hidden}"
+    needed = ", required" if branch.required else ""
+    counts = f"{_where(branch.where)}{needed}{hidden}"
+    yield f"{margin}{branch.name}: {branch.kind} {branch.entity} on {', '.join(branch.on)}{counts}"
     together = f"; the same request answers {', '.join(branch.together)}" if branch.together else ""
     yield f"{margin}  down  {_asked(branch.down)}{together}"
     yield f"{margin}  up    {_asked(branch.up)}"
     for below in branch.below:
         yield from _branch_lines(below, margin + "  ")
+
+
+def _root(explained: Explained) -> str:
+    return f"a document for each {explained.root}{_where(explained.where)}, by {'#'.join(explained.key)}"
+
+
+def _where(where: str | None) -> str:
+    return "" if where is None else f" where {where}"
 
 
 def _asked(asked: Asked) -> str:
@@ -105,6 +120,8 @@ def _branches(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[B
             entity=node.join.entity,
             shown=node.join.shown,
             on=tuple(f"{child} = {node.above}.{parent}" for child, parent in node.join.on),
+            where=None if node.join.where is None else write(node.join.where),
+            required=node.join.required,
             down=_access(plan, node.join.entity, node.down, node.above, node.parent_columns),
             up=_up(plan, node),
             together=tuple(n.join.name for n in nodes if n is not node and _question(n) == _question(node)),

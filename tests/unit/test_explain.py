@@ -92,6 +92,14 @@ one document, where every join finds one row: 2 BatchGetItem, 1 Query (keys go o
     )
 
 
+def test_filters_and_required_joins_are_told() -> None:
+    product = "product: p\nroot: person\nwhere: city = 'Oslo'\nfields: [id]\nembed: {boss: {one: person, on: {id: boss}, where: "
+    product += "city is null, required: true, fields: [id]}}\n"
+    told = shown(plan_alone(load({"entities.yaml": PEOPLE, "p.yaml": product}), slots=20), "p")
+    assert "a document for each person where city = 'Oslo', by id\n" in told
+    assert "\n  boss: one person on id = person.boss where city is null, required\n" in told
+
+
 def test_the_counted_requests_are_those_of_a_document() -> None:
     trial = tried(people(), {"id": 1, "boss": 2, "city": "Rome"}, {"id": 2, "boss": 2, "city": "Oslo"})
     before = trial.store.requests.copy()

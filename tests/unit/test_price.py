@@ -86,6 +86,27 @@ def test_products_with_self_joins_shards_and_other_formats_are_priced() -> None:
     assert found["person: update of ok"].documents == 1
 
 
+def test_every_row_counts_in_a_price_and_what_a_filter_reads_changes_documents() -> None:
+    found = priced(
+        {
+            "entities.yaml": dedent("""
+                person: {key: [id], columns: {id: int, city: string, ok: bool}}
+                visit: {key: [id], columns: {id: int, who: int, state: string, at: timestamp}}
+                """),
+            "people.yaml": dedent("""
+                product: people
+                root: person
+                where: city = 'Oslo'
+                fields: [id]
+                embed:
+                  visits: {many: visit, on: {who: id}, where: state = 'open' and parent.ok, fields: [at], required: true}
+                """),
+        }
+    )
+    updates = ["person: update of city, ok", "visit: update of state", "visit: update of at", "person: first seen"]
+    assert [found[name].documents for name in updates] == [1, 1, 1, 1]
+
+
 def test_prices_of_another_region_come_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "prices.toml"
     file.write_text('region = "eu-west-1"\ndate = "2026-11"\nwrite = 0.7\nread = 1\n')

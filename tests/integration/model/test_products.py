@@ -1,4 +1,5 @@
-"""Random products and histories: what the steps publish last is what Postgres answers over the last state of the tables."""
+"""Random products and histories: what the steps publish last is what Postgres answers over the last state of the tables,
+and valid by the product's schema."""
 
 import uuid
 from collections.abc import Iterator
@@ -57,6 +58,9 @@ def assert_equal(tables: Oracle, rng: Random) -> None:
     assert published(definitions, records, rng.choice([1, 7, None])) == truth, describe_product(
         definitions.products["p"]
     )
+    valid = Draft202012Validator(document_schema(definitions.products["p"], definitions.entities))
+    for document in truth.values():
+        valid.validate(document)
 
 
 def published(definitions: Definitions, records: list[Record], size: int | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from processor.definitions.cases import read_cases
 from processor.definitions.load import load, read_directory, read_tests
 from processor.demo.github import history, load_events
 from processor.model import canonical_json
+from processor.model.change import Record
 from processor.model.json_schema import document_schema
 from processor.model.plan import Plan
 from processor.planning import plan_alone
@@ -123,3 +124,84 @@ def test_what_may_be_null_may_be(change: dict[str, Any]) -> None:
 )
 def test_what_must_not_be_is_refused(change: dict[str, Any]) -> None:
     assert not validator(plan_alone(TYPES, slots=20), "bags").is_valid({**DOCUMENT, **change})
+
+
+COMPUTED = load(
+    {
+        "entities.yaml": dedent("""
+            thing: {key: [id], columns: {id: int, of: int, name: string, price: "decimal(12,2)"}}
+            bag: {key: [id], columns: {id: int, label: string}}
+            """),
+        "bags.yaml": dedent("""
+            product: bags
+            root: bag
+            join:
+              all: {many: thing, on: {of: id}}
+              first: {one: thing, on: {of: id}, required: true}
+            fields:
+              {id: id, label: upper(label), n: count(all.id), spent: sum(all.price), first: first.id, called: first.name, one: 1,
+               twice: only}
+            embed:
+              things:
+                many: thing
+                on: {of: id}
+                where: price > 0
+                limit: 1
+                total: true
+                fields: {name: name, bag: parent.id, label: parent.label}
+              cheapest: {many: thing, on: {of: id}, fields: {price: min(price), n: count(*)}}
+              only: {one: thing, on: {of: id}, required: true, value: price * 2}
+            """),
+    }
+)
+FILLED = {
+    "id": 2,
+    "label": "BAG",
+    "n": 2,
+    "spent": 3.5,
+    "first": 1,
+    "called": None,
+    "one": 1,
+    "things_total": 2,
+    "only": 1.0,
+} | {
+    "things": [{"name": "a", "bag": 2, "label": "Bag"}],
+    "cheapest": {"price": 0.5, "n": 2},
+    "twice": 1.0,
+}
+
+
+def test_what_is_computed_has_its_type_and_is_published_so() -> None:
+    plan = plan_alone(COMPUTED, slots=20)
+    rows = [("thing", {"id": 1, "of": 2, "price": 0.5}), ("thing", {"id": 3, "of": 2, "price": 3, "name": "c"})]
+    trial = Trial(plan=plan, settings=Settings())
+    trial.batch(
+        Record(topic=topic, partition=0, offset=n, key=b'{"id":%d}' % row["id"], value=canonical_json.encode(row))
+        for n, (topic, row) in enumerate([*rows, ("bag", {"id": 2})])
+    )
+    ((_, document),) = published(trial)
+    assert document.keys() == FILLED.keys()
+    validator(plan, "bags").validate(document)
+
+
+@pytest.mark.parametrize(
+    ("change", "valid"),
+    [
+        ({}, True),
+        ({"label": None, "spent": None, "only": None}, True),
+        ({"n": None}, False),
+        ({"n": 1.5}, False),
+        ({"first": None}, False),
+        ({"one": None}, False),
+        ({"things_total": None}, False),
+        ({"things": [{"name": None, "bag": 2, "label": None}]}, True),
+        ({"things": [{"name": None, "bag": None, "label": None}]}, False),
+        ({"cheapest": {"price": None, "n": 0}}, True),
+        ({"cheapest": {"price": None, "n": None}}, False),
+        ({"cheapest": None}, False),
+        ({"twice": None}, True),
+    ],
+    ids=str,
+)
+def test_what_is_computed_may_be_null_but_for_counts_and_constants(change: dict[str, Any], valid: bool) -> None:
+    assert validator(plan_alone(COMPUTED, slots=20), "bags").is_valid({**FILLED, **change}) is valid
