@@ -306,9 +306,6 @@ def _edges() -> Iterator[Protection]:
     """Edges (rule 12)."""
     s, world = edges, {**ZOMBIES, "shape": "lists"}
     yield _one("the versions of edges", "a remover of an old edge that wakes late", s.unversioned, world)
-    yield _one(
-        "every edge is put, not the new ones only", "a remover that is still under way", s.difference_only, world
-    )
 
 
 TABLE = {p.name: p for group in (_open_changes, _writes, _publisher, _store, _fan_out, _edges) for p in group()}

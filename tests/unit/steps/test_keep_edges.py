@@ -138,6 +138,19 @@ def test_a_late_change_leaves_no_edge_of_what_the_row_does_not_name() -> None:
     assert edges(store) == {"member_ids[]=1", "org=x"}
 
 
+def test_an_edge_that_stood_already_outlives_a_remover_of_the_version_between() -> None:
+    """Two writers: the later version puts its edges while the one before it has still to drop one of them."""
+    store = MemoryStore()
+    turns(change(1, members=[1, 2]), store)
+    later = change(3, members=[1, 2])
+    puts = later.send(None)
+    rows = later.send(tuple(store.write(put) for put in puts))
+    turns(change(2, members=[1]), store)
+    with pytest.raises(StopIteration):
+        later.send(tuple(store.write(row) for row in rows))
+    assert edges(store) == {"member_ids[]=1", "member_ids[]=2", "org=x"}
+
+
 def test_a_remover_that_comes_late_takes_no_edge_that_a_newer_version_names() -> None:
     store = MemoryStore()
     turns(change(1, members=[1]), store)
