@@ -88,18 +88,19 @@ def test_the_last_documents_are_the_sql_answer(
     faults, pages = Faults(seed, ALL, rate=0.2, late=0.4), Pages(seed)
     late = LateIndexes(seed, lags, clock=lambda: job.trial.now)
 
-    with proxy(request.getfixturevalue(api), faults, pages, late) as endpoint:
-        store = DynamoStore(
-            table=f"faults-{seed}", endpoint_url=endpoint, region="eu-west-1", patience=Patience(attempts=3, read_s=0.3)
-        )
-        store.create_table(settings.slots)
+    address, place = request.getfixturevalue(api), {"table": f"faults-{seed}", "region": "eu-west-1"}
+    direct = DynamoStore(**place, endpoint_url=address)
+    direct.create_table(settings.slots)
+    with proxy(address, faults, pages, late) as endpoint:
+        store = DynamoStore(**place, endpoint_url=endpoint, patience=Patience(attempts=3, read_s=0.3))
         job.trial.store = store
         for chunk in batches(read_records(str(recorded)), 25):
             job.do(lambda trial, chunk=chunk: trial.batch(chunk))
             job.do(Trial.settle)
         job.do(Trial.finish)
-        assert store.partition(PARTITION) == []
         store.close()
+    assert direct.partition(PARTITION) == []
+    direct.close()
 
     with oracle(postgres_url, schema, definitions.entities) as tables:
         tables.load({name: rows.values() for name, rows in told.tables.items()})
