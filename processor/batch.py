@@ -46,9 +46,11 @@ from processor.steps.keep_edges import Stands, keep_edges
 from processor.steps.publish import Body, Sender, publish
 from processor.steps.settle import settle
 from processor.steps.write_state import write_state
+from statestore.errors import Terminal
 from statestore.items import spell_version
 from statestore.keys import Key
-from statestore.store import Delete, Store
+from statestore.limits import at
+from statestore.store import Delete, Store, TooLarge
 
 T = TypeVar("T")
 CHUNK = 500
@@ -136,7 +138,7 @@ def tidy(changes: OpenChanges, store: Store, run: int, round_: int, now: float) 
     if changes.crowded():
         gathered, replaced = changes.gathered(run, round_)
         for item, entries in gathered.items():
-            store.write(durable(item, entries))
+            _keep(item, entries, store)
         free += replaced
     for item in free:
         store.delete(Delete(key=item))
@@ -226,8 +228,16 @@ def _open(
     for n, portion in enumerate(portions(entries)):
         item = item_key(round_.run.number, round_.number, part, n)
         opened[item] = portion
-        store.write(durable(item, portion))
+        _keep(item, portion, store)
     return opened
+
+
+def _keep(item: Key, entries: Sequence[Entry], store: Store) -> None:
+    """Makes open changes durable."""
+    if isinstance(store.write(durable(item, entries)), TooLarge):
+        raise Terminal(
+            f"{at(entries[0].key)}: the keys that this row had while its changes were open fill an item: wait W, go on"
+        )
 
 
 def _write(
