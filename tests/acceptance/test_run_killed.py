@@ -133,7 +133,7 @@ def signalled(*sample: str) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("point", sampled(POINTS, "after the first write", "after publish"))
+@pytest.mark.parametrize("point", sampled(POINTS, "after the first write"))
 def test_a_killed_driver_is_made_good_by_the_next_run(
     story: Story, strikes: Strikes, dynamodb_local: str, tmp_path: Path, point: str
 ) -> None:
