@@ -35,6 +35,7 @@ def copied(job: Job) -> Job:
         _holders={row: set(items) for row, items in held._holders.items()},
     )
     rounds.fan_outs = replace(rounds.fan_outs, held=dict(rounds.fan_outs.held))
+    rounds.owed = copy.deepcopy(rounds.owed)
     rounds.tally = Counter(rounds.tally)
     return Job(rounds=rounds)
 
