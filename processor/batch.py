@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from zlib import crc32
 
 from processor.lockstep import Lockstep, Outbox
@@ -43,7 +43,7 @@ from processor.steps.decode import decode
 from processor.steps.dedupe import Net, dedupe, net
 from processor.steps.find_roots import find_roots, resume
 from processor.steps.keep_edges import Stands, keep_edges
-from processor.steps.publish import Body, Sender, publish
+from processor.steps.publish import Body, Failed, Published, Sender, publish
 from processor.steps.settle import settle
 from processor.steps.write_state import write_state
 from statestore.errors import Terminal
@@ -62,7 +62,7 @@ OVERSIZED = "the row does not fit into an item of the table (400 KB)"
 class Round:
     """What the parts of a round share. `run`: the run so far; `number`: of this round in the run; `batch`: the micro-batch, as
     headers show it. `starts`: where each partition's committed batches end. `forget`: when delete markers written now may be
-    forgotten (seconds since 1970). `rejects`: the dead letter topic."""
+    forgotten (seconds since 1970). `rejects`: the dead letter topic. `stopped`: the products that failed in rounds before."""
 
     plan: Plan
     run: Run
@@ -71,6 +71,7 @@ class Round:
     starts: Mapping[Partition, int]
     forget: int
     rejects: str
+    stopped: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,15 @@ class Written:
     ends: Mapping[Partition, int]
     opened: Mapping[Key, tuple[Entry, ...]]
     rest: tuple[FanOut, ...] = ()
+
+
+class Sent(NamedTuple):
+    """What a publish part did. `failed`: the products that failed in it, with the reason; `owed`: the roots that these, and those
+    that were stopped before, have not published."""
+
+    tally: Counter[str]
+    failed: dict[str, str]
+    owed: frozenset[Root]
 
 
 def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rejects: Outbox) -> Written:
@@ -144,21 +154,33 @@ def tidy(changes: OpenChanges, store: Store, run: int, round_: int, now: float) 
         store.delete(Delete(key=item))
 
 
-def publish_part(roots: Iterable[Root], round_: Round, slot: int, attempt: int, lockstep: Lockstep) -> Counter[str]:
-    """Publishes the documents of `roots`, all those of the publish slot in this round; returns when all are acknowledged."""
+def publish_part(roots: Iterable[Root], round_: Round, slot: int, attempt: int, lockstep: Lockstep) -> Sent:
+    """Publishes the documents of `roots`, all those of the publish slot in this round; returns when all are acknowledged. A
+    document that cannot be made stops its product, not the others."""
     tally: Counter[str] = Counter()
     mark = Mark(round_.run.number, round_.number, slot, attempt)
+    failed: dict[str, str] = {}
+    owed: set[Root] = set()
     by_product: dict[str, list[str]] = {}
     for product, root in sorted(set(roots)):
         by_product.setdefault(product, []).append(root)
     for name, todo in by_product.items():
         publish_one = _publisher(round_, round_.plan.products[name], mark, tally)
-        while todo:
-            results = list(_chunked(lockstep, map(publish_one, todo)))
-            tally.update(results)
-            todo = [root for root, result in zip(todo, results, strict=True) if result == "contended"]
+        while todo and name not in failed and name not in round_.stopped:
+            chunk, todo = todo[:CHUNK], todo[CHUNK:]
+            for root, result in zip(chunk, lockstep.run(map(publish_one, chunk)), strict=True):
+                if isinstance(result, Failed):
+                    failed.setdefault(name, result.reason)
+                    todo.append(root)
+                    continue
+                tally[result] += 1
+                if result == "contended":
+                    todo.append(root)
+        owed.update((name, root) for root in todo)
     lockstep.outbox.flush()
-    return tally
+    if owed:
+        tally["owed"] = len(owed)
+    return Sent(tally, failed, frozenset(owed))
 
 
 def publish_slot(root: Root, slots: int) -> int:
@@ -189,7 +211,9 @@ def _message_key(plan: Plan, product: ProductPlan, top: Match) -> str:
     return canonical_json.dumps({c: top.columns[c] for c in plan.entities[product.product.root].entity.key})
 
 
-def _publisher(round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str]) -> Callable[[str], Step[str]]:
+def _publisher(
+    round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str]
+) -> Callable[[str], Step[Published | Failed]]:
     sender = Sender(
         topic=product.product.topic,
         product=product.product.name,

@@ -28,7 +28,7 @@ def run_case(case: Case, plan: Plan, settings: Settings) -> tuple[Failure, ...]:
     topic = plan.products[case.product].product.topic
     published = {(m.key or b"").decode(): m.value for m in trial.published.messages if m.topic == topic}
     documents = {key: canonical_json.loads(value) for key, value in published.items() if value is not None}
-    return (*_dead_letters(trial), *(f for e in case.expected for f in _compare(e, documents)))
+    return (*_dead_letters(trial), *_stopped(trial, case), *(f for e in case.expected for f in _compare(e, documents)))
 
 
 def tried(case: Case, plan: Plan, settings: Settings) -> Trial:
@@ -44,6 +44,11 @@ def _dead_letters(trial: Trial) -> Iterator[Failure]:
     for letter in trial.rejects.messages:
         rejected = rejected_record(letter)
         yield Failure(line=rejected.record.timestamp, what=f"the record is a dead letter: {rejected.reason}")
+
+
+def _stopped(trial: Trial, case: Case) -> Iterator[Failure]:
+    if case.product in trial.owed.stopped:
+        yield Failure(line=case.line, what=f"the product is stopped: {trial.owed.stopped[case.product]}")
 
 
 def _compare(expected: Expected, documents: Mapping[str, Value]) -> Iterator[Failure]:

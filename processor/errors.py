@@ -17,6 +17,14 @@ class KafkaError(StatestoreError):
     """The broker refused, or did not answer."""
 
 
+class TopicRefused(KafkaError):
+    """A topic takes no such message, or none at all; names it."""
+
+    def __init__(self, topic: str, why: str) -> None:
+        super().__init__(f"topic {topic} refuses what is sent to it ({why}): correct the topic or its permissions")
+        self.topic = topic
+
+
 class Fenced(StatestoreError):
     """Another job took over: this one must stop."""
 

@@ -88,7 +88,7 @@ class Job:
                 raise
 
     def idle(self) -> None:
-        """Settle work and fan-outs while no batch runs."""
+        """Settle work, fan-outs and owed roots while no batch runs."""
         if self.turn.acquire(blocking=False):
             try:
                 self.rounds.between()
@@ -159,7 +159,7 @@ def run_job(job: Job, *, once: bool) -> None:
         while query.isActive:
             if job.stopping.is_set() and not job.turn.locked():
                 query.stop()
-            query_ended(query, 0 if job.rounds.fan_outs.held else 1)
+            query_ended(query, 0 if job.rounds.busy else 1)
             job.idle()
             keep.alive()
         failure = job.failure or query.exception()
@@ -197,7 +197,7 @@ def run_replays(job: Job, letters: Sequence[Letter]) -> Iterator[Replayed]:
 def _settle_all(job: Job, keep: "_Renewal") -> None:
     """Settles until nothing is left to do, or the job is stopped."""
     while not job.stopping.is_set() and job.rounds.pending:
-        sleep(0 if job.rounds.fan_outs.held else 0.2)
+        sleep(0 if job.rounds.busy else 0.2)
         job.idle()
         keep.alive()
 

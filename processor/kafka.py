@@ -13,15 +13,26 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection,
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from processor.errors import Fenced, KafkaError
+from processor.errors import Fenced, KafkaError, TopicRefused
 from processor.model.change import Record
-from processor.model.step import Message
+from processor.model.step import MAX_MESSAGE_BYTES, Message
 
 LOG = logging.getLogger("statestore.kafka")
 LOG.addHandler(logging.NullHandler())  # what the client says beside its errors; silent unless a program asks for it
 TIMEOUT = 60.0
 """Seconds within which the broker must answer, or acknowledge what was sent."""
-MAX_MESSAGE_BYTES = 8 * 1024 * 1024
+REFUSED = {
+    ClientError.MSG_SIZE_TOO_LARGE,
+    ClientError.INVALID_RECORD,
+    ClientError.INVALID_MSG,
+    ClientError.POLICY_VIOLATION,
+    ClientError.TOPIC_AUTHORIZATION_FAILED,
+    ClientError.TOPIC_EXCEPTION,
+    ClientError.UNKNOWN_TOPIC_OR_PART,
+    ClientError._UNKNOWN_TOPIC,
+    ClientError._UNKNOWN_PARTITION,
+}
+"""What the broker says of a topic, not of itself; another try ends alike."""
 
 
 class Topic(NamedTuple):
@@ -40,7 +51,7 @@ class Outbox:
     """An idempotent producer outside transactions: what is sent counts once it is acknowledged."""
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str], **more: Any) -> None:
-        self._errors: list[ClientError] = []
+        self._errors: list[tuple[str, ClientError]] = []
         self._producer = Producer(
             settings(bootstrap, extra)
             | {
@@ -74,7 +85,10 @@ class Outbox:
             except BufferError:
                 self._producer.poll(0.1)
             except KafkaException as error:
-                raise _failure((self._errors or error.args)[0], f"cannot send to {message.topic}") from None
+                if not self._errors:  # what failed before may not be reported yet
+                    self._serve(lambda: self._producer.poll(1))
+                self._errors.append((message.topic, error.args[0]))
+                raise self._failed(f"cannot send to {message.topic}") from None
             else:
                 self._serve(lambda: self._producer.poll(0))
                 return
@@ -82,7 +96,7 @@ class Outbox:
     def flush(self) -> None:
         left = self._serve(lambda: self._producer.flush(TIMEOUT))
         if self._errors:
-            raise _failure(self._errors[0], f"{len(self._errors)} messages were not acknowledged")
+            raise self._failed(f"{len(self._errors)} messages were not acknowledged")
         if left:
             raise KafkaError(f"{left} messages were not acknowledged within {TIMEOUT:.0f} s; is the broker in reach?")
 
@@ -96,9 +110,16 @@ class Outbox:
         except SystemError:
             return wait()
 
-    def _delivered(self, error: ClientError | None, message: object) -> None:
+    def _delivered(self, error: ClientError | None, message: Any) -> None:
         if error is not None:
-            self._errors.append(error)
+            self._errors.append((message.topic(), error))
+
+    def _failed(self, what: str) -> KafkaError | Fenced:
+        """What the errors say: of the first topic that refused, which takes the others along, else of the first."""
+        for topic, error in self._errors:
+            if error.code() in REFUSED:
+                return TopicRefused(topic, error.str())
+        return _failure(self._errors[0][1], what)
 
 
 class TransactionalOutbox(Outbox):

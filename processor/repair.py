@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from time import sleep
 
 from processor.batch import CHUNK, Round, publish_part
-from processor.errors import Fenced
+from processor.errors import Fenced, StatestoreError
 from processor.kafka import TransactionalOutbox
 from processor.lockstep import Lockstep
 from processor.model.ledger import Mark, Run, end_round
@@ -89,8 +89,10 @@ class Repair:
             forget=0,
             rejects=self.settings.rejects_topic,
         )
-        tally = publish_part([one.root for one in doubted], round_, SLOT, attempt, lockstep)
+        sent = publish_part([one.root for one in doubted], round_, SLOT, attempt, lockstep)
         self.run = replace(self.run, through=number)
         if not isinstance(self.store.write(end_round(self.run)), Done):
             raise Fenced(f"job {lease.job}: another job took over; verify again once it has ended")
-        return tally
+        for product, why in sent.failed.items():
+            raise StatestoreError(f"product {product} cannot be repaired: {why}")
+        return sent.tally

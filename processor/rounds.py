@@ -10,10 +10,11 @@ The table and the registry keep all that a round leaves behind; what is held her
 `reload` at the next start.
 """
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from time import monotonic, time
 from typing import Any
 
@@ -28,12 +29,22 @@ from processor.model.epochs import Epochs, Partition
 from processor.model.fan_out import FanOuts
 from processor.model.ledger import Run, end_round, read_run
 from processor.model.open_changes import PARTITION, OpenChanges, read_durable
+from processor.model.owed import Owed, stopped_line
 from processor.model.plan import Plan
 from processor.model.replays import Letter, Replayed, end_replay
 from processor.settings import Settings
 from processor.source import Extent
 from processor.topics import check_topics
-from processor.worker import Published, Task, publish_roots, replay_letters, resume_fan_outs, settle_entries, write_rows
+from processor.worker import (
+    Published,
+    Task,
+    publish_owed,
+    publish_roots,
+    replay_letters,
+    resume_fan_outs,
+    settle_entries,
+    write_rows,
+)
 from registry.model import Lease
 from registry.repository import Registry
 from statestore.store import Delete, Done, Refused, Store, Write
@@ -59,6 +70,7 @@ class Rounds:
     run: Run = field(init=False)
     open: OpenChanges = field(init=False)
     fan_outs: FanOuts = field(init=False)
+    owed: Owed = field(init=False)
     tally: Counter[str] = field(default_factory=Counter)
     number: int = 0
     batch: int = -1
@@ -67,20 +79,27 @@ class Rounds:
         self.run = Run(number=self.lease.generation)
         self.open = OpenChanges(wait=self.settings.wait_seconds, settle=self.settings.settle_seconds)
         self.fan_outs = FanOuts(products=self.plan.products, run=self.lease.generation)
+        self.owed = Owed(products=self.plan.products, run=self.lease.generation)
 
     @property
     def pending(self) -> bool:
         """Whether there is work left besides records."""
-        return self.open.next_due() is not None or bool(self.fan_outs.held)
+        return self.open.next_due() is not None or self.busy
+
+    @property
+    def busy(self) -> bool:
+        """Whether some of it waits for nothing."""
+        return bool(self.fan_outs.held or self.owed.next())
 
     def reload(self) -> int:
-        """Takes the open changes and fan-outs that earlier runs left, at a start, after they were fenced; returns how many."""
+        """Takes the open changes, fan-outs and owed roots that earlier runs left, at a start, after they were fenced; returns how
+        many."""
         items = self.store.partition(PARTITION)
-        for gone in self.fan_outs.reloaded(items):
+        for gone in (*self.fan_outs.reloaded(items), *self.owed.reloaded(items)):
             self.store.delete(gone)
         rows = self.store.get({entry.key for item in items for entry in read_durable(item)}) if items else {}
         self.open.reloaded(items, rows, monotonic())
-        return len(self.open.entries) + len(self.fan_outs.held)
+        return len(self.open.entries) + len(self.fan_outs.held) + len(self.owed.waiting)
 
     def live(self, frame: DataFrame, batch: int, piece: Extent) -> None:
         """One micro-batch, or a piece of it."""
@@ -103,9 +122,10 @@ class Rounds:
         self.report(f"batch {self.batch}", tally)
 
     def between(self) -> None:
-        """What is done between batches: settle work and fan-outs, a round of each."""
+        """What is done between batches: settle work, fan-outs and owed roots, a round of each."""
         self.settle()
         self.fan_out()
+        self.pay()
 
     def settle(self) -> None:
         """Settles the open changes that are due, and closes those that were shown long enough."""
@@ -141,8 +161,27 @@ class Rounds:
             self.tally.update(tally)
             self.report("fan-out", tally)
 
+    def pay(self) -> None:
+        """Publishes some of what products owe that were stopped in earlier runs."""
+        if todo := self.owed.next():
+            self._check_lease()
+            task = self._task({}, Epochs(steps={}))
+            roots = self.spark.sparkContext.parallelize(list(chain.from_iterable(todo.values())), 1)
+            results = self._action(roots.mapPartitions(partial(publish_owed, task=task)), task)
+            tally = _sum(results)
+            self._end(results, tally)
+            self._keep_rest(results)
+            for request in self.owed.paid(todo):
+                self.store.delete(request)
+            self.tally.update(tally)
+            self.report("owed", tally)
+
     def _keep_rest(self, results: Iterable[Published]) -> None:
         """Makes durable what a round left for later, before its batch is committed."""
+        for product, why in self.owed.failed(ChainMap(*(result.failed for result in results))).items():
+            self.report(stopped_line(product, why), {})
+        for request in self.owed.asked(self.number, chain.from_iterable(result.owed for result in results)):
+            self.store.write(request)
         for written in (written for result in results for written in result.written):
             for fan_out in written.rest:
                 self._keep(self.fan_outs.asked(fan_out))
@@ -189,6 +228,7 @@ class Rounds:
             starts=starts,
             forget=int(time()) + self.settings.marker_days * DAY,
             rejects=self.settings.rejects_topic,
+            stopped=frozenset(self.owed.stopped),
         )
 
     def _task(self, starts: Mapping[Partition, int], epochs: Epochs) -> Task:

@@ -16,6 +16,7 @@ from processor.model.change import Record
 from processor.model.fan_out import FanOut, FanOuts
 from processor.model.ledger import Run, end_round
 from processor.model.open_changes import OpenChanges
+from processor.model.owed import Owed
 from processor.model.plan import Plan
 from processor.model.step import Message
 from processor.model.touch import Root
@@ -42,7 +43,7 @@ class MemoryOutbox:
 @dataclass(slots=True, kw_only=True)
 class Trial:
     """A job in this process, on a virtual clock: each batch is one second. `lag`: how late every index answers, in seconds.
-    `published` and `rejects` hold what it sent."""
+    `published` and `rejects` hold what it sent, `owed.stopped` names the products that failed."""
 
     plan: Plan
     settings: Settings
@@ -56,10 +57,12 @@ class Trial:
     store: Store = field(init=False)
     open: OpenChanges = field(init=False)
     fan_outs: FanOuts = field(init=False)
+    owed: Owed = field(init=False)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.settings.slots, lag=self.lag, clock=lambda: self.now)
         self.fan_outs = FanOuts(products=self.plan.products, run=self.run.number)
+        self.owed = Owed(products=self.plan.products, run=self.run.number)
         self.open = OpenChanges(wait=self.settings.wait_seconds, settle=self.settings.settle_seconds)
 
     def batch(self, records: Iterable[Record]) -> Counter[str]:
@@ -132,17 +135,21 @@ class Trial:
             starts=self.ends,
             forget=int(self.now) + MARKER_SECONDS,
             rejects=self.settings.rejects_topic,
+            stopped=frozenset(self.owed.stopped),
         )
 
     def _lockstep(self, outbox: MemoryOutbox) -> Lockstep:
         return Lockstep(store=self.store, outbox=outbox, open=(self.open.places,), page=self.settings.fan_out_page)
 
     def _publish(self, roots: Iterable[Root], round_: Round) -> Counter[str]:
-        tally = publish_part(roots, round_, 0, 0, self._lockstep(self.published))
+        sent = publish_part(roots, round_, 0, 0, self._lockstep(self.published))
         self.run = replace(self.run, through=round_.number)
-        if tally["published"]:
+        if sent.tally["published"]:
             self.store.write(end_round(self.run))
-        return tally
+        self.owed.failed(sent.failed)
+        for request in self.owed.asked(round_.number, sent.owed):
+            self.store.write(request)
+        return sent.tally
 
 
 def batches(records: Iterable[Record], size: int | None) -> Iterator[list[Record]]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from processor.batch import Round, Written, publish_part, publish_slot, resume_part, settle_part, write_part
-from processor.errors import Fenced
+from processor.batch import Round, Sent, Written, publish_part, publish_slot, resume_part, settle_part, write_part
+from processor.errors import Fenced, TopicRefused
 from processor.kafka import Outbox, TransactionalOutbox
 from processor.lockstep import Lockstep, calm_collector
 from processor.model.change import Record
@@ -44,7 +44,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What a publish slot did; `written`, `settled`, `resumed`: what the parts before it did, handed on to the driver."""
+    """What a publish slot did: `failed` and `owed` as `Sent` has them. `written`, `settled`, `resumed`: what the parts before it
+    did, handed on to the driver."""
 
     slot: int
     attempt: int
@@ -53,6 +54,8 @@ class Published:
     written: tuple[Written, ...]
     settled: tuple[Settled, ...]
     resumed: tuple[Resumed, ...]
+    failed: dict[str, str]
+    owed: frozenset[Root]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +125,11 @@ def resume_fan_outs(fan_outs: Iterable[FanOut], task: Task) -> Iterator[Pair]:
     yield from _found(found, before, task)
 
 
+def publish_owed(roots: Iterable[Root], task: Task) -> Iterator[Pair]:
+    """Roots that are owed, to their slots."""
+    return _to_slots(roots, task)
+
+
 def _finder(task: Task) -> Lockstep:
     """What runs the steps before publishing."""
     mine, places = clients(task.settings), SentPlaces(task.places.value)
@@ -167,32 +175,48 @@ def publish_roots(slot: int, pairs: Iterable[Pair], task: Task) -> Iterator[Publ
                 opened += what.entries
             case _:
                 roots.append(what)
-    attempt, tally, requests = _publish(slot, roots, opened, task) if roots else (0, Counter[str](), Counter[str]())
+    nothing = 0, Sent(Counter(), {}, frozenset()), Counter[str]()
+    attempt, sent, requests = _publish(slot, roots, opened, task) if roots else nothing
     yield Published(
         slot=slot,
         attempt=attempt,
-        tally=dict(tally),
+        tally=dict(sent.tally),
         requests=dict(requests),
         written=tuple(written),
         settled=tuple(settled),
         resumed=tuple(resumed),
+        failed=sent.failed,
+        owed=sent.owed,
     )
 
 
-def _publish(
-    slot: int, roots: list[Root], opened: Iterable[Entry], task: Task
-) -> tuple[int, Counter[str], Counter[str]]:
-    """Publishes roots as one transaction; returns the attempt, what was done, and the requests."""
+def _publish(slot: int, roots: list[Root], opened: list[Entry], task: Task) -> tuple[int, Sent, Counter[str]]:
+    """Publishes roots as one transaction; returns the attempt, what was done, and the requests. One that a topic refuses is given
+    up, and begun anew without that product: what it reserved was not acknowledged, since another attempt is kept."""
+    before = clients(task.settings).store.requests.copy()
+    refused: dict[str, str] = {}
+    while True:
+        round_ = replace(task.round, stopped=task.round.stopped | refused.keys())
+        try:
+            attempt, sent = _attempt(slot, roots, opened, replace(task, round=round_))
+        except TopicRefused as refusal:
+            products = (p.product for p in task.round.plan.products.values())
+            refused |= {p.name: str(refusal) for p in products if p.topic == refusal.topic}
+        else:
+            sent = sent._replace(failed={**sent.failed, **refused})
+            return attempt, sent, clients(task.settings).store.requests - before
+
+
+def _attempt(slot: int, roots: list[Root], opened: list[Entry], task: Task) -> tuple[int, Sent]:
+    """One attempt: a producer of its own, which aborts what the one before it left open."""
     mine, settings = clients(task.settings), task.settings
-    before = mine.store.requests.copy()
     outbox = TransactionalOutbox(settings.bootstrap_servers, dict(settings.kafka), transactional_id(settings, slot))
     attempt = mine.registry.begin_attempt(task.lease, slot, task.round.number)
     if attempt is None:
         raise Fenced(f"job {task.lease.job}: generation {task.lease.generation} lost its lease; another job took over")
     places = (SentPlaces(task.places.value), places_of(opened))
     lockstep = Lockstep(store=mine.store, outbox=outbox, open=places, pool=mine.pool)
-    tally = publish_part(roots, task.round, slot, attempt, lockstep)
-    return attempt, tally, mine.store.requests - before
+    return attempt, publish_part(roots, task.round, slot, attempt, lockstep)
 
 
 def _to_slots(roots: Iterable[Root], task: Task) -> Iterator[Pair]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from processor.cli.options import add_definitions, add_settings, addressed, definitions_of, say
-from processor.cli.output import rejects_path, summary, write_published, write_rejects
+from processor.cli.output import rejects_path, stopped_products, summary, write_published, write_rejects
 from processor.cli.trial import positive
 from processor.errors import SettingError
 from processor.planning import plan_of, registry_plan
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
             write_published(published, options.to)
             write_rejects(rejected, rejects_path(options.rejects, options.to))
     print(summary(job.rounds.tally), file=sys.stderr)
-    return 0
+    return stopped_products(job.rounds.owed.stopped)
 
 
 def prepare(settings: Settings, definitions: object) -> "Plan":
@@ -87,8 +87,13 @@ def run_to_end(settings: Settings, plan: "Plan", *, once: bool, take_over: bool,
 
 
 def report(what: str, tally: Mapping[str, int]) -> None:
-    """One line a round."""
-    names = ("read", "applied", "dead letters", "published") if "read" in tally else ("settled", "corrections")
+    """One line a round, or of what happened beside them."""
+    if not tally:
+        print(what, file=sys.stderr, flush=True)
+        return
+    names: tuple[str, ...] = ("settled", "corrections") if "settled" in tally else ("published",)
+    if "read" in tally:
+        names = ("read", "applied", "dead letters", "published")
     print(f"{what}: " + ", ".join(f"{tally.get(name, 0)} {name}" for name in names), file=sys.stderr, flush=True)
 
 

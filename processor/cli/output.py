@@ -1,10 +1,12 @@
 """What `run` and `try` write at their end: messages and dead letters as recorded lines, and a summary."""
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from processor.account import PARTS
 from processor.model.change import Record, Rejected
+from processor.model.owed import stopped_line
 from processor.model.step import Message
 from processor.recorded import open_writer, to_line, to_reject_line
 
@@ -35,6 +37,13 @@ def in_topics(messages: Iterable[Message]) -> Iterable[Record]:
     for m in messages:
         yield Record(topic=m.topic, partition=0, offset=offsets[m.topic], key=m.key, value=m.value, headers=m.headers)
         offsets[m.topic] += 1
+
+
+def stopped_products(stopped: Mapping[str, str]) -> int:
+    """Names the products that are stopped; returns the exit status that follows."""
+    for product, why in sorted(stopped.items()):
+        print(stopped_line(product, why), file=sys.stderr)
+    return 1 if stopped else 0
 
 
 def summary(tally: Mapping[str, int]) -> str:

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from processor.cli.options import add_definitions, definitions_of
-from processor.cli.output import in_topics, rejects_path, summary, write_published, write_rejects
+from processor.cli.output import in_topics, rejects_path, stopped_products, summary, write_published, write_rejects
 from processor.lockstep import calm_collector
 from processor.planning import plan_alone
 from processor.recorded import read_records
@@ -55,4 +55,4 @@ def run(options: argparse.Namespace) -> int:
     write_published(in_topics(trial.published.messages), options.to or "-")
     write_rejects(map(rejected_record, trial.rejects.messages), rejects_path(options.rejects, options.to))
     print(summary(trial.tally), file=sys.stderr)
-    return 0
+    return stopped_products(trial.owed.stopped)

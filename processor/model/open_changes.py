@@ -87,7 +87,7 @@ class OpenChanges:
 
     def reloaded(self, items: Iterable[Item], rows: Mapping[Key, Item], now: float) -> None:
         """Takes the durable items of earlier runs, at a start; an entry takes over version and keys of its row as it stands."""
-        for item in items:
+        for item in (item for item in items if "rows" in item):
             self.opened(Key(item["PK"], item["SK"]), read_durable(item), now)
         for key, entry in list(self.entries.items()):
             stands = rows.get(key)

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 from statestore.keys import Key
 from statestore.store import Delete, Query, Write
 
+MAX_MESSAGE_BYTES = 8 * 1024 * 1024
+
 
 class Message(NamedTuple):
     """A message for a Kafka topic; `value` None is a tombstone."""

@@ -23,10 +23,16 @@ from processor.model.ledger import (
     reserve,
     run_key,
 )
-from processor.model.step import Message, Send, Step
+from processor.model.step import MAX_MESSAGE_BYTES, Message, Send, Step
 from statestore.store import Done
 
 Published = Literal["published", "unchanged", "contended"]
+
+
+class Failed(NamedTuple):
+    """A document that cannot be published, and why."""
+
+    reason: str
 
 
 class Body(NamedTuple):
@@ -47,11 +53,14 @@ class Sender:
     runs: Mapping[int, Run]
 
 
-def publish(sender: Sender, root: str, assembled: Callable[[], Step[Body]]) -> Step[Published]:
-    """Publishes one root's document. `contended`: another publisher reserved meanwhile; to be tried again with fresh reads."""
+def publish(sender: Sender, root: str, assembled: Callable[[], Step[Body]]) -> Step[Published | Failed]:
+    """Publishes one root's document. `contended`: another publisher reserved meanwhile; to be tried again with fresh reads.
+    Failed: nothing was reserved."""
     (item,) = yield (entry_key(sender.product, root),)
     entry = read_entry(item)
-    body = yield from assembled()
+    body = yield from _checked(assembled(), root)
+    if isinstance(body, Failed):
+        return body
     digest = hash_of(body.value)
     if entry.hash == digest and (yield from _acknowledged(sender, entry)):
         return "unchanged"
@@ -68,6 +77,19 @@ def publish(sender: Sender, root: str, assembled: Callable[[], Step[Body]]) -> S
     )
     yield (Send(message),)
     return "published"
+
+
+def _checked(assembled: Step[Body], root: str) -> Step[Body | Failed]:
+    """The document, or why it cannot go out. What a request fails of is raised outside of the step, and is never taken for it."""
+    try:
+        body = yield from assembled
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        return Failed(f"the document of {root} cannot be made ({why}): correct the product or the row")
+    if body.value is not None and len(body.value) > MAX_MESSAGE_BYTES:
+        size = f"{len(body.value):,} bytes, more than the {MAX_MESSAGE_BYTES:,} of a message"
+        return Failed(f"the document of {root} has {size}: give its lists a limit")
+    return body
 
 
 def doubt(product: str, root: str, key: str, mark: Mark) -> Step[None]:

@@ -35,6 +35,8 @@ def copied(job: Job) -> Job:
         _holders={row: set(items) for row, items in held._holders.items()},
     )
     rounds.fan_outs = replace(rounds.fan_outs, held=dict(rounds.fan_outs.held))
+    held = rounds.owed
+    rounds.owed = replace(held, stopped=dict(held.stopped), waiting=dict(held.waiting), kept=set(held.kept))
     rounds.tally = Counter(rounds.tally)
     return Job(rounds=rounds)
 

@@ -112,6 +112,14 @@ class Scene:
         self.registry.apply(registry_plan(definitions), who="a test", why="notes are numbers, too")
         self.plan = plan_of(self.registry.snapshot())
 
+    def add(self, product: str, **more: Any) -> None:
+        """The operator's next definitions: one more product of users."""
+        texts = _definitions(self.settings.job)
+        more = {"product": product, "topic": f"{self.settings.job}.{product}", "root": "user", **more}
+        definitions = load(texts | {f"products/{product}.yaml": json.dumps(more)})
+        self.registry.apply(registry_plan(definitions), who="a test", why="a new product")
+        self.plan = plan_of(self.registry.snapshot())
+
     def replay(self, **changes: Any) -> list[tuple[int, str]]:
         """Replays all dead letters that wait: the offset of each, and how it ended."""
         records = read_topic(self.settings.bootstrap_servers, {}, self.settings.rejects_topic)
@@ -120,21 +128,22 @@ class Scene:
             waiting = [one for one in letters(records) if replay_key(one.rejected.record) not in ended]
             return [(one.record.offset, one.outcome) for one in run_replays(job, waiting)]
 
-    def published(self) -> list[Record]:
+    def published(self, product: str = "profile") -> list[Record]:
         """Everything published so far, partition by partition."""
-        topic = self.plan.products["profile"].product.topic
+        topic = self.plan.products[product].product.topic
         messages = read_topic(self.settings.bootstrap_servers, {}, topic)
         return sorted(messages, key=lambda message: (message.partition, message.offset))
 
-    def documents(self) -> dict[str, Any]:
+    def documents(self, product: str = "profile") -> dict[str, Any]:
         """The last document of each root; deleted ones are left out. Sequences rise, or it fails."""
-        return last_documents(self.published())
+        return last_documents(self.published(product))
 
-    def truth(self) -> dict[str, Any]:
+    def truth(self, product: str = "profile") -> dict[str, Any]:
         """What `try` makes of all that was produced."""
+        topic = self.plan.products[product].product.topic
         trial = Trial(plan=self.plan, settings=self.settings)
         trial.batch(self.lines)
-        messages = trial.published.messages
+        messages = [m for m in trial.published.messages if m.topic == topic]
         return {m.key.decode(): json.loads(m.value) for m in messages if m.key and m.value is not None}
 
     def rejected(self) -> list[tuple[str, int, int, bytes | None, bytes | None, str]]:
