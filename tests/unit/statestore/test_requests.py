@@ -1,12 +1,19 @@
 """The requests to DynamoDB, compared whole."""
 
+import re
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from statestore import requests
 from statestore.errors import Terminal
 from statestore.items import MAX_COLUMNS, Image, Pending, Row, merge_image, write_image
 from statestore.keys import Key
+from statestore.memory import MemoryStore
 from statestore.store import Absent, AbsentOrBelow, Delete, Equals, Query, Write
+from statestore.values import decode
 
 STAR = Key("TABLE#star", "octocat#hello#world")
 
@@ -208,3 +215,37 @@ def test_a_write_that_dynamodb_refuses_is_not_sent(write: Write, complaint: str)
         requests.update_item("state", write)
 
     assert str(raised.value).startswith(f"{write.key.pk} / {write.key.sk}"[:200])
+
+
+NAMES = st.sampled_from(["a", "size", "#a0", ":v0", "with space", "ttl", "GSI_1", "GSI_2", "_v"])
+TEXTS = st.text(min_size=1, max_size=3)
+
+
+@st.composite
+def writes(draw: st.DrawFn) -> Write:
+    sets = draw(st.dictionaries(NAMES, TEXTS, min_size=1))
+    removes = tuple(name for name in draw(st.lists(NAMES, unique=True)) if name not in sets)
+    copies = {f"prev_{k}": f"GSI_{k}" for k in draw(st.sets(st.sampled_from([1, 2])))}
+    return Write(key=STAR, set=sets, copy=copies, remove=removes)
+
+
+def done(request: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    """What an update expression makes of an item, by its words alone."""
+    names, values = request["ExpressionAttributeNames"], request.get("ExpressionAttributeValues", {})
+    sets, _, removes = request["UpdateExpression"].removeprefix("SET ").partition(" REMOVE ")
+    after = dict(item)
+    for target, copied, default, value in re.findall(r"(#\w+)=(?:if_not_exists\((#\w+),(:\w+)\)|(:\w+))", sets):
+        given_ = decode(values[default or value])
+        after[names[target]] = item.get(names[copied], given_) if copied else given_
+    for name in filter(None, removes.split(",")):
+        after.pop(names[name], None)
+    return requests.item({name: {"S": value} for name, value in after.items()})  # type: ignore[return-value]
+
+
+@given(st.lists(writes(), min_size=1, max_size=4))
+def test_what_an_update_says_is_what_the_memory_store_does(told: list[Write]) -> None:
+    store, item = MemoryStore(2), {"PK": STAR.pk, "SK": STAR.sk}
+    for write in told:
+        store.write(write)
+        item = done(requests.update_item("state", write), item)
+    assert store.get([STAR])[STAR] == item
