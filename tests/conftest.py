@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("statestore", deadline=None)  # no test checks a time
+settings.load_profile("statestore")
 
 MAY_SKIP = ("moto_lies",)
 """Markers of tests that are skipped for what a double does, not for what a machine lacks."""

@@ -147,7 +147,7 @@ def test_the_example_is_read_back() -> None:
     assert written_and_read(found) == found
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # ruamel's parser is slow on a loaded machine
+@settings(suppress_health_check=[HealthCheck.too_slow])  # ruamel's parser is slow on a loaded machine
 @given(definitions())
 def test_any_definitions_are_read_back(found: Definitions) -> None:
     read = written_and_read(found)
