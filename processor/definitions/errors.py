@@ -33,11 +33,12 @@ class DefinitionError(StatestoreError):
 
 
 class Wrong(Exception):
-    """What is wrong with a part of a definition, and its cure; whoever knows the place notes it."""
+    """What is wrong with a part of a definition, and its cure; whoever knows the place notes it. `line` counts from 1 in a part
+    that has several."""
 
-    def __init__(self, what: str, cure: str) -> None:
+    def __init__(self, what: str, cure: str, line: int = 1) -> None:
         super().__init__(what)
-        self.what, self.cure = what, cure
+        self.what, self.cure, self.line = what, cure, line
 
 
 class Elsewhere(Exception):

@@ -8,11 +8,12 @@ from processor.definitions.errors import Problems, suggest
 from processor.definitions.joins import read_joins
 from processor.definitions.selection import check_members, read_selection, read_where
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
+from processor.definitions.sql_product import read_sql
 from processor.definitions.yaml_nodes import Map, Node
 from processor.model.entity import Entity
 from processor.model.product import Product
 
-_KEYS = ("product", "root", "topic", "where", "fields", "value", "join", "embed")
+_KEYS = ("product", "root", "topic", "where", "fields", "value", "join", "embed", "sql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,10 @@ def read_product(
         return None, None
     check_keys(body, "a product", _KEYS, problems)
     heading = _read_heading(body, problems)
-    entity = _read_root(body, entities, problems)
-    if entity is None:
+    if "sql" in body.entries:
+        body = read_sql(body, entities, problems)
+    entity = _read_root(body, entities, problems) if body else None
+    if body is None or entity is None:
         return heading, None
     level = Level(entities=entities, entity=entity)
     joins = read_joins(body, level, True, problems)

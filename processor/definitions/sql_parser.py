@@ -1,4 +1,4 @@
-"""SQL expressions as untyped trees: names, constants, and functions or operators applied to them.
+"""SQL expressions as untyped trees: names, constants, and functions or operators applied to them; and the parser of queries.
 
 The only module that imports sqlglot, and only when an expression is more than a column. Which functions there are, and what
 they take, is `processor.definitions.expressions`' matter: the parser is told of none, so that each call comes as it was written.
@@ -71,6 +71,28 @@ def parse(text: str, names: Collection[str]) -> Parsed:
     except RecursionError:
         what = f"the expression `{text[:40]}...` nests more than {_MOST_DEPTH} calls"
         raise Wrong(what, "write it flatter, or let a column of the source hold a part of it") from None
+
+
+def parse_query(text: str) -> tuple[Any, Any]:
+    """The one statement that the text spells, as sqlglot's tree for `processor.definitions.sql_query`, and sqlglot's node types.
+
+    Raises Wrong, with its line, for what is no SQL.
+    """
+    from sqlglot import exp
+    from sqlglot.errors import ParseError, SqlglotError
+
+    dialect, _ = _dialect()
+    try:
+        trees = dialect.parser().parse(dialect.tokenize(text), text)
+    except ParseError as error:
+        (first, *_) = error.errors
+        near = f" near `{first['highlight']}`" if first["highlight"] else ""
+        raise Wrong(f"the query is no SQL{near}", "check its clauses, commas and brackets", first["line"]) from None
+    except (SqlglotError, RecursionError):
+        raise Wrong("the query is no SQL", "check its quotes and brackets") from None
+    if len(trees) != 1:
+        raise Wrong(f"`sql` holds {len(trees)} statements", "write one `select` a product")
+    return trees[0], exp
 
 
 def _depth(parsed: Parsed) -> int:

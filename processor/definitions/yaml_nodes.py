@@ -20,13 +20,15 @@ _TRUE = {"true", "on", "yes", "y"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scalar:
-    """A single value: `value` as YAML types it (a float stays text, and is marked `real`), `text` as it was written."""
+    """A single value: `value` as YAML types it (a float stays text, and is marked `real`), `text` as it was written. `block`: the
+    lines after `line`, as they are (`|`)."""
 
     file: str
     line: int
     value: str | int | bool | None
     text: str
     real: bool = False
+    block: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +125,12 @@ class _Converter:
                 return Sequence(file=self._file, line=line, items=tuple(self.node(item) for item in node.value))
             case _:
                 real = str(node.tag).endswith(":float")
-                return Scalar(file=self._file, line=line, value=_value(node), text=_whole(node.value), real=real)
+                value, text, block = (
+                    _value(node),
+                    _whole(node.value),
+                    isinstance(node, ScalarNode) and node.style == "|",
+                )
+                return Scalar(file=self._file, line=line, value=value, text=text, real=real, block=block)
 
     def _entries(self, node: MappingNode) -> dict[str, tuple[Scalar, Node]]:
         entries: dict[str, tuple[Scalar, Node]] = {}
