@@ -101,7 +101,7 @@ def held(events: int, users: int, passes: Sequence[int]) -> list[Held]:
         if number in passes:
             trial.finish()
             gc.collect()
-            found.append(Held(events=number * events, blocks=sys.getallocatedblocks(), resident=_resident()))
+            found.append(Held(events=number * events, blocks=sys.getallocatedblocks(), resident=resident()))
     return found
 
 
@@ -128,7 +128,7 @@ def _later(records: list[Record], by: int) -> Iterator[Record]:
     return (replace(record, offset=record.offset + by) for record in records)
 
 
-def _resident() -> float:
-    """MB; of Linux."""
+def resident() -> float:
+    """Resident memory of this process in MB; of Linux."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

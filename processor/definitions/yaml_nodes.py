@@ -70,7 +70,7 @@ class _Start:
 def read_yaml(file: str, text: str, problems: Problems) -> Node | None:
     """The one document of a file; None, with a problem noted, when it is empty or no YAML."""
     try:
-        root = YAML(pure=True).compose(text)
+        root = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join(str(part) for part in (error.context, error.problem) if part)

@@ -257,9 +257,8 @@ def _kinds(definitions: Definitions) -> dict[tuple[str, Columns], int]:
             a, b = (join.entity, child_columns), (above, parent_columns)
             kind = group.setdefault(a, len(group))
             other = group.setdefault(b, kind)
-            for member, its in list(group.items()):
-                if its == other:
-                    group[member] = kind
+            if other != kind:
+                group.update({member: kind for member, its in group.items() if its == other})
     return group
 
 

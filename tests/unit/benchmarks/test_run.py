@@ -45,17 +45,47 @@ def test_a_repetition_gives_the_same_documents_and_every_pass_the_same_table() -
     assert [h.events for h in held(400, 30, (1, 2, 4))] == [400, 800, 1_600]
 
 
+def test_a_change_costs_documents_of_the_products_that_read_its_column() -> None:
+    from benchmarks.products import planned, reads
+
+    found = {read.readers: read.documents for read in reads(10, 400, 30)}
+    assert found["none"] == 0 < found["one"] < found["all"]
+    assert planned(3).products == 3
+
+
+def test_a_fan_out_reaches_every_document_once() -> None:
+    from benchmarks.fan_out import spread
+
+    once = spread(1_500)
+    assert (once.documents, once.twice) == (1_500, 0)
+    assert once.rounds > 2
+
+
 def test_the_report_shows_the_median_and_the_change_against_the_first_pass() -> None:
     from benchmarks.backlog import Backlog
-    from benchmarks.run import QUICK, report
+    from benchmarks.fan_out import Spread
+    from benchmarks.products import Planned, Read
+    from benchmarks.report import Measured, report
+    from benchmarks.run import QUICK
     from benchmarks.steps import Held, Speed
 
-    speeds = [Speed(events=1_000, wall=wall, cpu=wall, settling=0.0, documents=9) for wall in (0.1, 0.2, 0.5)]
-    memory = [Held(events=10, blocks=100, resident=50.0), Held(events=20, blocks=101, resident=51.0)]
     job = {"store": "moto", "events": 10, "users": 2, "batch": 5, "wall": 2.0, "cpu": 1.0, "published": 4}
-    backlog = Backlog(rate=1_000, entries=10_000, held=22.9, sent=1.37, driver=77.5, worker=3.8)
-    text = report(QUICK, speeds, memory, [backlog], [job])
+    measured = Measured(
+        speeds=[Speed(events=1_000, wall=wall, cpu=wall, settling=0.0, documents=9) for wall in (0.1, 0.2, 0.5)],
+        memory=[Held(events=10, blocks=100, resident=50.0), Held(events=20, blocks=101, resident=51.0)],
+        backlogs=[Backlog(rate=1_000, entries=10_000, held=22.9, sent=1.37, driver=77.5, worker=3.8)],
+        reads=[Read(products=100, readers="one", events=131, cpu=0.2421, documents=0.481)],
+        planned=Planned(products=1_000, load=3.76, plan=0.43),
+        spreads=[
+            Spread(roots=1_000, seconds=0.114, settled=0.212, rounds=4, memory=2.41, documents=1_000, twice=0),
+        ],
+        jobs=[job],
+    )
+    text = report(QUICK, measured)
     assert "| events/s, by the clock | 2,000 | 5,000 | 10,000 |" in text
     assert "| 1,000 | 10,000 | 22.9 | 1.4 | 77.5 | 3.8 |" in text
     assert "| 20 | 101 | +1.0 % | 51 |" in text
+    assert "| 100 | one | 0.242 | 0.48 |" in text
+    assert "Planning 1,000 products: 3.8 CPU seconds to read and check their files, 0.4 to plan them." in text
+    assert "| 1,000 | 0.1 | 0.2 | 4 | 2.4 | 1,000 | 0 |" in text
     assert "| moto | 10 / 2 | 5 | 5 | 100.0 | 0.00 | 0.00 | 0.00 | 0.40 |" in text

@@ -1,0 +1,181 @@
+"""The tables of docs/benchmarks.md, in Markdown, from what was measured, with the machine and the versions above them."""
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.backlog import ASKED, Backlog
+from benchmarks.fan_out import Spread
+from benchmarks.products import Planned, Read
+from benchmarks.steps import BATCH, Held, Speed
+from processor.local.jars import DYNAMODB_LOCAL, KAFKA
+from processor.local.java import find_java
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is measured. `passes`: after how many passes of `held_events` memory is looked at; `jobs`: store, events,
+    users and batch of each Spark run. `rates`: writes a second of the open changes. `products`: how many of them, after
+    `told` events of `tellers` users; `planned`: how many are planned; `roots`: documents above one change."""
+
+    events: int
+    users: int
+    repetitions: int
+    held_events: int
+    passes: tuple[int, ...]
+    rates: tuple[int, ...]
+    products: tuple[int, ...]
+    told: int
+    tellers: int
+    planned: int
+    roots: tuple[int, ...]
+    jobs: tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What was measured, in the order of the tables."""
+
+    speeds: Sequence[Speed]
+    memory: Sequence[Held]
+    backlogs: Sequence[Backlog]
+    reads: Sequence[Read]
+    planned: Planned
+    spreads: Sequence[Spread]
+    jobs: Sequence[dict[str, Any]]
+
+
+def report(size: Size, measured: Measured) -> str:
+    """The tables, in Markdown."""
+    load = ", ".join(f"{part:.1f}" for part in os.getloadavg())
+    parts = [
+        f"{datetime.now(UTC):%Y-%m-%d}, {_machine()}; load average at the end {load}. {_versions()}.",
+        *_steps(size, measured.speeds),
+        *_memory(size, measured.memory),
+        *_backlogs(measured.backlogs),
+        *_products(size, measured.reads, measured.planned),
+        *_spreads(measured.spreads),
+        *(_jobs(measured.jobs) if measured.jobs else ()),
+    ]
+    return "\n\n".join(parts)
+
+
+def _steps(size: Size, speeds: Sequence[Speed]) -> tuple[str, str]:
+    rows = [
+        ("events/s, by the clock", *_spread([s.events / s.wall for s in speeds], ",.0f")),
+        ("events/s, by CPU seconds", *_spread([s.events / s.cpu for s in speeds], ",.0f")),
+        (
+            "events/s, by CPU seconds, settling included",
+            *_spread([s.events / (s.cpu + s.settling) for s in speeds], ",.0f"),
+        ),
+        ("CPU ms per event", *_spread([1000 * s.cpu / s.events for s in speeds], ".3f")),
+    ]
+    title = (
+        f"**Steps alone**, one core: {size.events:,} events, {size.users:,} users, batches of {BATCH:,}, "
+        f"{speeds[0].documents:,} documents, {len(speeds)} repetitions."
+    )
+    return title, _table(("", "min", "median", "max"), rows)
+
+
+def _memory(size: Size, memory: Sequence[Held]) -> tuple[str, str]:
+    title = f"**Memory** of the steps, table of constant size: {size.held_events:,} events told again and again."
+    rows = [
+        (f"{h.events:,}", f"{h.blocks:,}", _change(h.blocks, memory[0].blocks), f"{h.resident:.0f}") for h in memory
+    ]
+    return title, _table(("events processed", "living blocks", "against the first", "resident MB"), rows)
+
+
+def _backlogs(backlogs: Sequence[Backlog]) -> tuple[str, str]:
+    head = ("writes/s", "open", "driver holds, MB", "sent to an executor, MB", "driver, CPU ms a round")
+    rows = [
+        (f"{b.rate:,}", f"{b.entries:,}", *(f"{x:.1f}" for x in (b.held, b.sent, b.driver, b.worker))) for b in backlogs
+    ]
+    title = "**Open changes** at a steady rate, S and W as they are by default, a round a second."
+    return title, _table((*head, f"worker, CPU ms for {ASKED} keys"), rows)
+
+
+def _products(size: Size, found: Sequence[Read], plans: Planned) -> tuple[str, str, str]:
+    title = (
+        f"**Products**: what a change of one column costs, one core, by how many products read the column; after "
+        f"{size.told:,} events of {size.tellers:,} users, {found[0].events:,} changes each."
+    )
+    rows = [(f"{r.products:,}", r.readers, f"{r.cpu:.3f}", f"{r.documents:.2f}") for r in found]
+    table = _table(("products", "of them read the column", "CPU ms per event", "documents per event"), rows)
+    planning = (
+        f"Planning {plans.products:,} products: {plans.load:.1f} CPU seconds to read and check their files, "
+        f"{plans.plan:.1f} to plan them."
+    )
+    return title, table, planning
+
+
+def _spreads(spreads: Sequence[Spread]) -> tuple[str, str]:
+    head = ("documents above", "seconds", "until settled", "rounds", "MB above the base", "documents sent", "again")
+    rows = [
+        (
+            f"{s.roots:,}",
+            f"{s.seconds:.1f}",
+            f"{s.settled:.1f}",
+            f"{s.rounds:,}",
+            f"{s.memory:.1f}",
+            f"{s.documents:,}",
+            f"{s.twice:,}",
+        )
+        for s in spreads
+    ]
+    return "**Fan-out** of one change, pages of 1,000 rows.", _table(head, rows)
+
+
+def _jobs(jobs: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    head = ("Spark job on", "events / users", "batch", "events/s", "CPU ms per event")
+    per = ("UpdateItem", "Query", "BatchGetItem", "documents")
+    return "**Spark job**, one run each; the last four columns per event.", _table((*head, *per), map(_row, jobs))
+
+
+def _row(job: dict[str, Any]) -> tuple[str, ...]:
+    n = job["events"]
+    counts = [job.get(name, 0) for name in ("request UpdateItem", "request Query", "request BatchGetItem", "published")]
+    speeds = f"{n / job['wall']:,.0f}", f"{1000 * job['cpu'] / n:.1f}"
+    sizes = f"{n:,} / {job['users']:,}", f"{job['batch']:,}"
+    return job["store"], *sizes, *speeds, *(f"{count / n:.2f}" for count in counts)
+
+
+def _spread(values: Sequence[float], form: str) -> tuple[str, ...]:
+    return tuple(format(value, form) for value in (min(values), median(values), max(values)))
+
+
+def _change(value: int, first: int) -> str:
+    return f"{100 * (value - first) / first:+.1f} %"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _machine() -> str:
+    model = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores ({model[1] if model else platform.machine()}), {memory:.0f} GiB"
+
+
+def _versions() -> str:
+    java = subprocess.run([find_java(), "-version"], capture_output=True, text=True, check=True).stderr
+    named = re.search(r'version "([^"]+)"', java)
+    return ", ".join(
+        [
+            f"Python {platform.python_version()}",
+            f"PySpark {version('pyspark')}",
+            f"Kafka {KAFKA.version}",
+            f"moto {version('moto')}",
+            f"DynamoDB Local {DYNAMODB_LOCAL.version}",
+            f"Java {named[1] if named else 'unknown'}",
+        ]
+    )
