@@ -1,12 +1,15 @@
 """YAML 1.2 text (JSON included) as a tree of nodes that know their file and line.
 
+A line of JSON, the form in which the registry keeps definitions, is read as JSON: it is the same tree, many times sooner.
 Only this module imports ruamel.yaml. Keys are text and unique; what is not is a problem. Anchors and aliases work;
 merge keys (`<<`) are not YAML 1.2 and come out as a key of that name. Tags are looked at on plain scalars only.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -69,6 +72,8 @@ class _Start:
 
 def read_yaml(file: str, text: str, problems: Problems) -> Node | None:
     """The one document of a file; None, with a problem noted, when it is empty or no YAML."""
+    if (stored := _json(text)) is not None:
+        return _node(file, stored)
     try:
         root = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
@@ -86,6 +91,45 @@ def read_yaml(file: str, text: str, problems: Problems) -> Node | None:
         problems.add(_Start(file=file, line=1), "the file is empty", "write a definition, or remove the file")
         return None
     return _Converter(file, problems).node(root)
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    """What a line of JSON holds, an object of text, integers, booleans and nulls; None for anything that YAML is to judge."""
+    if not text.startswith("{") or "\n" in text:
+        return None
+    try:
+        found: dict[str, Any] = json.loads(
+            text, object_pairs_hook=_unique, parse_float=_refused, parse_constant=_refused
+        )
+        return found
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else _refused("a key is written twice")
+
+
+def _refused(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _node(file: str, value: Any) -> Node:
+    match value:
+        case dict():
+            entries = {_whole(key): (_scalar(file, key), _node(file, inner)) for key, inner in value.items()}
+            return Map(file=file, line=1, entries=entries)
+        case list():
+            return Sequence(file=file, line=1, items=tuple(_node(file, item) for item in value))
+        case _:
+            return _scalar(file, value)
+
+
+def _scalar(file: str, value: str | int | bool | None) -> Scalar:
+    if isinstance(value, str):
+        return Scalar(file=file, line=1, value=_whole(value), text=_whole(value))
+    return Scalar(file=file, line=1, value=value, text=json.dumps(value))
 
 
 def _cure(what: str) -> str:
