@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from zlib import crc32
 
 from processor.lockstep import Lockstep, Outbox
@@ -34,6 +34,7 @@ from processor.model.open_changes import (
     places_of,
     portions,
 )
+from processor.model.owed import Sent
 from processor.model.plan import Plan, ProductPlan
 from processor.model.step import Step
 from processor.model.touch import Oversized, Root, Touch
@@ -43,7 +44,7 @@ from processor.steps.decode import decode
 from processor.steps.dedupe import Net, dedupe, net
 from processor.steps.find_roots import find_roots, resume
 from processor.steps.keep_edges import Stands, keep_edges
-from processor.steps.publish import Body, Failed, Published, Sender, publish
+from processor.steps.publish import Body, Failed, Result, Sender, publish
 from processor.steps.settle import settle
 from processor.steps.write_state import write_state
 from statestore.errors import Terminal
@@ -84,15 +85,6 @@ class Written:
     ends: Mapping[Partition, int]
     opened: Mapping[Key, tuple[Entry, ...]]
     rest: tuple[FanOut, ...] = ()
-
-
-class Sent(NamedTuple):
-    """What a publish part did. `failed`: the products that failed in it, with the reason; `owed`: the roots that these, and those
-    that were stopped before, have not published."""
-
-    tally: Counter[str]
-    failed: dict[str, str]
-    owed: frozenset[Root]
 
 
 def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rejects: Outbox) -> Written:
@@ -178,8 +170,7 @@ def publish_part(roots: Iterable[Root], round_: Round, slot: int, attempt: int, 
                     todo.append(root)
         owed.update((name, root) for root in todo)
     lockstep.outbox.flush()
-    if owed:
-        tally["owed"] = len(owed)
+    tally += Counter(owed=len(owed))
     return Sent(tally, failed, frozenset(owed))
 
 
@@ -211,9 +202,7 @@ def _message_key(plan: Plan, product: ProductPlan, top: Match) -> str:
     return canonical_json.dumps({c: top.columns[c] for c in plan.entities[product.product.root].entity.key})
 
 
-def _publisher(
-    round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str]
-) -> Callable[[str], Step[Published | Failed]]:
+def _publisher(round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str]) -> Callable[[str], Step[Result]]:
     sender = Sender(
         topic=product.product.topic,
         product=product.product.name,

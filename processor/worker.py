@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from processor.batch import Round, Sent, Written, publish_part, publish_slot, resume_part, settle_part, write_part
+from processor.batch import Round, Written, publish_part, publish_slot, resume_part, settle_part, write_part
 from processor.errors import Fenced, TopicRefused
 from processor.kafka import Outbox, TransactionalOutbox
 from processor.lockstep import Lockstep, calm_collector
@@ -20,6 +20,7 @@ from processor.model.change import Record
 from processor.model.epochs import Epochs
 from processor.model.fan_out import FanOut, Found, Resumed
 from processor.model.open_changes import Entry, Settled, places_of
+from processor.model.owed import Sent
 from processor.model.places import SentPlaces
 from processor.model.replays import Letter, Replayed
 from processor.model.touch import Root

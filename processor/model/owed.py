@@ -8,8 +8,10 @@ round, and deletes an item once its documents are acknowledged; roots that fail 
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from processor.model.open_changes import BYTES_AN_ITEM, PARTITION
 from processor.model.touch import Root
@@ -18,6 +20,15 @@ from statestore.store import Delete, Item, Write
 
 FORMAT = 1
 ROOTS_A_ROUND = 1_000
+
+
+class Sent(NamedTuple):
+    """What a publish part did. `failed`: the products that failed in it, with the reason; `owed`: the roots that these, and those
+    that were stopped before, have not published."""
+
+    tally: Counter[str]
+    failed: dict[str, str]
+    owed: frozenset[Root]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -35,6 +35,9 @@ class Failed(NamedTuple):
     reason: str
 
 
+Result = Published | Failed
+
+
 class Body(NamedTuple):
     """A document as it goes out: the message's key and value; value None where there is no document."""
 
@@ -53,7 +56,7 @@ class Sender:
     runs: Mapping[int, Run]
 
 
-def publish(sender: Sender, root: str, assembled: Callable[[], Step[Body]]) -> Step[Published | Failed]:
+def publish(sender: Sender, root: str, assembled: Callable[[], Step[Body]]) -> Step[Result]:
     """Publishes one root's document. `contended`: another publisher reserved meanwhile; to be tried again with fresh reads.
     Failed: nothing was reserved."""
     (item,) = yield (entry_key(sender.product, root),)
