@@ -85,9 +85,10 @@ def parse_query(text: str) -> tuple[Any, Any]:
     try:
         trees = dialect.parser().parse(dialect.tokenize(text), text)
     except ParseError as error:
-        (first, *_) = error.errors
-        near = f" near `{first['highlight']}`" if first["highlight"] else ""
-        raise Wrong(f"the query is no SQL{near}", "check its clauses, commas and brackets", first["line"]) from None
+        details = (error.errors or [{}])[0]
+        near = f" near `{details['highlight']}`" if details.get("highlight") else ""
+        line = details.get("line") or 1
+        raise Wrong(f"the query is no SQL{near}", "check its clauses, commas and brackets", line) from None
     except (SqlglotError, RecursionError):
         raise Wrong("the query is no SQL", "check its quotes and brackets") from None
     if len(trees) != 1:

@@ -169,11 +169,8 @@ class _Converter:
                 return Sequence(file=self._file, line=line, items=tuple(self.node(item) for item in node.value))
             case _:
                 real = str(node.tag).endswith(":float")
-                value, text, block = (
-                    _value(node),
-                    _whole(node.value),
-                    isinstance(node, ScalarNode) and node.style == "|",
-                )
+                block = isinstance(node, ScalarNode) and node.style == "|"
+                value, text = _value(node), _whole(node.value)
                 return Scalar(file=self._file, line=line, value=value, text=text, real=real, block=block)
 
     def _entries(self, node: MappingNode) -> dict[str, tuple[Scalar, Node]]:
