@@ -53,6 +53,7 @@ test-all: setup ## every test, the slow ones too
 
 soak: setup ## hunt for wrong ends: SEEDS=20000 random histories with faults (about four minutes), then real processes killed (about twenty)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)
+	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --products
 	@$(PY) -m pytest -v -m slow tests/integration/faults tests/acceptance/test_run_killed.py
 
 check: setup ## ruff, mypy --strict, import-linter

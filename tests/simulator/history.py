@@ -36,7 +36,7 @@ def draw(rng: Random, shape: Shape, temper: Temper) -> list[Event]:
     """A history of `temper.events` changes."""
     tables: Tables = {entity: {} for entity in shape.draw}
     entities = shape.hot if temper.hot else tuple(shape.draw)
-    first = ["user"] * 3 if temper.hot else []  # so that rows that move have documents to move between
+    first = [shape.hot[0]] * 3 if temper.hot else []  # so that rows that move have documents to move between
     chosen = first + [rng.choice(entities) for _ in range(temper.events)]
     events = [_event(rng, shape, temper, tables, entity, n + 1) for n, entity in enumerate(chosen[: temper.events])]
     if temper.two_parts:
@@ -118,7 +118,8 @@ def _record(event: Event, partition: Partition, offset: int, stamp: int, old: Ro
         value = b"{"
     elif event.row is not None:
         unsent = {c for c in event.unsent if old is not None and old.get(c) == event.row.get(c)}
-        value = json.dumps({c: UNAVAILABLE if c in unsent else v for c, v in event.row.items()}).encode()
+        row = {c: UNAVAILABLE if c in unsent else v for c, v in event.row.items()}
+        value = json.dumps(row, default=float).encode()
     return Record(
         topic=partition[0],
         partition=partition[1],

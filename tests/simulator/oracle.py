@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from processor.model import canonical_json
-from processor.model.document import Match, Renderer
+from processor.model.document import GONE, Match, Renderer
 from processor.model.entity import Entity
 from processor.model.product import Definitions, Join, Product
 from tests.simulator.history import Tables
@@ -23,7 +23,8 @@ def documents(product: Product, definitions: Definitions, tables: Tables) -> dic
     found = {}
     for row in tables[product.root].values():
         document = renderer.document(_match(row, product.joins, definitions, product.root, tables))
-        found[canonical_json.dumps({c: row[c] for c in key})] = canonical_json.loads(canonical_json.dumps(document))
+        if document is not GONE:
+            found[canonical_json.dumps({c: row[c] for c in key})] = canonical_json.loads(canonical_json.dumps(document))
     return found
 
 

@@ -22,6 +22,9 @@ PLOTS = {
     "a star appears": "user x username=a; star 0 username=a; user x",
     "a star changes": "user x username=a; star 0 username=a; star 0; user x",
     "a star moves": "user x username=a; user y username=b; star 0 username=a; star 0 username=b",
+    "a star comes back": (
+        "user x username=a; user y username=b; star 0 username=a; star 0 username=b; star 0 username=a"
+    ),
     "a star moves twice": (
         "user x username=a; user y username=b; user z username=c; star 0 username=a; star 0 username=b; star 0 username=c"
     ),

@@ -23,7 +23,7 @@ from tests.simulator.check import verdict
 from tests.simulator.doubles import copied, doubles, speak
 from tests.simulator.history import Event, Partition
 from tests.simulator.line import Crash, Line, RegistryClient, TableClient
-from tests.simulator.shapes import SHAPES, Shape
+from tests.simulator.shapes import Shape, shape_of
 from tests.simulator.spark import Frame, Session
 from tests.simulator.temper import S, W
 from tests.simulator.world import EXPECTED, JobFailed, Stuck, World
@@ -252,7 +252,7 @@ def draw(seed: int, boost: Mapping[str, Any]) -> tuple[Shape, temper.Temper, lis
     """The world and the history of a seed."""
     rng = Random(f"{seed} history")
     drawn = temper.draw(rng, boost)
-    shape = SHAPES[drawn.shape]
+    shape = shape_of(drawn.shape)
     events = plots.events_of(shape, drawn.plot) if drawn.plot else history.draw(rng, shape, drawn)
     return shape, drawn, events
 

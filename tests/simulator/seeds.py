@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import repeat
 from multiprocessing import get_context
 from typing import Any
 
@@ -34,11 +35,16 @@ class Summary:
         self.wrong |= other.wrong
 
 
-def run_seeds(seeds: Iterable[int]) -> Summary:
+def boost_of(seed: int, products: bool) -> dict[str, Any]:
+    """What a seed's world is told to be: with `products`, one with a random product of the seed's own."""
+    return {"shape": f"any {seed}"} if products else {}
+
+
+def run_seeds(seeds: Iterable[int], products: bool = False) -> Summary:
     """Runs these seeds in this process."""
     summary = Summary()
     for seed in seeds:
-        run = simulate(seed)
+        run = simulate(seed, boost=boost_of(seed, products))
         run.end_job()
         summary.seeds += 1
         summary.requests += run.world.requests
@@ -50,12 +56,14 @@ def run_seeds(seeds: Iterable[int]) -> Summary:
     return summary
 
 
-def run_many(first: int, count: int, *, processes: int | None = None, told: Callable[[Summary], None]) -> Summary:
+def run_many(
+    first: int, count: int, *, products: bool = False, processes: int | None = None, told: Callable[[Summary], None]
+) -> Summary:
     """Runs `count` seeds from `first`; `told` hears of the summary so far."""
     chunks = [range(n, min(n + CHUNK, first + count)) for n in range(first, first + count, CHUNK)]
     total = Summary()
     with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        for part in pool.map(run_seeds, chunks):
+        for part in pool.map(run_seeds, chunks, repeat(products)):
             total.add(part)
             told(total)
     return total

@@ -4,6 +4,7 @@
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
+    any N    a random product, by its number, with every feature that a product can have (`tests.integration.model.products`)
 
 Values are few, so that keys collide, move A -> B -> A, and go null. In `pair` and `stars` each change that
 a product reads has a stamp `n` that only rises, and every document shows it: so it says which version of each row it shows.
@@ -12,6 +13,7 @@ a product reads has a stamp `n` that only rises, and every document shows it: so
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +22,7 @@ from processor.definitions.load import load, read_directory
 from processor.model.plan import Plan
 from processor.model.product import Definitions
 from processor.planning import plan_alone
+from tests.integration.model.products import ENTITIES, draw_definitions, draw_row
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 
 Row = dict[str, Any]
@@ -271,4 +274,22 @@ def _strong() -> Shape:
     return replace(_stars(), name="strong", definitions=load(strong(STARS)))
 
 
+def _any(name: str) -> Shape:
+    return Shape(
+        name=name,
+        definitions=draw_definitions(Random(name)),
+        draw={entity: partial(draw_row, entity=entity) for entity in ENTITIES},
+        hot=("node", "item", "tag"),
+        unused={},
+        joined={"node": ("up", "k", "ids"), "item": ("node", "objects"), "tag": ("item", "words")},
+        stamped=False,
+    )
+
+
 SHAPES = {shape.name: shape for shape in (_pair(), _stars(), _github(), _lists(), _strong())}
+
+
+@lru_cache
+def shape_of(name: str) -> Shape:
+    """The shape of this name."""
+    return SHAPES[name] if name in SHAPES else _any(name)

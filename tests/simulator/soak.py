@@ -1,6 +1,7 @@
 """Hunts for histories that end wrong: `python -m tests.simulator.soak --seeds 200000`.
 
-Other uses: `--from N` starts elsewhere; `--seed N [--keep 0,3,4] [--boost "{...}"]` runs one seed and prints its trace.
+Other uses: `--products` gives each seed a random product of its own; `--from N` starts elsewhere;
+`--seed N [--keep 0,3,4] [--boost "{...}"]` runs one seed and prints its trace.
 Exit 1 when a seed was wrong; it is printed, shrunk.
 """
 
@@ -10,13 +11,14 @@ import sys
 import time
 
 from tests.simulator.run import simulate
-from tests.simulator.seeds import Summary, explained, run_many
+from tests.simulator.seeds import Summary, boost_of, explained, run_many
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20_000)
     parser.add_argument("--from", dest="first", type=int, default=0)
+    parser.add_argument("--products", action="store_true")
     parser.add_argument("--processes", type=int)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--keep", type=lambda text: [int(i) for i in text.split(",") if i])
@@ -33,11 +35,11 @@ def main() -> int:
         sys.stderr.write(f"\r[{bar:30}] {so_far.seeds:,} seeds, {rate:.0f}/s, {len(so_far.wrong)} wrong ")
         sys.stderr.flush()
 
-    total = run_many(options.first, options.seeds, processes=options.processes, told=told)
+    total = run_many(options.first, options.seeds, products=options.products, processes=options.processes, told=told)
     sys.stderr.write("\n")
     print(report(total))
     for seed, verdict in list(total.wrong.items())[:3]:
-        print(explained(seed, verdict))
+        print(explained(seed, verdict, boost_of(seed, options.products)))
     return 1 if total.wrong else 0
 
 

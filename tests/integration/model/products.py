@@ -266,8 +266,13 @@ def draw_history(rng: Random, steps: int) -> list[tuple[str, Mapping[str, Any], 
     history: list[tuple[str, Mapping[str, Any], Row | None]] = []
     for _ in range(steps):
         entity = rng.choice(list(ENTITIES))
-        key, columns = ENTITIES[entity]["key"], ENTITIES[entity]["columns"]
-        row = {c: None if c not in key and rng.random() < 0.15 else rng.choice(DRAWN[t]) for c, t in columns.items()}
+        row = draw_row(rng, entity)
         gone = rng.random() < 0.15
-        history.append((entity, {c: row[c] for c in key}, None if gone else row))
+        history.append((entity, {c: row[c] for c in ENTITIES[entity]["key"]}, None if gone else row))
     return history
+
+
+def draw_row(rng: Random, entity: str) -> Row:
+    """A row of an entity."""
+    key, columns = ENTITIES[entity]["key"], ENTITIES[entity]["columns"]
+    return {c: None if c not in key and rng.random() < 0.15 else rng.choice(DRAWN[t]) for c, t in columns.items()}
