@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
+from operator import itemgetter
 from typing import TypeVar
 from zlib import crc32
 
@@ -153,30 +154,30 @@ def publish_part(roots: Iterable[Root], round_: Round, slot: int, attempt: int, 
     mark = Mark(round_.run.number, round_.number, slot, attempt)
     failed: dict[str, str] = {}
     owed: set[Root] = set()
-    by_product: dict[str, list[str]] = {}
-    for product, root in sorted(set(roots)):
-        by_product.setdefault(product, []).append(root)
-    for name, todo in by_product.items():
-        publish_one = _publisher(round_, round_.plan.products[name], mark, tally)
-        while todo and name not in failed and name not in round_.stopped:
-            chunk, todo = todo[:CHUNK], todo[CHUNK:]
-            for root, result in zip(chunk, lockstep.run(map(publish_one, chunk)), strict=True):
-                if isinstance(result, Failed):
-                    failed.setdefault(name, result.reason)
-                    todo.append(root)
-                    continue
-                tally[result] += 1
-                if result == "contended":
-                    todo.append(root)
-        owed.update((name, root) for root in todo)
+    # the documents of a root side by side: they ask for the same rows
+    todo = sorted(set(roots), key=itemgetter(1, 0))
+    publishers = {name: _publisher(round_, round_.plan.products[name], mark, tally) for name, _ in todo}
+    while todo:
+        chunk, todo = todo[:CHUNK], todo[CHUNK:]
+        going = [root for root in chunk if root[0] not in round_.stopped and root[0] not in failed]
+        owed.update(set(chunk).difference(going))
+        steps = [publishers[name](root) for name, root in going]
+        for (name, root), result in zip(going, lockstep.run(steps), strict=True):
+            if isinstance(result, Failed):
+                failed.setdefault(name, result.reason)
+                owed.add((name, root))
+                continue
+            tally[result] += 1
+            if result == "contended":
+                todo.append((name, root))
     lockstep.outbox.flush()
     tally += Counter(owed=len(owed))
     return Sent(tally, failed, frozenset(owed))
 
 
 def publish_slot(root: Root, slots: int) -> int:
-    """Which publish slot a root belongs to, whichever the round."""
-    return crc32(f"{root[0]}#{root[1]}".encode()) % slots
+    """Which publish slot a root belongs to, whichever the round and the product."""
+    return crc32(root[1].encode()) % slots
 
 
 def document_body(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[Body]:

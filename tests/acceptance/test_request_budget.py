@@ -114,3 +114,65 @@ def test_a_root_is_published_once_a_batch_however_many_changes_touch_it() -> Non
     tally = trial.batch([record("star", {**STAR, "repo_name": f"r{i}"}, i + 1) for i in range(50)])
     assert tally["published"] == 1
     assert tally["request UpdateItem"] == 50 + 1 + 1 + 1  # rows, open changes, the ledger, the end of the round
+
+
+SHOPS = 120
+DEEP = {
+    "entities.yaml": """
+        shop: {key: [id], columns: {id: int, name: string}}
+        sale: {key: [id], columns: {id: int, shop: int, item: int}}
+        item: {key: [id], columns: {id: int, maker: int}}
+        maker: {key: [id], columns: {id: int, name: string}}
+    """,
+    "sales.yaml": """
+        product: sales
+        root: shop
+        fields: [id, name]
+        embed:
+          sales:
+            many: sale
+            on: {shop: id}
+            fields: [id]
+            embed:
+              item:
+                one: item
+                on: {id: item}
+                fields: [id]
+                embed: {maker: {one: maker, on: {id: maker}, fields: [name]}}
+    """,
+}
+
+
+def renamed(definitions: dict[str, str]) -> Counter[str]:
+    """The requests of a batch that renames all shops, each with three sales of thirty items by five makers, all settled."""
+    plan = plan_alone(load(definitions), slots=20)
+    trial = Trial(plan=plan, settings=Settings())
+    rows = [("maker", {"id": n, "name": f"maker {n}"}) for n in range(5)]
+    rows += [("item", {"id": n, "maker": n % 5}) for n in range(30)]
+    rows += [("sale", {"id": n, "shop": n % SHOPS, "item": n % 30}) for n in range(3 * SHOPS)]
+    shops = [("shop", {"id": n, "name": f"shop {n}"}) for n in range(SHOPS)]
+    trial.batch([told(name, row, offset) for offset, (name, row) in enumerate(rows + shops)])
+    trial.finish()
+    tally = trial.batch([told(name, {**row, "name": "new"}, 1_000 + n) for n, (name, row) in enumerate(shops)])
+    assert tally["published"] == SHOPS * len(plan.products)
+    return tally
+
+
+def told(entity: str, row: dict[str, object], offset: int) -> Record:
+    value = json.dumps(row).encode()
+    return Record(topic=entity, partition=0, offset=offset, key=json.dumps({"id": row["id"]}).encode(), value=value)
+
+
+def test_three_levels_of_all_roots_are_read_together_each_key_and_each_query_once() -> None:
+    tally = renamed(DEEP)
+    assert tally["request UpdateItem"] == SHOPS + 1 + SHOPS + 1  # rows, open changes, the ledger, the end of the round
+    assert tally["request BatchGetItem"] == 2 + 2 + 1 + 1  # the ledger and the shops by 100, the items, the makers
+    assert tally["request Query"] == SHOPS
+
+
+def test_products_of_the_same_rows_read_them_once() -> None:
+    copies = {f"{n}.yaml": DEEP["sales.yaml"].replace("product: sales", f"product: sales_{n}") for n in range(3)}
+    tally = renamed({**DEEP, **copies})
+    assert tally["request UpdateItem"] == SHOPS + 1 + 4 * SHOPS + 1
+    assert tally["request BatchGetItem"] == 5 + 2 + 1 + 1
+    assert tally["request Query"] == SHOPS
