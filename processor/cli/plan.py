@@ -8,6 +8,7 @@ from dataclasses import asdict
 from decimal import Decimal
 
 from processor.cli.options import add_definitions, add_settings, addressed, definitions_of, settings_of
+from processor.cli.output import aligned
 from processor.errors import StatestoreError
 from processor.preview import Preview, preview
 from processor.price import REQUESTS, Cost
@@ -70,7 +71,7 @@ def lines(found: Preview, prices: Prices) -> Iterator[str]:
         yield f"  not named here, and kept: {', '.join(found.kept)}"
     yield "slots:"
     rows = [[s.entity, f"GSI_{s.slot}", "#".join(s.columns), s.state, _why(s.serves, s.together)] for s in found.slots]
-    yield from _aligned(rows, right=())
+    yield from aligned(rows, right=())
     yield f"  free: {', '.join(f'{entity} {n}' for entity, n in found.free.items())}"
     if found.costs:
         yield (
@@ -78,7 +79,7 @@ def lines(found: Preview, prices: Prices) -> Iterator[str]:
             f"${prices.write} / M write units, ${prices.read} / M read units; + is what settling it adds):"
         )
         header = ["event", "documents", *REQUESTS, "write units", "read units", "$ / M events"]
-        yield from _aligned([header, *(_cost(cost, prices) for cost in found.costs)], right=range(1, len(header)))
+        yield from aligned([header, *(_cost(cost, prices) for cost in found.costs)], right=range(1, len(header)))
     if found.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in found.warnings)
@@ -93,13 +94,6 @@ def _cost(cost: Cost, prices: Prices) -> list[str]:
     dollars = f"{prices.dollars(cost.write_units, cost.read_units):.3f}"
     units = [str(cost.write_units), f"{cost.read_units.normalize():f}"]
     return [f"{cost.entity}: {cost.event}", str(cost.documents), *asked, *units, dollars]
-
-
-def _aligned(rows: list[list[str]], right: range | tuple[()]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (t.rjust(w) if n in right else t.ljust(w) for n, (t, w) in enumerate(zip(row, widths, strict=True)))
-        yield ("  " + "  ".join(cells)).rstrip()
 
 
 def _json(found: Preview, prices: Prices) -> dict[str, object]:
