@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         plan, store = plan_of(registry.snapshot()), open_store(settings)
         taken = take(plan, store, sample=options.sample, random=random, at=datetime.now(UTC), each=pool.map)
         registry.keep_statistics(taken)
-    print(json.dumps(asdict(taken), indent=2, default=str) if options.json else "\n".join(lines(taken)))
+    print(json.dumps(asdict(taken), indent=2, default=datetime.isoformat) if options.json else "\n".join(lines(taken)))
     return 0
 
 

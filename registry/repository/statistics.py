@@ -1,5 +1,7 @@
 """Statistics of the state: the last ones, each time whole. They are no edit of the registry."""
 
+from datetime import UTC
+
 from sqlalchemy import Connection, delete, insert, select, text
 
 from registry.repository.read import join_ids
@@ -38,7 +40,7 @@ def read(connection: Connection) -> Statistics | None:
         for row in connection.execute(select(join_statistics)).mappings()
     ]
     return Statistics(
-        taken_at=of[0]["taken_at"],
+        taken_at=of[0]["taken_at"].astimezone(UTC),
         entities=tuple(
             EntityStatistics(
                 entity=row["entity"], rows=row["rows"], mean_bytes=row["mean_bytes"], most_bytes=row["most_bytes"]
