@@ -57,8 +57,7 @@ def _written(access: Access) -> str:
 def _document(product: ProductPlan, known: Known) -> Iterator[str]:
     """The document that is the largest by one of its joins, where it passes a message."""
     means = known.means(product, "down")
-    rows = [0.0] * len(product.nodes)
-    """Bytes of a row of each node, with what is embedded below it."""
+    rows = [0.0] * len(product.nodes)  # bytes of a row of each node, with what is embedded below it
 
     def embedded(level: tuple[int, ...]) -> float:
         return sum(_kept(product.nodes[i], means[i]) * rows[i] for i in level)

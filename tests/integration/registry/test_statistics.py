@@ -3,8 +3,10 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from sqlalchemy import Engine, text
 
+from registry.errors import RegistryMissing
 from registry.model import JoinSpec, Plan
 from registry.repository import Registry
 from registry.statistics import EntityStatistics, JoinStatistics, Statistics
@@ -61,3 +63,10 @@ def test_the_statistics_of_a_join_go_with_it(registry: Registry, plan: Plan) -> 
     assert found.joins == FIRST.joins[1:]
     registry.keep_statistics(FIRST)  # taken before that apply
     assert registry.statistics() == found
+
+
+def test_a_registry_of_before_statistics_says_what_to_run(registry: Registry, psql: Engine) -> None:
+    with psql.begin() as connection:
+        connection.execute(text("DROP TABLE entity_statistics"))
+    with pytest.raises(RegistryMissing, match="an older one: run `statestore apply`"):
+        registry.statistics()
