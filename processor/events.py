@@ -27,12 +27,13 @@ Place = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event on the row of `WORLD`, or on a new one. `row` None: it is deleted; `replay`: it comes again as it was; `decides`:
-    it changes what a `where` reads, and with it whether a row counts."""
+    """One event on the row of `WORLD`, or on one that is `new`. `row` None: it is deleted; `replay`: it comes again as it was;
+    `decides`: it changes what a `where` reads, and with it whether a row counts."""
 
     entity: str
     name: str
     row: Row | None
+    new: bool = False
     replay: bool = False
     decides: bool = False
 
@@ -55,7 +56,7 @@ class World:
         for entity in self._plan.entities.values():
             if entity.name in self._plan.places:
                 row = self.row(entity.name, WORLD)
-                yield Event(entity=entity.name, name="first seen", row=self._new(entity, row))
+                yield Event(entity=entity.name, name="first seen", row=self._new(entity, row), new=True)
                 yield from self._updates(entity, row)
                 yield Event(entity=entity.name, name="update of nothing that is used", row=row)
                 yield Event(entity=entity.name, name="delete", row=None)

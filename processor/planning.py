@@ -9,7 +9,7 @@ from processor.errors import PlanError
 from processor.model import canonical_json
 from processor.model.access import aligned, index_groups, route
 from processor.model.entity import Entity
-from processor.model.plan import Plan, ProductPlan, compile_plan
+from processor.model.plan import Node, Plan, ProductPlan, compile_plan
 from processor.model.product import Definitions, Join, Product
 from registry import model as stored
 from registry.slots import assign
@@ -51,6 +51,17 @@ def plan_alone(definitions: Definitions, slots: int) -> Plan:
     for a in assign((), wanted.groups, slots):
         held.setdefault(a.entity, {})[a.slot] = a.columns
     return compile_plan(definitions, held, version=1, product_versions=dict.fromkeys(definitions.products, 1))
+
+
+def join_of(node: Node) -> stored.JoinSpec:
+    """The join of a compiled node, as the registry knows it."""
+    return stored.JoinSpec(
+        child=node.join.entity,
+        child_columns=node.child_columns,
+        parent=node.above,
+        parent_columns=node.parent_columns,
+        strong=node.join.strong,
+    )
 
 
 def product_of(plan: Plan, name: str) -> ProductPlan:

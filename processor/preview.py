@@ -1,18 +1,24 @@
 """What `apply` would do to the registry, and what the result costs: changes, slots, warnings, prices. Changes nothing."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
+from processor.backfills import NeedsBackfills, backfills
+from processor.estimate import Estimate, estimates, known
 from processor.model.access import SlotRead
-from processor.model.plan import Node, Plan
+from processor.model.plan import Plan
 from processor.model.product import Definitions
 from processor.planning import plan_of, registry_plan
 from processor.price import Cost, costs
 from processor.settings import Settings
+from processor.sizes import size_warnings
 from registry.board import board_json
 from registry.edit import Edit, edit, edited
+from registry.errors import NeedsBackfill
 from registry.model import Assignment, Need, Snapshot
 from registry.model import Plan as Wanted
+from registry.statistics import Statistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +38,7 @@ class Slot:
 class Preview:
     """What an apply would do. `version`: of the registry now; `changes`: as `apply` prints them, none: nothing would change;
     `kept`: what the registry holds and the definitions do not name, which stays; `free`: slots left, by entity; `costs`: none
-    where no prices were asked for."""
+    where no prices were asked for; `estimates`: the same events by the statistics of `taken_at`, none without."""
 
     version: int
     changes: tuple[str, ...]
@@ -41,30 +47,43 @@ class Preview:
     free: Mapping[str, int]
     warnings: tuple[str, ...]
     costs: tuple[Cost, ...]
+    taken_at: datetime | None
+    estimates: tuple[Estimate, ...]
 
 
 def preview(
-    definitions: Definitions, stored: Snapshot, has_run: frozenset[str], settings: Settings | None = None
+    definitions: Definitions,
+    stored: Snapshot,
+    has_run: frozenset[str],
+    settings: Settings | None = None,
+    statistics: Statistics | None = None,
 ) -> Preview:
     """Compares definitions with the registry. `has_run`: the entities that some job has run with; `settings`: of a job
-    whose events are priced, None for no prices.
+    whose events are priced, None for no prices; `statistics`: of the state, if they were taken.
 
-    Raises RegistryError where the registry would refuse, DefinitionError where the products do not go together with those that
-    it holds.
+    Raises RegistryError where the registry would refuse, NeedsBackfills with what is known of them, DefinitionError where the
+    products do not go together with those that it holds.
     """
     wanted = registry_plan(definitions)
-    change = edit(stored, wanted, has_run)
+    found = known(statistics) if statistics else None
+    try:
+        change = edit(stored, wanted, has_run)
+    except NeedsBackfill as refusal:
+        raise NeedsBackfills(refusal, tuple(backfills(stored, wanted, has_run, found))) from None
     after = edited(stored, change)
     plan = plan_of(after)
     slots = tuple(_slots(after, change, wanted, _together(plan)))
+    priced = costs(plan, settings) if settings else ()
     return Preview(
         version=stored.version,
         changes=change.says,
         kept=tuple(_kept(stored, definitions)),
         slots=slots,
         free={entity.name: after.slots - len(after.of(entity.name)) for entity in after.entities},
-        warnings=tuple(_warnings(plan, slots)),
-        costs=costs(plan, settings) if settings else (),
+        warnings=(*_warnings(plan, slots), *(size_warnings(plan, found) if found else ())),
+        costs=priced,
+        taken_at=statistics.taken_at if statistics else None,
+        estimates=estimates(plan, priced, found) if found and priced else (),
     )
 
 
@@ -116,7 +135,7 @@ def _together(plan: Plan) -> dict[tuple[str, int], frozenset[str]]:
 
 def _warnings(plan: Plan, slots: tuple[Slot, ...]) -> Iterator[str]:
     for name, product in plan.products.items():
-        for path, node in _paths(product.nodes):
+        for path, node in zip(product.paths(), product.nodes, strict=True):
             if (
                 node.join.shown
                 and node.join.many
@@ -134,11 +153,3 @@ def _warnings(plan: Plan, slots: tuple[Slot, ...]) -> Iterator[str]:
     for name in plan.entities:
         if name not in plan.places:
             yield f"entity {name}: no product reads it, and every change of it is stored; remove it, or use it"
-
-
-def _paths(nodes: Sequence[Node]) -> Iterator[tuple[str, Node]]:
-    """The joins of a product with their names from the root on."""
-    paths: list[str] = []
-    for node in nodes:
-        paths.append(node.join.name if node.parent is None else f"{paths[node.parent]}.{node.join.name}")
-        yield paths[-1], node

@@ -23,7 +23,7 @@ class Prices:
     write: Decimal
     read: Decimal
 
-    def dollars(self, write_units: int, read_units: Decimal) -> Decimal:
+    def dollars(self, write_units: int | Decimal, read_units: Decimal) -> Decimal:
         """What so many units of one event cost for a million events."""
         return write_units * self.write + read_units * self.read
 

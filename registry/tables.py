@@ -171,3 +171,24 @@ attempts = Table(
     Column("round", BigInteger, nullable=False),
     Column("attempt", Integer, nullable=False, comment="of the slot's task in this round, from 0"),
 )
+
+entity_statistics = Table(
+    "entity_statistics",
+    metadata,
+    Column("entity", Text, ForeignKey("entities.name", ondelete="CASCADE"), primary_key=True),
+    Column("taken_at", DateTime(timezone=True), nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("mean_bytes", Double, nullable=False, comment="of a sample's rows"),
+    Column("most_bytes", BigInteger, nullable=False),
+)
+
+join_statistics = Table(
+    "join_statistics",
+    metadata,
+    Column("join_id", BigInteger, ForeignKey("joins.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("direction", Text, primary_key=True, comment="down: child rows are found; up: parent rows"),
+    Column("mean", Double, nullable=False, comment="rows found for a row of the other side"),
+    Column("most", BigInteger, nullable=False, comment="rows found for one value"),
+    Column("value", Text, comment="the value with most rows; null: no row has one"),
+    CheckConstraint("direction IN ('down', 'up')", name="join_statistics_direction_ck"),
+)

@@ -31,6 +31,8 @@ from statestore.keys import Key
 from statestore.store import Absent, AbsentOrBelow, Condition, Equals, Item, Write
 
 FORMAT = 1
+DELETED = "_deleted"
+"""The attribute that makes an item a delete marker."""
 MAX_COLUMNS = 300
 """Most declared columns of a row: one write sets them all, beside two attributes a slot and the item's own, and has room for
 `limits.MAX_CHANGES`."""
@@ -159,7 +161,7 @@ def read_row(item: Item) -> Row:
 
 def read_columns(item: Item) -> dict[str, Any] | None:
     """The declared columns of the row that an item holds; None for a delete marker. All that a join has to know of a row."""
-    if "_deleted" in item:
+    if DELETED in item:
         return None
     columns = {column: item[name] for name, column in _layout(tuple(item)).columns}
     if dict in map(type, columns.values()):
@@ -222,7 +224,7 @@ def _sets(image: Image) -> dict[str, Any]:
     if image.edges is not None:
         sets["_edges"] = _json(sorted(image.edges))
     if image.columns is None:
-        return sets | {"_deleted": True, "ttl": image.forget}
+        return sets | {DELETED: True, "ttl": image.forget}
     for name, value in image.columns.items():
         since = image.since.get(name)
         stored = store_value(value)
@@ -239,7 +241,7 @@ def _edges_copied(image: Image) -> dict[str, str]:
 def _unset(image: Image) -> tuple[str, ...]:
     if image.columns is None:
         return ("_more",)
-    return ("_deleted", "ttl") if image.more else ("_deleted", "ttl", "_more")
+    return (DELETED, "ttl") if image.more else (DELETED, "ttl", "_more")
 
 
 def _pending(item: Item, now: Collection[Held], former: Iterable[Held], version: str) -> Iterable[Pending]:

@@ -6,7 +6,7 @@ ends, or expire items by their TTL.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from heapq import nsmallest
 from operator import attrgetter
 from threading import Lock
@@ -124,6 +124,11 @@ class MemoryStore:
         with self._lock:
             self.requests["Query"] += 1
             return [self._items[key] for key in sorted(self._partitions.get(pk, ()))]
+
+    def walk(self, of: Query | str, without: str) -> Iterator[Key]:
+        """The keys of what a query finds, or of one partition of the table, without the items that have an attribute."""
+        found = self.partition(of) if isinstance(of, str) else self.query(of)
+        return (Key(item["PK"], item["SK"]) for item in found if without not in item)
 
     def _put(self, key: Key, new: Item | None) -> None:
         """Keeps an item, or none, under the key."""

@@ -15,7 +15,7 @@ from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Done, Item, Outcome, Page, Query, Refused, Write
 from statestore.table import MAX_SLOTS, slot_names
-from statestore.values import size
+from statestore.values import item_size
 
 WRITE_BYTES, READ_BYTES = 1024, 4096
 HALF = Decimal("0.5")
@@ -86,7 +86,7 @@ class MeteredStore(MemoryStore):
 
 
 def _bytes(item: Item | None) -> int:
-    return sum(len(name.encode()) + size(value) for name, value in item.items()) if item else 0
+    return item_size(item) if item else 0
 
 
 def _units(bytes: int, each: int) -> int:

@@ -98,6 +98,19 @@ def partition(table: str, pk: str) -> Request:
     }
 
 
+def walk(table: str, of: Query | str, without: str) -> Request:
+    """The first page of the keys of a query's items, or of a partition's, without those that have an attribute.
+
+    Raises Terminal for a query that DynamoDB refuses."""
+    asked = {**partition(table, of), "ConsistentRead": False} if isinstance(of, str) else query(table, of)
+    return {
+        **asked,
+        "ProjectionExpression": "PK,SK",
+        "FilterExpression": "attribute_not_exists(#a0)",
+        "ExpressionAttributeNames": {"#a0": without},
+    }
+
+
 def item(wire: Mapping[str, Any]) -> Item:
     """The item that an answer holds, without the targets of copies that found nothing.
 

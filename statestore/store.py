@@ -6,7 +6,7 @@ among its attributes, and `GSI_1 .. GSI_n` put it into the indexes. Two implemen
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
@@ -131,3 +131,7 @@ class Store(Protocol):
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping and edges, never rows."""
+
+    def walk(self, of: Query | str, without: str) -> Iterator[Key]:
+        """The keys of what a query finds, or of the partition of the table with this key, page by page, eventually consistent;
+        items that have the attribute `without` are left out. For counting and sampling, however many there are."""

@@ -78,13 +78,18 @@ def size(value: Any) -> int:
     return 1 + (digits + 1) // 2
 
 
+def item_size(item: Mapping[str, Any]) -> int:
+    """Bytes of an item, attribute names included."""
+    return sum(len(name.encode()) + size(value) for name, value in item.items())
+
+
 def fits(item: Mapping[str, Any], limit: int) -> bool:
     """Whether an item, attribute names included, counts at most `limit` bytes. Small items are only estimated: a
     character has at most 4 bytes."""
     characters = len("".join(item))
     for value in item.values():
         characters += len(value) if type(value) is str else size(value)
-    return 4 * characters <= limit or sum(len(name.encode()) + size(value) for name, value in item.items()) <= limit
+    return 4 * characters <= limit or item_size(item) <= limit
 
 
 def _number(value: int | Decimal) -> int | Decimal:

@@ -7,12 +7,26 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from processor.cli import demo, explain, get, job, local, plan, registry, rejects, schema, test, trial, verify
+from processor.cli import (
+    demo,
+    explain,
+    get,
+    job,
+    local,
+    plan,
+    registry,
+    rejects,
+    schema,
+    statistics,
+    test,
+    trial,
+    verify,
+)
 from processor.errors import StatestoreError
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
-VERBS = (demo, trial, test, plan, registry, job, get, explain, schema, verify, rejects, local)
+VERBS = (demo, trial, test, plan, registry, statistics, job, get, explain, schema, verify, rejects, local)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,8 +1,8 @@
-"""What `run` and `try` write at their end: messages and dead letters as recorded lines, and a summary."""
+"""What verbs print: messages and dead letters as recorded lines, a summary of counts, tables."""
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from processor.account import PARTS
 from processor.model.change import Record, Rejected
@@ -54,3 +54,11 @@ def summary(tally: Mapping[str, int]) -> str:
     )
     others = ", ".join(f"{tally.get(name, 0)} {name}" for name in ("published", "unchanged", "cut", "ambiguous"))
     return f"{tally.get('read', 0)} records read = {account}\n{others}; requests: {requests or 'none'}"
+
+
+def aligned(rows: list[list[str]], right: Collection[int]) -> Iterator[str]:
+    """The lines of a table. `right`: the columns that are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (t.rjust(w) if n in right else t.ljust(w) for n, (t, w) in enumerate(zip(row, widths, strict=True)))
+        yield ("  " + "  ".join(cells)).rstrip()

@@ -4,11 +4,15 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from decimal import Decimal
 
+from processor.backfills import NeedsBackfills
 from processor.cli.options import add_definitions, add_settings, addressed, definitions_of, settings_of
+from processor.cli.output import aligned
 from processor.errors import StatestoreError
+from processor.estimate import Estimate
 from processor.preview import Preview, preview
 from processor.price import REQUESTS, Cost
 from processor.prices import DEFAULT, Prices, read_prices
@@ -35,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
     except (StatestoreError, RegistryError) as error:
         if not options.json:
             raise
-        print(json.dumps({"errors": str(error).splitlines()}, indent=2))
+        needed = [asdict(one) for one in error.needed] if isinstance(error, NeedsBackfills) else []
+        print(json.dumps({"errors": str(error).splitlines(), "backfills": needed}, indent=2))
         return 1
     print(json.dumps(_json(found, prices), indent=2) if options.json else "\n".join(lines(found, prices)))
     return 0
@@ -49,12 +54,16 @@ def _preview(options: argparse.Namespace) -> Preview:
     with addressed(options) as settings:
         from registry.repository import Registry
 
+        registry, statistics = Registry(settings.registry, settings.registry_schema), None
         try:
-            stored, has_run = Registry(settings.registry, settings.registry_schema).standing()
+            stored, has_run = registry.standing()
         except RegistryMissing:
             print("there is no registry yet: `apply` makes it", file=sys.stderr)
             stored, has_run = empty(settings), frozenset[str]()
-        return preview(definitions, stored, has_run, None if options.no_price else settings)
+        else:
+            with suppress(RegistryMissing):  # of a registry that is older than its statistics
+                statistics = registry.statistics()
+        return preview(definitions, stored, has_run, None if options.no_price else settings, statistics)
 
 
 def empty(settings: Settings) -> Snapshot:
@@ -70,7 +79,7 @@ def lines(found: Preview, prices: Prices) -> Iterator[str]:
         yield f"  not named here, and kept: {', '.join(found.kept)}"
     yield "slots:"
     rows = [[s.entity, f"GSI_{s.slot}", "#".join(s.columns), s.state, _why(s.serves, s.together)] for s in found.slots]
-    yield from _aligned(rows, right=())
+    yield from aligned(rows, right=())
     yield f"  free: {', '.join(f'{entity} {n}' for entity, n in found.free.items())}"
     if found.costs:
         yield (
@@ -78,7 +87,14 @@ def lines(found: Preview, prices: Prices) -> Iterator[str]:
             f"${prices.write} / M write units, ${prices.read} / M read units; + is what settling it adds):"
         )
         header = ["event", "documents", *REQUESTS, "write units", "read units", "$ / M events"]
-        yield from _aligned([header, *(_cost(cost, prices) for cost in found.costs)], right=range(1, len(header)))
+        yield from aligned([header, *(_cost(cost, prices) for cost in found.costs)], right=range(1, len(header)))
+    if found.estimates:
+        yield (
+            f"estimate, by statistics of {found.taken_at:%Y-%m-%d %H:%M} UTC (joins find their mean rows, one where nothing is "
+            "known, and every document that is rebuilt is published):"
+        )
+        header = ["event", "rebuilt", "write units", "read units", "$ / M events"]
+        yield from aligned([header, *(_estimate(one, prices) for one in found.estimates)], right=range(1, len(header)))
     if found.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in found.warnings)
@@ -95,11 +111,13 @@ def _cost(cost: Cost, prices: Prices) -> list[str]:
     return [f"{cost.entity}: {cost.event}", str(cost.documents), *asked, *units, dollars]
 
 
-def _aligned(rows: list[list[str]], right: range | tuple[()]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (t.rjust(w) if n in right else t.ljust(w) for n, (t, w) in enumerate(zip(row, widths, strict=True)))
-        yield ("  " + "  ".join(cells)).rstrip()
+def _estimate(one: Estimate, prices: Prices) -> list[str]:
+    figures = (one.documents, one.write_units, one.read_units, _dollars(one, prices))
+    return [f"{one.entity}: {one.event}", *(f"{figure:,.2f}" for figure in figures)]
+
+
+def _dollars(one: Estimate, prices: Prices) -> Decimal:
+    return prices.dollars(Decimal(one.write_units), Decimal(one.read_units))
 
 
 def _json(found: Preview, prices: Prices) -> dict[str, object]:
@@ -112,4 +130,14 @@ def _json(found: Preview, prices: Prices) -> dict[str, object]:
         for cost in found.costs
     ]
     listed = {name: str(value) if isinstance(value, Decimal) else value for name, value in asdict(prices).items()}
-    return {**asdict(found), "prices": listed, "costs": priced, "errors": []}
+    estimated = [{**asdict(one), "dollars_per_million": float(_dollars(one, prices))} for one in found.estimates]
+    taken = found.taken_at.isoformat() if found.taken_at else None
+    return {
+        **asdict(found),
+        "taken_at": taken,
+        "prices": listed,
+        "costs": priced,
+        "estimates": estimated,
+        "errors": [],
+        "backfills": [],
+    }

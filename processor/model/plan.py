@@ -86,6 +86,13 @@ class ProductPlan:
     top: tuple[int, ...]
     used: frozenset[str] | None
 
+    def paths(self) -> list[str]:
+        """The names of the nodes from the root on: `stars.repo`."""
+        found: list[str] = []
+        for node in self.nodes:
+            found.append(node.join.name if node.parent is None else f"{found[node.parent]}.{node.join.name}")
+        return found
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

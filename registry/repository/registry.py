@@ -6,11 +6,12 @@ from typing import Self
 
 from registry.edit import edit
 from registry.model import Applied, EpochBoundary, Lease, Plan, Snapshot
-from registry.repository import epochs, leases
+from registry.repository import epochs, leases, statistics
 from registry.repository.connection import Database
 from registry.repository.migrate import migrate
 from registry.repository.read import has_run, read
 from registry.repository.write import lock, sign, write
+from registry.statistics import Statistics
 
 
 class Registry:
@@ -136,3 +137,13 @@ class Registry:
         epoch."""
         with self._database.transaction() as connection:
             epochs.add(connection, boundaries)
+
+    def statistics(self) -> Statistics | None:
+        """The statistics of the state that were kept last, None before the first."""
+        with self._database.reading() as connection:
+            return statistics.read(connection)
+
+    def keep_statistics(self, taken: Statistics) -> None:
+        """Keeps statistics of the state, and none of those before. That is no edit: the version stays."""
+        with self._database.transaction() as connection:
+            statistics.keep(connection, taken)

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,7 @@ def test_plan_compares_with_the_registry(worked: tuple[Story, Path], capsys: Pri
     story, _ = worked
     assert main(["plan", *story.flags, *story.define]) == 0
     assert capsys.readouterr().out.startswith("nothing would change\nslots:\n")
-    for file in (story.directory / "definitions").iterdir():
-        (tmp_path / file.name).write_text(
-            file.read_text().replace('"on": {"author": "username"}', '"on": {"title": "username"}')
-        )
+    _other_join(story, tmp_path)
     assert main(["plan", *story.flags, "--definitions", str(tmp_path)]) == 1
     assert "entity pull_request: GSI_2 holds title would be new, but a job has run" in capsys.readouterr().err
     fresh = [word.replace(story.name, f"{story.name}_fresh") for word in story.flags]
@@ -62,6 +60,42 @@ def test_plan_compares_with_the_registry(worked: tuple[Story, Path], capsys: Pri
     printed = capsys.readouterr()
     assert json.loads(printed.out)["version"] == 0
     assert printed.err == "there is no registry yet: `apply` makes it\n"
+
+
+def test_plan_estimates_by_the_statistics_that_were_taken(
+    worked: tuple[Story, Path], capsys: Printed, tmp_path: Path
+) -> None:
+    story, _ = worked
+    assert main(["statistics", "--json", "--seed", "1", *story.flags]) == 0
+    taken = json.loads(capsys.readouterr().out)
+    for one in taken["entities"]:
+        assert one["rows"] == len(story.tables[one["entity"]]), one
+    assert main(["statistics", *story.flags]) == 0
+    assert re.search(
+        r"^  star\(username\) = user\(username\) +down +[\d.]+ +\d+  \S", capsys.readouterr().out, re.MULTILINE
+    )
+    assert main(["plan", *story.flags, *story.define]) == 0
+    assert "\nestimate, by statistics of 20" in capsys.readouterr().out
+    assert main(["plan", "--json", *story.flags, *story.define]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["version"] == 1  # statistics are no edit
+    assert found["taken_at"].endswith("+00:00")
+    star = next(e for e in found["estimates"] if (e["entity"], e["event"]) == ("star", "update of created_at"))
+    assert star["dollars_per_million"] > 0
+
+    _other_join(story, tmp_path)
+    assert main(["plan", "--json", *story.flags, "--definitions", str(tmp_path)]) == 1
+    (needed,) = json.loads(capsys.readouterr().out)["backfills"]
+    rows = len(story.tables["pull_request"])
+    assert needed == {"entity": "pull_request", "holds": "GSI_2 holds title", "rows": rows, "seconds": 1}
+
+
+def _other_join(story: Story, directory: Path) -> None:
+    """The story's definitions with a join that needs another slot."""
+    for file in (story.directory / "definitions").iterdir():
+        (directory / file.name).write_text(
+            file.read_text().replace('"on": {"author": "username"}', '"on": {"title": "username"}')
+        )
 
 
 def test_slots_shows_which_join_each_slot_serves(worked: tuple[Story, Path], capsys: Printed) -> None:

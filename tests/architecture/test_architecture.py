@@ -29,6 +29,7 @@ PURE = (
     "registry.slots",
     "registry.model",
     "registry.board",
+    "registry.statistics",
     *(
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for package in ("steps", "model")

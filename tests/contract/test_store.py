@@ -442,6 +442,25 @@ def test_rows_of_one_partition_and_value_are_all_found(store: Store) -> None:
     assert found == {str(number) for number in range(20)} - {"7"}
 
 
+def test_a_walk_tells_the_keys_of_a_query_or_a_partition_without_what_is_marked(store: Store) -> None:
+    rows = _stars(store)
+    put(store, Key("TABLE#star#00", "gone"), GSI_1="octocat", _gone=True)
+
+    query = Query(slot="GSI_1", value="octocat", pk_prefix="TABLE#star#")
+    assert list(store.walk(query, "_gone")) == [Key(rows[name]["PK"], rows[name]["SK"]) for name in ("two", "one")]
+    walked = list(store.walk("TABLE#star#00", "_gone"))
+    assert walked == [Key("TABLE#star#00", name) for name in ("elsewhere", "nowhere", "other", "two")]
+    assert list(store.walk("TABLE#nothing", "_gone")) == []
+
+
+def test_a_walk_goes_past_the_first_page(store: Store) -> None:
+    for number in range(12):
+        put(store, Key("TABLE#star", f"{number:02}"), GSI_1="octocat", body="x" * 200_000)
+
+    assert [key.sk for key in store.walk("TABLE#star", "_gone")] == [f"{number:02}" for number in range(12)]
+    assert len(list(store.walk(Query(slot="GSI_1", value="octocat"), "_gone"))) == 12
+
+
 def test_a_query_reads_past_the_first_page(store: Store) -> None:
     for number in range(12):
         put(store, Key("TABLE#star", str(number)), GSI_1="octocat", body="x" * 200_000)

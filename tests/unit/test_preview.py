@@ -5,11 +5,14 @@ After a change of wording that is meant: `UPDATE_GOLDEN=1 pytest tests/unit/test
 
 import json
 import os
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from processor.backfills import NeedsBackfills
 from processor.cli.main import main
 from processor.cli.plan import empty, lines
 from processor.definitions.load import load, read_directory
@@ -21,6 +24,7 @@ from processor.settings import Settings
 from registry.edit import edit, edited
 from registry.errors import DefinitionChanged, NeedsBackfill, NoSlot
 from registry.model import Snapshot
+from registry.statistics import EntityStatistics, JoinStatistics, Statistics
 
 GOLDEN = Path(__file__).parent / "golden"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
@@ -29,6 +33,7 @@ ENTITIES = """
     star: {key: [id], columns: {id: int, who: string, ok: bool}}
     fork: {key: [id], columns: {id: int, who: string}}
     """
+SHARDED = ENTITIES.replace("user: {", "user: {shards: 2, ")
 STARS = """
     product: stars
     root: user
@@ -68,8 +73,33 @@ def stored(definitions: Definitions, slots: int = 20) -> Snapshot:
     return edited(nothing, edit(nothing, registry_plan(definitions), frozenset()))
 
 
-def shown(definitions: Definitions, registry: Snapshot) -> str:
-    return "\n".join(lines(preview(definitions, registry, frozenset(), Settings()), DEFAULT)) + "\n"
+def shown(definitions: Definitions, registry: Snapshot, statistics: Statistics | None = None) -> str:
+    return "\n".join(lines(preview(definitions, registry, frozenset(), Settings(), statistics), DEFAULT)) + "\n"
+
+
+def compare(name: str, text: str) -> None:
+    """Compares with a golden file, or writes it."""
+    file = GOLDEN / f"plan_{name}.txt"
+    if "UPDATE_GOLDEN" in os.environ:
+        file.write_text(text)
+    assert text == file.read_text()
+
+
+def statistics(registry: Snapshot, joins: dict[tuple[str, str], tuple[float, int, str]]) -> Statistics:
+    """Statistics of 1,000,000 rows of 400 bytes each, and of joins by (child, direction)."""
+    return Statistics(
+        taken_at=datetime(2026, 11, 21, 9, 30, tzinfo=UTC),
+        entities=tuple(
+            EntityStatistics(entity=entity.name, rows=1_000_000, mean_bytes=400, most_bytes=900)
+            for entity in registry.entities
+        ),
+        joins=tuple(
+            JoinStatistics(join=access.join, direction=direction, mean=mean, most=most, value=value)
+            for access in registry.joins
+            for (child, direction), (mean, most, value) in joins.items()
+            if access.join.child == child
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,10 +114,84 @@ def shown(definitions: Definitions, registry: Snapshot) -> str:
 def test_a_plan_says_what_it_would_change_which_slots_it_takes_and_what_events_cost(
     name: str, wanted: Definitions, registry: Snapshot
 ) -> None:
-    file = GOLDEN / f"plan_{name}.txt"
-    if "UPDATE_GOLDEN" in os.environ:
-        file.write_text(shown(wanted, registry))
-    assert shown(wanted, registry) == file.read_text()
+    compare(name, shown(wanted, registry))
+
+
+def test_a_plan_estimates_by_statistics_and_warns_of_what_they_show() -> None:
+    example = load(read_directory(EXAMPLE))
+    registry = stored(example)
+    found = statistics(
+        registry,
+        {
+            ("star", "down"): (40, 9_000, "octocat"),
+            ("star", "up"): (1, 1, "octocat"),
+            ("repo", "down"): (1, 1, "acme#tool"),
+            ("repo", "up"): (25.5, 120_000, "acme#tool"),
+            ("pull_request", "down"): (3, 200, "hubot"),
+            ("pull_request", "up"): (0.9, 1, "octocat"),
+        },
+    )
+    compare("statistics", shown(example, registry, found))
+
+
+@pytest.mark.parametrize(
+    ("star", "told"),
+    [
+        ("{many: star, on: {who: name}, fields: [id]}", True),
+        ("{many: star, on: {who: name}, fields: [id], limit: 100}", False),
+        ("{many: star, on: {who: name}, value: count(*)}", False),
+    ],
+)
+def test_a_document_is_told_as_too_large_by_the_rows_that_it_shows(star: str, told: bool) -> None:
+    product = f"product: stars\nroot: user\nembed:\n  stars: {star}\n"
+    wanted = definitions(product)
+    registry = stored(wanted)
+    found = statistics(registry, {("star", "down"): (2, 30_000, "mona")})
+    warnings = preview(wanted, registry, frozenset(), statistics=found).warnings
+    hot = "join star(who) = user(name): 'mona' finds 30,000 rows of star: a document reads them all, and all are in one key of "
+    assert [warning for warning in warnings if warning.startswith(hot)]
+    large = "stars: a document may have about 11.4 MiB (stars of 'mona': 30,000 rows); Kafka takes 1 MiB unless told otherwise"
+    assert bool([warning for warning in warnings if warning.startswith(large)]) == told
+
+
+def test_a_row_near_the_limit_of_an_item_is_told() -> None:
+    wanted = definitions(STARS)
+    registry = stored(wanted)
+    user = EntityStatistics(entity="user", rows=1, mean_bytes=350 * 1024, most_bytes=350 * 1024)
+    found = replace(statistics(registry, {}), entities=(user,))
+    warnings = preview(wanted, registry, frozenset(), statistics=found).warnings
+    assert (
+        "entity user: a row of the sample has 350 KiB, and an item of DynamoDB has 400; keep less in a row" in warnings
+    )
+
+
+def test_a_refused_backfill_is_told_with_its_rows_and_its_time() -> None:
+    registry = stored(definitions(STARS, entities=SHARDED))
+    wanted = definitions(STARS, SAME, entities=SHARDED)
+    has_run = frozenset({"user", "star"})
+    found = statistics(registry, {})
+    with pytest.raises(NeedsBackfills) as refused:
+        preview(wanted, registry, has_run, statistics=found)
+    assert str(refused.value).splitlines()[1:] == [
+        "backfill of star: GSI_2 holds ok, in 1,000,000 rows: about 0:16:40 at 1,000 write units a second and shard",
+        "backfill of user: GSI_2 holds ok, in 1,000,000 rows: about 0:08:20 at 1,000 write units a second and shard",
+        "backfill of user: GSI_3 holds city, in 1,000,000 rows: about 0:08:20 at 1,000 write units a second and shard",
+    ]
+    with pytest.raises(
+        NeedsBackfill, match="backfill of star: GSI_2 holds ok; `statestore statistics` counts its rows"
+    ):
+        preview(wanted, registry, has_run)
+
+
+def test_edges_that_stored_rows_lack_are_a_backfill() -> None:
+    registry = stored(definitions(STARS))
+    strong = STARS.replace("limit: 10", "strong: true")
+    with pytest.raises(
+        NeedsBackfills, match="backfill of star: edges by who, in 1,000,000 rows: about 0:16:40 at"
+    ) as refused:
+        preview(definitions(strong), registry, frozenset({"star"}), statistics=statistics(registry, {}))
+    (needed,) = refused.value.needed
+    assert (needed.entity, needed.rows, needed.seconds) == ("star", 1_000_000, 1_000)
 
 
 def test_prices_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,6 +174,18 @@ def test_a_query_of_a_sharded_entity_reads_all_its_shards() -> None:
     }
 
 
+def test_a_walk_asks_for_keys_only_and_leaves_marked_items_out() -> None:
+    marked = {
+        "ProjectionExpression": "PK,SK",
+        "FilterExpression": "attribute_not_exists(#a0)",
+        "ExpressionAttributeNames": {"#a0": "_deleted"},
+    }
+    query = Query(slot="GSI_2", value="42", pk="TABLE#star")
+    assert requests.walk("state", query, "_deleted") == requests.query("state", query) | marked
+    partition = requests.partition("state", "TABLE#star") | {"ConsistentRead": False}
+    assert requests.walk("state", "TABLE#star", "_deleted") == partition | marked
+
+
 def test_reading_drops_the_copies_that_found_nothing_and_only_those() -> None:
     wire = {
         "prev_1": {"S": ""},

@@ -1,0 +1,72 @@
+"""Statistics in the database: kept whole, replaced whole, and no edit of the registry."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import Engine, text
+
+from registry.errors import RegistryMissing
+from registry.model import JoinSpec, Plan
+from registry.repository import Registry
+from registry.statistics import EntityStatistics, JoinStatistics, Statistics
+
+STARS = JoinSpec(child="star", child_columns=("username",), parent="user", parent_columns=("username",))
+REPOS = JoinSpec(child="repo", child_columns=("owner", "name"), parent="star", parent_columns=("owner", "repo"))
+FIRST = Statistics(
+    taken_at=datetime(2026, 11, 21, 9, 30, tzinfo=UTC),
+    entities=(
+        EntityStatistics(entity="star", rows=10**10, mean_bytes=210.5, most_bytes=400),
+        EntityStatistics(entity="user", rows=0, mean_bytes=0.0, most_bytes=0),
+    ),
+    joins=(
+        JoinStatistics(join=REPOS, direction="up", mean=0.5, most=2, value="acme#tool"),
+        JoinStatistics(join=STARS, direction="down", mean=12.25, most=1200, value="octocat"),
+        JoinStatistics(join=STARS, direction="up", mean=1.0, most=1, value="octocat"),
+    ),
+)
+
+
+def test_statistics_are_read_back_and_replaced_as_a_whole(registry: Registry, plan: Plan) -> None:
+    registry.apply(plan, who="me", why="first")
+    assert registry.statistics() is None
+
+    registry.keep_statistics(FIRST)
+    assert registry.statistics() == FIRST
+    second = replace(FIRST, taken_at=datetime(2026, 11, 22, tzinfo=UTC), entities=FIRST.entities[:1], joins=())
+    registry.keep_statistics(second)
+    assert registry.statistics() == second
+
+
+def test_statistics_are_no_edit(registry: Registry, plan: Plan, psql: Engine) -> None:
+    registry.apply(plan, who="me", why="first")
+    history = text("SELECT count(*) FROM history")
+    with psql.begin() as connection:
+        before = connection.scalar(history)
+    snapshot = registry.snapshot()
+
+    registry.keep_statistics(FIRST)
+    assert registry.snapshot() == snapshot
+    with psql.begin() as connection:
+        assert connection.scalar(history) == before
+
+
+def test_the_statistics_of_a_join_go_with_it(registry: Registry, plan: Plan) -> None:
+    registry.apply(plan, who="me", why="first")
+    registry.keep_statistics(FIRST)
+    (product,) = plan.products
+    less = replace(plan, products=(replace(product, joins=(STARS,)),), paths=plan.paths[:1])
+    registry.apply(less, who="me", why="without repositories")
+
+    found = registry.statistics()
+    assert found is not None
+    assert found.joins == FIRST.joins[1:]
+    registry.keep_statistics(FIRST)  # taken before that apply
+    assert registry.statistics() == found
+
+
+def test_a_registry_of_before_statistics_says_what_to_run(registry: Registry, psql: Engine) -> None:
+    with psql.begin() as connection:
+        connection.execute(text("DROP TABLE entity_statistics"))
+    with pytest.raises(RegistryMissing, match="an older one: run `statestore apply`"):
+        registry.statistics()
