@@ -125,7 +125,7 @@ class DynamoStore:
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. A hint: it may be late."""
-        return self._pages(requests.query(self.table, query), _querying(query))
+        return list(self._pages(requests.query(self.table, query), _querying(query)))
 
     def page(self, query: Query, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of one index, from where an earlier page ended."""
@@ -134,15 +134,18 @@ class DynamoStore:
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, strongly consistent, by sort key."""
+        return list(self.items(pk))
+
+    def items(self, pk: str) -> Iterator[Item]:
+        """The same, a page at a time."""
         return self._pages(requests.partition(self.table, pk), f"reading partition {pk}")
 
-    def _pages(self, request: requests.Request, what: str) -> list[Item]:
-        items: list[Item] = []
+    def _pages(self, request: requests.Request, what: str) -> Iterator[Item]:
         while True:
             found, last = self._page(request, what)
-            items += found
+            yield from found
             if not last:
-                return items
+                return
             request = {**request, "ExclusiveStartKey": last}
 
     def _page(self, request: requests.Request, what: str) -> tuple[list[Item], dict[str, Any]]:

@@ -46,6 +46,11 @@ def partition(entity: str, shards: int, sk: str) -> str:
     return f"TABLE#{entity}#{crc32(sk.encode()) % shards:02d}"
 
 
+def partitions(entity: str, shards: int) -> list[str]:
+    """The partition keys of all rows of `entity`."""
+    return [f"TABLE#{entity}"] if shards == 1 else [f"TABLE#{entity}#{shard:02d}" for shard in range(shards)]
+
+
 def row_key(entity: str, shards: int, sk: str) -> Key:
     """The primary key of a row, from its spelt key."""
     return Key(partition(entity, shards, sk), sk)

@@ -6,7 +6,7 @@ among its attributes, and `GSI_1 .. GSI_n` put it into the indexes. Two implemen
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
@@ -130,4 +130,7 @@ class Store(Protocol):
         """Reads at most `limit` items of one index, from where an earlier page ended."""
 
     def partition(self, pk: str) -> list[Item]:
-        """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping and edges, never rows."""
+        """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping and edges."""
+
+    def items(self, pk: str) -> Iterator[Item]:
+        """The same, a page at a time: the rows of an entity, which may be many. Never on the live path."""
