@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
+from processor.model import canonical_json
 from processor.model.comparable import comparable
 from processor.model.json_schema import document_schema
 
@@ -43,5 +44,23 @@ def test_undeclared_members_of_whole_rows_and_what_postgres_does_not_keep_of_tim
     assert told(**document) == expected
 
 
-def test_what_is_no_object_stays_as_it_is() -> None:
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"id":100,"doc":{"b":1.50,"a":-0.0}}', '{"doc":{"a":0,"b":1.5},"id":1e2}'),
+        ('{"id":123456789012345678901234567890123456789}', '{"id":123456789012345678901234567890123456789.0}'),
+    ],
+)
+def test_equal_values_are_spelt_alike(one: str, other: str) -> None:
+    spelt = [canonical_json.dumps(told(**canonical_json.loads(text))) for text in (one, other)]
+    assert spelt[0] == spelt[1]
+
+
+@pytest.mark.parametrize("values", [(True, 1), (False, 0), ("1", 1), (None, 0), ([], {}), (10**40, 10**40 + 1)])
+def test_different_values_are_not(values: tuple[Any, Any]) -> None:
+    spelt = [canonical_json.dumps(told(doc=value)) for value in values]
+    assert spelt[0] != spelt[1]
+
+
+def test_what_is_no_object_is_kept() -> None:
     assert comparable("text", {"type": "object", "properties": {}}) == "text"
