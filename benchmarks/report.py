@@ -24,7 +24,7 @@ from processor.local.java import find_java
 class Size:
     """How much is measured. `passes`: after how many passes of `held_events` memory is looked at; `jobs`: store, events,
     users and batch of each Spark run. `rates`: writes a second of the open changes. `products`: how many of them, after
-    `told` events of `tellers` users; `planned`: how many are planned; `roots`: documents above one change."""
+    `told` events of `tellers` users; `planned`: how many are planned; `fan_outs`: store and documents of each."""
 
     events: int
     users: int
@@ -36,7 +36,7 @@ class Size:
     told: int
     tellers: int
     planned: int
-    roots: tuple[int, ...]
+    fan_outs: tuple[tuple[str, int], ...]
     jobs: tuple[tuple[str, int, int, int], ...]
 
 
@@ -118,8 +118,10 @@ def _products(size: Size, found: Sequence[Read], plans: Planned) -> tuple[str, s
 
 def _spreads(spreads: Sequence[Spread]) -> tuple[str, str]:
     head = ("documents above", "seconds", "until settled", "rounds", "MB above the base", "documents sent", "again")
+    per = ("UpdateItem", "Query", "BatchGetItem")
     rows = [
         (
+            s.store,
             f"{s.roots:,}",
             f"{s.seconds:.1f}",
             f"{s.settled:.1f}",
@@ -127,10 +129,12 @@ def _spreads(spreads: Sequence[Spread]) -> tuple[str, str]:
             f"{s.memory:.1f}",
             f"{s.documents:,}",
             f"{s.twice:,}",
+            *(f"{s.requests.get(name, 0) / s.documents:.2f}" for name in per),
         )
         for s in spreads
     ]
-    return "**Fan-out** of one change, pages of 1,000 rows.", _table(head, rows)
+    title = "**Fan-out** of one change, pages of 1,000 rows, one run each; the last three columns per document, until settled."
+    return title, _table(("store", *head, *per), rows)
 
 
 def _jobs(jobs: Sequence[dict[str, Any]]) -> tuple[str, str]:

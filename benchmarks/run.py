@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backlog import backlog
-from benchmarks.fan_out import spread
+from benchmarks.fan_out import MEMORY, spread
 from benchmarks.products import planned, reads
 from benchmarks.report import Measured, Size, report
 from benchmarks.steps import held, speed
 from processor.cli.options import say
 from processor.errors import SettingError
+from processor.local.dynamodb import LOCAL
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-STORE_NAMES = {"moto": "moto", "local": "DynamoDB Local"}
+STORE_NAMES = {"moto": "moto", "local": LOCAL}
 SMALL = (("moto", 2_000, 150, 500), ("local", 2_000, 150, 500))
 FULL = Size(
     events=40_000,
@@ -36,7 +37,7 @@ FULL = Size(
     told=2_000,
     tellers=150,
     planned=1_000,
-    roots=(1_000, 10_000, 100_000),
+    fan_outs=((MEMORY, 1_000), (MEMORY, 10_000), (MEMORY, 100_000), (LOCAL, 1_000), (LOCAL, 10_000)),
     jobs=(*SMALL, ("local", 20_000, 1_500, 2_000)),
 )
 QUICK = Size(
@@ -50,7 +51,7 @@ QUICK = Size(
     told=1_000,
     tellers=80,
     planned=100,
-    roots=(1_000,),
+    fan_outs=((MEMORY, 1_000),),
     jobs=(),
 )
 
@@ -82,14 +83,14 @@ def _measure(size: Size) -> Measured:
     say(f"products: {size.told:,} events under each number of them, {size.planned:,} planned")
     found = [each for products in size.products for each in reads(products, size.told, size.tellers)]
     plans = planned(size.planned)
-    say(f"fan-out: up to {max(size.roots):,} documents above one change")
+    say(f"fan-out: up to {max(roots for _, roots in size.fan_outs):,} documents above one change (minutes)")
     return Measured(
         speeds=speeds,
         memory=memory,
         backlogs=backlogs,
         reads=found,
         planned=plans,
-        spreads=[spread(roots) for roots in size.roots],
+        spreads=[spread(store, roots) for store, roots in size.fan_outs],
         jobs=[_job(*job) for job in size.jobs],
     )
 

@@ -17,6 +17,10 @@ class KafkaError(StatestoreError):
     """The broker refused, or did not answer."""
 
 
+class OracleError(StatestoreError):
+    """Postgres refused the rows of the state, or a product's SQL over them."""
+
+
 class TopicRefused(KafkaError):
     """A topic takes no such message, or none at all; names it."""
 

@@ -134,7 +134,11 @@ class DynamoStore:
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, strongly consistent, by sort key."""
-        return list(self._pages(requests.partition(self.table, pk), f"reading partition {pk}"))
+        return list(self.items(pk))
+
+    def items(self, pk: str) -> Iterator[Item]:
+        """The same, a page at a time."""
+        return self._pages(requests.partition(self.table, pk), f"reading partition {pk}")
 
     def walk(self, of: Query | str, without: str) -> Iterator[Key]:
         """The keys of what a query finds, or of one partition of the table, without the items that have an attribute."""

@@ -130,7 +130,10 @@ class Store(Protocol):
         """Reads at most `limit` items of one index, from where an earlier page ended."""
 
     def partition(self, pk: str) -> list[Item]:
-        """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping and edges, never rows."""
+        """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping and edges."""
+
+    def items(self, pk: str) -> Iterator[Item]:
+        """The same, a page at a time: the rows of an entity, which may be many. Never on the live path."""
 
     def walk(self, of: Query | str, without: str) -> Iterator[Key]:
         """The keys of what a query finds, or of the partition of the table with this key, page by page, eventually consistent;

@@ -1,18 +1,22 @@
-"""`statestore verify`: published documents against the state; with --repair those that differ are published anew."""
+"""`statestore verify`: published documents against the state, with --sql also against what SQL answers over its rows; with
+--repair those that differ from the state are published anew."""
 
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from random import Random, randrange
 from time import sleep
+from uuid import uuid4
 
 from processor.cli.job import need, owner_name
-from processor.cli.options import add_settings, addressed
+from processor.cli.options import add_settings, addressed, say
 from processor.cli.plans import stored_plan
 from processor.cli.trial import positive
 from processor.lockstep import Lockstep
+from processor.mirror import Mirror
 from processor.model import canonical_json
 from processor.model.plan import Plan
 from processor.planning import product_of
@@ -27,6 +31,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("products", metavar="PRODUCT", nargs="*", help="default: all")
     parser.add_argument("--sample", metavar="N", type=positive, help="N documents of each product (default: all)")
     parser.add_argument("--seed", metavar="S", type=int, help="takes the same sample again")
+    parser.add_argument(
+        "--sql",
+        action="store_true",
+        help="also with what the product's SQL answers over the state's rows: reads all rows of its entities, with --sample "
+        "too, into a schema of the registry's Postgres that goes at the end",
+    )
     parser.add_argument("--repair", action="store_true", help="publish those that differ anew; no job may be running")
     parser.add_argument("--json", action="store_true")
     add_settings(parser)
@@ -42,43 +52,56 @@ def run(options: argparse.Namespace) -> int:
         plan = stored_plan(settings)
         store = open_store(settings)
         names = options.products or list(plan.products)
-        verified = dict(_verify(settings, plan, store, names, options.sample, Random(seed)))
+        random = Random(seed)
+        with _verifier(settings, plan, store, options.sql) as verifier:
+            verified = {name: _verified(verifier, settings, name, options.sample, random) for name in names}
         differences = [difference for one in verified.values() for difference in one.differences]
         repaired = _repair(settings, plan, store, differences) if options.repair else 0
     if options.json:
-        print(canonical_json.dumps(_json(verified, repaired) | ({"seed": seed} if options.sample else {})))
+        found = _json(verified, repaired, options.sql)
+        print(canonical_json.dumps(found | ({"seed": seed} if options.sample else {})))
     else:
         for difference in differences:
-            print("\n".join(_lines(difference)))
+            print("\n".join(_lines(difference, options.sql)))
         for name, one in verified.items():
             print(f"{name}: {one.compared} documents compared, {len(one.differences)} differ", file=sys.stderr)
         if options.sample:
             print(f"a sample: --seed {seed} takes it again", file=sys.stderr)
         if options.repair:
             print(f"{repaired} documents published anew", file=sys.stderr)
-    return 1 if len(differences) > repaired else 0
+    return 1 if len(differences) > repaired or any(d.refuted for d in differences) else 0
 
 
-def _verify(
-    settings: Settings, plan: Plan, store: Store, names: Iterable[str], sample: int | None, random: Random
-) -> Iterator[tuple[str, Verified]]:
+@contextmanager
+def _verifier(settings: Settings, plan: Plan, store: Store, sql: bool) -> Iterator[Verifier]:
+    from processor.oracle import oracle
+
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(settings.threads))
+        lockstep = overlaid(Lockstep(store=store, outbox=MemoryOutbox(), pool=pool))
+        mirror = None
+        if sql:
+            entities = {name: entity.entity for name, entity in plan.entities.items()}
+            schema = f"statestore_verify_{uuid4().hex[:8]}"
+            tables = stack.enter_context(oracle(settings.registry, schema, entities))
+            mirror = Mirror(plan=plan, store=store, tables=tables, report=say)
+        yield Verifier(plan=plan, lockstep=lockstep, wait=lambda: sleep(settings.wait_seconds), mirror=mirror)
+
+
+def _verified(verifier: Verifier, settings: Settings, name: str, sample: int | None, random: Random) -> Verified:
     from processor.kafka import read_topic
 
-    with ThreadPoolExecutor(settings.threads) as pool:
-        lockstep = overlaid(Lockstep(store=store, outbox=MemoryOutbox(), pool=pool))
-        verifier = Verifier(plan=plan, lockstep=lockstep, wait=lambda: sleep(settings.wait_seconds))
-        for name in names:
-            product = product_of(plan, name)
-            topic = partial(read_topic, settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
-            yield name, verifier.verify(product, topic, sample, random)
+    product = product_of(verifier.plan, name)
+    topic = partial(read_topic, settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
+    return verifier.verify(product, topic, sample, random)
 
 
 def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[Difference]) -> int:
-    """Publishes anew what differs; a message whose key is none of the root's is left. Returns how many went out."""
+    """Publishes anew what differs from the state, but for keys that are none of the root's. Returns how many went out."""
     from processor.repair import Doubted, Repair
     from registry.repository import Registry
 
-    doubted = [Doubted(root=(d.product, d.root), key=d.key) for d in differences if d.root is not None]
+    doubted = [Doubted(root=(d.product, d.root), key=d.key) for d in differences if d.root is not None and d.stale]
     if not doubted:
         return 0
     registry = Registry(settings.registry, settings.registry_schema)
@@ -86,31 +109,34 @@ def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[
     return repair.publish(doubted)["published"]
 
 
-def _lines(difference: Difference) -> Iterator[str]:
+def _lines(difference: Difference, sql: bool) -> Iterator[str]:
     yield f"{difference.product} {difference.key}"
     yield f"  published {_text(difference.published)}"
     if difference.root is None:
         yield "  which is no key of the root: somebody else writes to this topic"
     else:
         yield f"  state     {_text(difference.state)}"
+        if sql:
+            yield f"  sql       {_text(difference.sql)}"
 
 
 def _text(value: bytes | None) -> str:
     return "no document" if value is None else value.decode(errors="replace")
 
 
-def _json(verified: dict[str, Verified], repaired: int) -> dict[str, object]:
+def _json(verified: dict[str, Verified], repaired: int, sql: bool) -> dict[str, object]:
     return {
         "products": {
-            name: {"compared": one.compared, "differences": [_difference(d) for d in one.differences]}
+            name: {"compared": one.compared, "differences": [_difference(d, sql) for d in one.differences]}
             for name, one in verified.items()
         },
         "repaired": repaired,
     }
 
 
-def _difference(difference: Difference) -> dict[str, object]:
-    return {"key": difference.key, "published": _value(difference.published), "state": _value(difference.state)}
+def _difference(difference: Difference, sql: bool) -> dict[str, object]:
+    found = {"key": difference.key, "published": _value(difference.published), "state": _value(difference.state)}
+    return found | ({"sql": _value(difference.sql)} if sql else {})
 
 
 def _value(value: bytes | None) -> object:

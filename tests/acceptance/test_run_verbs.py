@@ -132,6 +132,8 @@ def test_verify_finds_nothing_wrong_and_then_what_somebody_wrote(worked: tuple[S
     roots = len({json.dumps(json.loads(line)["key"]) for line in to.read_text().splitlines()})
     assert main(["verify", *story.flags]) == 0
     assert f"user_profile: {roots} documents compared, 0 differ" in capsys.readouterr().err
+    assert main(["verify", "--sql", *story.flags]) == 0
+    assert f"user_profile: {roots} documents compared, 0 differ" in capsys.readouterr().err
     assert main(["verify", "user_profile", "--sample", "3", "--seed", "1", "--json", *story.flags]) == 0
     assert json.loads(capsys.readouterr().out)["products"]["user_profile"] == {"compared": 3, "differences": []}
     outbox = Outbox(story.bootstrap_servers, {})
@@ -141,7 +143,14 @@ def test_verify_finds_nothing_wrong_and_then_what_somebody_wrote(worked: tuple[S
     assert capsys.readouterr().out == (
         'user_profile {"email":"nobody@example.org"}\n  published {"email":1}\n  state     no document\n'
     )
-    assert main(["verify", "--repair", *story.flags]) == 0
+    assert main(["verify", "--sql", *story.flags]) == 1
+    assert capsys.readouterr().out.endswith(
+        '  published {"email":1}\n  state     no document\n  sql       no document\n'
+    )
+    assert main(["verify", "--sql", "--json", *story.flags]) == 1
+    (told,) = json.loads(capsys.readouterr().out)["products"]["user_profile"]["differences"]
+    assert told == {"key": '{"email":"nobody@example.org"}', "published": {"email": 1}, "state": None, "sql": None}
+    assert main(["verify", "--sql", "--repair", *story.flags]) == 0
     assert "1 documents published anew" in capsys.readouterr().err
     assert main(["verify", *story.flags]) == 0
 

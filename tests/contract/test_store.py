@@ -424,6 +424,16 @@ def test_a_query_of_a_prefix_finds_the_rows_of_all_shards(store: Store) -> None:
     assert found == [rows["two"], rows["one"]]
 
 
+def test_the_items_of_a_partition_come_by_sort_key(store: Store) -> None:
+    rows = [item(Key("TABLE#repo", f"{n:02d}"), text="x" * 200_000) for n in range(12)]
+    for row in reversed(rows):
+        put(store, Key(row["PK"], row["SK"]), text=row["text"])
+    put(store, Key("TABLE#repo#00", "1"), text="x")
+
+    assert list(store.items("TABLE#repo")) == rows
+    assert list(store.items("TABLE#other")) == []
+
+
 def test_a_row_that_moves_is_found_under_its_new_value_only(store: Store) -> None:
     put(store, GSI_1="old", GSI_2="same")
     put(store, GSI_1="new")

@@ -1,6 +1,6 @@
-"""Published documents against the state: what differs is told, what a running job is between is not."""
+"""Published documents against the state and against SQL: what differs is told, what a running job is between is not."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,14 +9,18 @@ import pytest
 
 from processor.definitions.load import load, read_directory
 from processor.lockstep import Lockstep
+from processor.mirror import Mirror
 from processor.model import canonical_json
 from processor.model.change import Record
+from processor.model.product import Product
 from processor.planning import plan_alone
 from processor.settings import Settings
 from processor.trial import MemoryOutbox, Trial
 from processor.verify import Verified, Verifier, overlaid
+from tests.simulator.oracle import documents
 
-PLAN = plan_alone(load(read_directory(Path(__file__).parents[2] / "examples" / "github")), slots=20)
+DEFINITIONS = load(read_directory(Path(__file__).parents[2] / "examples" / "github"))
+PLAN = plan_alone(DEFINITIONS, slots=20)
 PROFILE = PLAN.products["user_profile"]
 
 
@@ -43,7 +47,29 @@ def messages(trial: Trial) -> list[Record]:
     return [Record(topic=m.topic, partition=0, offset=n, key=m.key, value=m.value) for n, m in enumerate(sent)]
 
 
-def verified(trial: Trial, *topics: Iterable[Record], sample: int | None = None, wait: Any = lambda: None) -> Verified:
+class Loops:
+    """Tables over which nested loops answer what Postgres would."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[Any, Any]] = {}
+        self.filled: list[str] = []
+
+    def fill(self, name: str, rows: Iterable[Mapping[str, Any]], indexes: Any) -> None:
+        self.filled.append(name)
+        self.tables[name] = dict(enumerate(rows))
+
+    def answer(self, product: Product) -> Iterator[tuple[str, str]]:
+        for key, document in documents(product, DEFINITIONS, self.tables).items():
+            yield key, canonical_json.dumps(document)
+
+
+def mirror(trial: Trial, tables: Loops | None = None) -> Mirror:
+    return Mirror(plan=PLAN, store=trial.store, tables=tables or Loops(), report=lambda _: None)
+
+
+def verified(
+    trial: Trial, *topics: Iterable[Record], sample: int | None = None, mirror: Mirror | None = None
+) -> Verified:
     """What verify tells of a topic that is read once, or twice with another content."""
     reads = iter(topics)
     first = list(next(reads))
@@ -53,7 +79,8 @@ def verified(trial: Trial, *topics: Iterable[Record], sample: int | None = None,
     def topic() -> list[Record]:
         return told.pop() if told else list(next(reads, first))
 
-    return Verifier(plan=PLAN, lockstep=lockstep, wait=wait).verify(PROFILE, topic, sample, Random(1))
+    verifier = Verifier(plan=PLAN, lockstep=lockstep, wait=lambda: None, mirror=mirror)
+    return verifier.verify(PROFILE, topic, sample, Random(1))
 
 
 def altered(record: Record, value: bytes | None) -> Record:
@@ -89,6 +116,12 @@ def test_equal_values_in_another_spelling_do_not_differ(trial: Trial) -> None:
     assert verified(trial, [*topic, altered(topic[0], reordered)]).differences == ()
 
 
+def test_a_document_that_is_null_is_told_where_there_is_none(trial: Trial) -> None:
+    null = Record(topic="user_profile", partition=0, offset=100, key=b'{"email":"ghost"}', value=b"null")
+    (difference,) = verified(trial, [*messages(trial), null]).differences
+    assert (difference.published, difference.state) == (b"null", None)
+
+
 def test_what_a_job_published_meanwhile_does_not_differ(trial: Trial) -> None:
     """Between the two looks the job publishes what it had written before the first."""
     before = messages(trial)
@@ -110,3 +143,48 @@ def test_open_changes_are_laid_over_a_late_index() -> None:
     late.batch([payment])
     assert b'"payment_verified":true' in (messages(late)[-1].value or b"")
     assert verified(late, messages(late)).differences == ()
+
+
+def test_sql_finds_what_was_never_published_and_what_has_no_root(trial: Trial) -> None:
+    topic = messages(trial)
+    ghost = Record(topic="user_profile", partition=0, offset=100, key=b'{"email":"ghost"}', value=b"{}")
+    assert verified(trial, topic, mirror=mirror(trial)) == Verified(compared=10, differences=())
+    assert verified(trial, topic[1:]) == Verified(compared=9, differences=())
+    found = verified(trial, [*topic[1:], ghost], mirror=mirror(trial))
+    assert found.compared == 11
+    assert [(d.key, d.published, d.state, d.sql) for d in found.differences] == [
+        ('{"email":"ghost"}', b"{}", None, None),
+        ('{"email":"u0@x.org"}', None, topic[0].value, topic[0].value),
+    ]
+    assert [d.root for d in found.differences if d.stale and not d.refuted] == ["ghost", "u0@x.org"]
+
+
+def test_a_document_that_only_sql_answers_otherwise_is_told_and_not_to_be_published_anew(trial: Trial) -> None:
+    class Wrong(Loops):
+        def answer(self, product: Product) -> Iterator[tuple[str, str]]:
+            for key, document in super().answer(product):
+                yield key, document.replace("u3@x.org", "other") if "u3@" in key else document
+
+    (found,) = verified(trial, messages(trial), mirror=mirror(trial, Wrong())).differences
+    assert (found.key, found.stale, found.refuted) == ('{"email":"u3@x.org"}', False, True)
+
+
+def test_of_a_sample_sql_compares_no_more(trial: Trial) -> None:
+    found = verified(trial, messages(trial)[5:], sample=4, mirror=mirror(trial))
+    assert found.compared == 4
+    assert 0 < len(found.differences) < 5
+
+
+def test_rows_are_read_once_for_all_products_until_the_second_look(trial: Trial) -> None:
+    tables = Loops()
+    reading = mirror(trial, tables)
+    for _ in range(2):
+        assert verified(trial, messages(trial), mirror=reading).differences == ()
+    assert tables.filled == ["payment_info", "pull_request", "repo", "star", "user"]
+    assert len(verified(trial, messages(trial)[1:], mirror=reading).differences) == 1
+    assert tables.filled[5:] == tables.filled[:5]
+
+
+def test_a_deleted_row_is_none(trial: Trial) -> None:
+    trial.batch([Record(topic="user", partition=0, offset=50, epoch=1, key=b'{"email":"u1@x.org"}', value=None)])
+    assert verified(trial, messages(trial), mirror=mirror(trial)) == Verified(compared=10, differences=())

@@ -54,11 +54,12 @@ def test_a_change_costs_documents_of_the_products_that_read_its_column() -> None
 
 
 def test_a_fan_out_reaches_every_document_once() -> None:
-    from benchmarks.fan_out import spread
+    from benchmarks.fan_out import MEMORY, spread
 
-    once = spread(1_500)
+    once = spread(MEMORY, 1_500)
     assert (once.documents, once.twice) == (1_500, 0)
     assert once.rounds > 2
+    assert once.requests["UpdateItem"] > 1_500
 
 
 def test_the_report_shows_the_median_and_the_change_against_the_first_pass() -> None:
@@ -77,7 +78,17 @@ def test_the_report_shows_the_median_and_the_change_against_the_first_pass() -> 
         reads=[Read(products=100, readers="one", events=131, cpu=0.2421, documents=0.481)],
         planned=Planned(products=1_000, load=3.76, plan=0.43),
         spreads=[
-            Spread(roots=1_000, seconds=0.114, settled=0.212, rounds=4, memory=2.41, documents=1_000, twice=0),
+            Spread(
+                store="memory",
+                roots=1_000,
+                seconds=0.114,
+                settled=0.212,
+                rounds=4,
+                memory=2.41,
+                documents=1_000,
+                twice=0,
+                requests={"UpdateItem": 1_010, "Query": 6_000},
+            ),
         ],
         jobs=[job],
     )
@@ -87,5 +98,5 @@ def test_the_report_shows_the_median_and_the_change_against_the_first_pass() -> 
     assert "| 20 | 101 | +1.0 % | 51 |" in text
     assert "| 100 | one | 0.242 | 0.48 |" in text
     assert "Planning 1,000 products: 3.8 CPU seconds to read and check their files, 0.4 to plan them." in text
-    assert "| 1,000 | 0.1 | 0.2 | 4 | 2.4 | 1,000 | 0 |" in text
+    assert "| memory | 1,000 | 0.1 | 0.2 | 4 | 2.4 | 1,000 | 0 | 1.01 | 6.00 | 0.00 |" in text
     assert "| moto | 10 / 2 | 5 | 5 | 100.0 | 0.00 | 0.00 | 0.00 | 0.40 |" in text

@@ -116,6 +116,7 @@ def test_a_row_is_always_in_the_same_shard_of_its_entity(shards: int, parts: lis
     pk = keys.partition("star", shards, sk)
 
     assert pk == keys.partition("star", shards, sk)
+    assert pk in keys.partitions("star", shards)
     assert keys.entity_of(pk) == "star"
     assert pk == "TABLE#star" if shards == 1 else 0 <= int(pk.removeprefix("TABLE#star#")) < shards
 
