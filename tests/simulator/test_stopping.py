@@ -26,8 +26,8 @@ def test_every_history_ends_as_if_no_product_had_failed(boost: dict[str, object]
     ("seed", "without"),
     [
         (1, replacing((Owed, "asked", always([])))),
-        (29, replacing((Owed, "reloaded", lambda reload: lambda self, items: _kept(self, reload(self, items))))),
-        (37, any_attempt),
+        (99, replacing((Owed, "reloaded", lambda reload: lambda self, items: _kept(self, reload(self, items))))),
+        (83, any_attempt),
     ],
     ids=["debts are durable", "debts of this run are its own", "a refused transaction acknowledges nothing"],
 )
