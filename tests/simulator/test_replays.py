@@ -34,7 +34,7 @@ NO_FORMER_KEYS = replacing(
 
 @pytest.mark.parametrize(
     ("seed", "boost", "without"),
-    [(1, HARD | {"faults": 2}, NO_FILLS), (86, HARD, NO_FORMER_KEYS), (3693, EDGES, only_the_difference)],
+    [(1, HARD | {"faults": 2}, NO_FILLS), (285, HARD, NO_FORMER_KEYS), (3693, EDGES, only_the_difference)],
     ids=["an older dead letter fills", "keys are open before the write", "every edge is put, not only the new ones"],
 )
 def test_a_history_ends_wrong_without_the_protection(seed: int, boost: dict[str, object], without: Switch) -> None:
