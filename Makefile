@@ -6,7 +6,9 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 STAMP := .venv/.set-up
-TIERS := unit architecture simulator contract integration acceptance
+FAST := tests/unit tests/architecture
+# the files that take longest first, on two processes: each file is one process's, with the parts that it starts
+SLOW := -n 2 --dist loadfile tests/acceptance tests/integration tests/simulator tests/contract
 SEEDS ?= 20000
 
 # A copy of a checkout carries a .venv that still points to where it was made.
@@ -40,16 +42,14 @@ demo: setup ## the main job on real parts and real data, compared with Postgres 
 	@.venv/bin/statestore demo
 
 test: setup ## every tier of tests but what is marked slow, the fast ones first
-	@for tier in $(TIERS); do \
-		echo "== tests/$$tier"; \
-		$(PY) -m pytest -q -m "not slow" tests/$$tier || exit 1; \
-	done
+	@echo "== tests/unit, tests/architecture"
+	@$(PY) -m pytest -q -m "not slow" $(FAST)
+	@echo "== tests/acceptance, tests/integration, tests/simulator, tests/contract (about ten minutes)"
+	@$(PY) -m pytest -q -m "not slow" $(SLOW)
 
 test-all: setup ## every test, the slow ones too
-	@for tier in $(TIERS); do \
-		echo "== tests/$$tier"; \
-		$(PY) -m pytest -q tests/$$tier || exit 1; \
-	done
+	@$(PY) -m pytest -q $(FAST)
+	@$(PY) -m pytest -q $(SLOW)
 
 soak: setup ## hunt for wrong ends: SEEDS=20000 random histories with faults (about four minutes), then real processes killed (about twenty)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)

@@ -19,9 +19,10 @@ from processor.local.parts import embedded
 Processes = Callable[[Path], list[str]]
 
 OWNER = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from processor.local.parts import embedded
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background ignores it
 with embedded(Path(sys.argv[1])):
     print("up", flush=True)
     time.sleep(60)
