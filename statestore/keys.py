@@ -33,6 +33,9 @@ class Key(NamedTuple):
 
 def spell(parts: Sequence[object]) -> str | None:
     """The key that `parts` make (str, int, Decimal, float or bool each), or None when one of them is None: null joins nothing."""
+    if len(parts) == 1 and type(parts[0]) is str:
+        key = _text(parts[0])
+        return key if len(key) * 4 <= LIMIT else _cut(key)
     if None in parts:
         return None
     key = "#".join([_text(part) if type(part) is str else _part(part) for part in parts])

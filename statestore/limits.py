@@ -68,7 +68,9 @@ def storable(write: Write) -> dict[str, Any]:
     name = ""
     try:
         for name, value in write.set.items():
-            if name in slots:
+            if type(value) is str and 0 < len(value) <= SLOT_BYTES and value.isascii():
+                values[name] = value  # which most are
+            elif name in slots:
                 values[name] = _check_text(write.key, name, value, SLOT_BYTES)
             elif value == "" and is_copied(name):
                 raise ValueError("an empty text means missing there; remove it instead")

@@ -116,7 +116,8 @@ class MemoryStore:
         """Reads at most `limit` items of one index, in the order of their keys."""
         with self._lock:
             found = self._shown(query)
-            keys = nsmallest(limit, (key for key in found if _asked(query, key) and (after is None or key > after)))
+            asked = [key for key in found if _asked(query, key) and (after is None or key > after)]
+            keys = sorted(asked) if len(asked) <= limit else nsmallest(limit, asked)
             return Page([found[key] for key in keys], keys[-1] if len(keys) == limit else None)
 
     def partition(self, pk: str) -> list[Item]:

@@ -34,8 +34,7 @@ class Mark(NamedTuple):
         return f"{self.run}.{self.round}.{self.slot}.{self.attempt}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """What the ledger says of a root: `mark` None and `seq` 0 where it says nothing, which means no document, acknowledged."""
 
     seq: int = 0

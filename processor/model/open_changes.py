@@ -81,7 +81,7 @@ class OpenChanges:
         for entry in entries:
             rows.add(entry.key)
             self._holders.setdefault(entry.key, set()).add(item)
-            entry = entry._replace(due=due)
+            entry = Entry(entry.entity, entry.key, entry.version, entry.slots, entry.former, due)
             current = self.entries.get(entry.key)
             self._put(entry if current is None else _taken_over(entry, current))
 

@@ -7,6 +7,7 @@ key. All requests of one level are asked together.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from processor.model.access import EdgeRead, KeyRead, SlotRead
@@ -53,8 +54,8 @@ def resume(fan_out: FanOut, plan: Plan) -> Step[Resumed]:
 def _keys(node: Node, touch: Touch) -> set[str]:
     if node.own_slot is None:
         return {touch.row.key.sk}
-    now_and_before = touch.row.keys() | touch.left
-    return {key for where, key in now_and_before if where == node.own_slot}
+    now_and_before = chain(touch.row.slots.items(), touch.row.edges, touch.left)
+    return {key for where, key in now_and_before if where == node.own_slot and not keys.is_no_key(key)}
 
 
 def _ascend(plan: Plan, product: ProductPlan, index: int, wanted: set[str], rest: list[FanOut]) -> Step[set[Root]]:
