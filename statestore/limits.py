@@ -31,8 +31,9 @@ _SOURCE = re.compile(r"GSI_\d+|_edges")
 
 def check_key(key: Key) -> None:
     """Raises Terminal for a key that no item can have."""
-    _check_text(key, "PK", key.pk, KEY_BYTES)
-    _check_text(key, "SK", key.sk, KEY_BYTES)
+    for name, text in zip(("PK", "SK"), key, strict=True):
+        if not (type(text) is str and 0 < len(text) <= KEY_BYTES and text.isascii()):
+            _check_text(key, name, text, KEY_BYTES)
 
 
 def check_condition(key: Key, when: Condition | None) -> None:
@@ -50,6 +51,8 @@ def check_condition(key: Key, when: Condition | None) -> None:
 
 def check_query(query: Query) -> None:
     """Raises Terminal for a query that DynamoDB refuses."""
+    if "" not in query and (query.pk is None or query.pk_prefix is None):
+        return
     for name, text in (("value", query.value), ("pk", query.pk), ("pk_prefix", query.pk_prefix)):
         if text == "":
             raise Terminal(f"a query of {query.slot} with an empty {name}: no index holds an empty key, so do not ask")
@@ -64,13 +67,13 @@ def storable(write: Write) -> dict[str, Any]:
     slots, complaint = _names(tuple(write.set), tuple(write.copy.items()), write.remove)
     if complaint:
         raise Terminal(f"{at(write.key)}: {complaint}")
-    values = {}
+    values = dict(write.set)
     name = ""
     try:
         for name, value in write.set.items():
             if type(value) is str and 0 < len(value) <= SLOT_BYTES and value.isascii():
-                values[name] = value  # which most are
-            elif name in slots:
+                continue  # as most are
+            if name in slots:
                 values[name] = _check_text(write.key, name, value, SLOT_BYTES)
             elif value == "" and is_copied(name):
                 raise ValueError("an empty text means missing there; remove it instead")

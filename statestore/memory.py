@@ -18,7 +18,6 @@ from statestore.limits import check_condition, check_key, check_query, storable
 from statestore.requests import MAX_KEYS
 from statestore.store import (
     MAX_ITEM_BYTES,
-    Absent,
     AbsentOrBelow,
     Condition,
     Delete,
@@ -101,7 +100,7 @@ class MemoryStore:
             check_key(key)
         with self._lock:
             self.requests["BatchGetItem"] += -(-len(unique) // MAX_KEYS)
-            return {key: self._items[key] for key in unique if key in self._items}
+            return {key: item for key in unique if (item := self._items.get(key)) is not None}
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index: by partition key, within one by the order of arrival (DynamoDB promises none)."""
@@ -196,20 +195,18 @@ def _updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
 
 
 def _holds(when: Condition | None, item: Item | None) -> bool:
-    match when:
-        case None:
-            return True
-        case Absent():
-            return item is None
-        case AbsentOrBelow(attribute, value):
-            return item is None or _below(item.get(attribute), value)
-        case Equals(attribute, value):
-            return item is not None and attribute in item and encode(item[attribute]) == encode(canonical(value))
+    if when is None:
+        return True
+    if item is None:
+        return not isinstance(when, Equals)
+    if isinstance(when, Equals):
+        return when.attribute in item and encode(item[when.attribute]) == encode(canonical(when.value))
+    return isinstance(when, AbsentOrBelow) and _below(item.get(when.attribute), when.value)
 
 
 def _below(stands: Any, value: Any) -> bool:
     """Whether `stands < value`, as DynamoDB has it: a missing attribute, or one of another type, is below nothing."""
-    texts = isinstance(stands, str), isinstance(value, str)
-    if None in (stands, value) or isinstance(stands, bool | list | dict) or texts[0] != texts[1]:
+    text = isinstance(stands, str)
+    if stands is None or isinstance(stands, (bool, list, dict)) or text is not isinstance(value, str):
         return False
     return bool(stands < value)
