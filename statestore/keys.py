@@ -86,11 +86,11 @@ def edge_partition(entity: str, fields: str, key: str) -> str:
 
 
 def _part(value: object) -> str:
+    if type(value) is int:
+        return str(value)
     match value:
         case bool():
             return "true" if value else "false"
-        case int():
-            return str(value)
         case Decimal():
             return _number(value)
         case float():

@@ -24,7 +24,8 @@ Schemas = Mapping[str, Mapping[str, Any]]
 """Column -> what Kafka Connect's schema says of it."""
 
 _PLACEHOLDER: Final = "__debezium_unavailable_value"
-_TEXTS: Final = frozenset({_PLACEHOLDER, "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="})
+PLACEHOLDERS: Final = frozenset({_PLACEHOLDER, "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="})
+"""What stands as text for a value that did not change and was not read."""
 _CODES: Final = list(_PLACEHOLDER.encode())
 _METADATA: Final = frozenset(
     {"__deleted", "__op", "__table", "__db", "__schema", "__lsn", "__txId", "__name", "__connector", "__snapshot"}
@@ -108,7 +109,7 @@ def is_unavailable(value: Value) -> bool:
     """Whether the value is Debezium's placeholder for one that did not change and was not read: as text, as bytes in
     base64, as an array of texts or of integers, or as a map."""
     if type(value) is str:
-        return value in _TEXTS
+        return value in PLACEHOLDERS
     if type(value) is list:
         return value == [_PLACEHOLDER] or value == _CODES
     return type(value) is dict and value == {_PLACEHOLDER: _PLACEHOLDER}

@@ -33,13 +33,14 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, forge
             edges=plan.named(None),
             forget=forget,
         )
-    columns: dict[str, Any] = {name: row.get(name) for name in plan.declared}
+    declared = tuple(row) == plan.declared
+    columns: dict[str, Any] = dict(row) if declared else {name: row.get(name) for name in plan.declared}
     since = _filled_since(change)
     if UNAVAILABLE in row.values():
         for name in [n for n, value in columns.items() if value is UNAVAILABLE]:
             columns[name], since[name] = _stood(seen, name)
     more: dict[str, Any] = {}
-    if not row.keys() <= plan.entity.columns.keys():
+    if not declared and not row.keys() <= plan.entity.columns.keys():
         rest = {name: value for name, value in row.items() if name not in plan.entity.columns}
         before = seen.more if seen is not None else {}
         more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in rest.items()}
@@ -89,4 +90,4 @@ def _stood(seen: Row | None, name: str) -> tuple[Any, str]:
 
 
 def _slots(plan: EntityPlan, columns: Mapping[str, Any]) -> dict[int, str | None]:
-    return {k: keys.spell([columns.get(c) for c in held]) for k, held in plan.slots.items()}
+    return {k: keys.spell([*map(columns.get, held)]) for k, held in plan.slots.items()}

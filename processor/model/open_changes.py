@@ -44,10 +44,9 @@ class Entry(NamedTuple):
     due: float = 0.0
     shown: bool = False
 
-    def places(self) -> Iterator[Place]:
-        for slot, key in {*self.slots, *self.former} if self.former else self.slots:
-            if isinstance(slot, int) and not keys.is_no_key(key):
-                yield slot_name(slot), key
+    def places(self) -> list[Place]:
+        held = {*self.slots, *self.former} if self.former else self.slots
+        return [(slot_name(slot), key) for slot, key in held if type(slot) is int and not keys.is_no_key(key)]
 
 
 class Settled(NamedTuple):
@@ -144,10 +143,12 @@ class OpenChanges:
         return new, old
 
     def _put(self, entry: Entry) -> None:
-        old = self.entries.get(entry.key)
-        if old is not None:
-            self._drop(old)
+        old = self.entries.pop(entry.key, None)
         self.entries[entry.key] = entry
+        if old is not None:
+            if (old.slots, old.former) == (entry.slots, entry.former):
+                return
+            self.places.remove(old.places(), old.key)
         self.places.add(entry.places(), entry.key)
 
     def _drop(self, entry: Entry) -> None:

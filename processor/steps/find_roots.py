@@ -68,21 +68,21 @@ def _ascend(plan: Plan, product: ProductPlan, index: int, wanted: set[str], rest
         return set()
     order = sorted(wanted)
     rows: list[Climbed] = []
-    match node.up:
-        case SlotRead() as up:
-            pages = yield tuple(Paged(plan.query(node.above, up, key)) for key in order)
-            for key, page in zip(order, pages, strict=True):
-                rows += _holding(node, key, page.items)
-                if page.after is not None:
-                    rest.append(FanOut(name, index, key, page.after))
-        case EdgeRead() as up:
-            answers = yield tuple(plan.edges(node.above, up, key) for key in order)
-            for key, items in zip(order, answers, strict=True):
-                rows += _holding(node, key, items)
-        case KeyRead():
-            above = plan.entities[node.above]
-            items = yield tuple(above.key(sk) for sk in order)
-            rows += [(item["SK"], columns) for item in items if item and (columns := read_columns(item)) is not None]
+    up = node.up
+    if isinstance(up, SlotRead):
+        pages = yield tuple([Paged(plan.query(node.above, up, key)) for key in order])
+        for key, page in zip(order, pages, strict=True):
+            rows += _holding(node, key, page.items)
+            if page.after is not None:
+                rest.append(FanOut(name, index, key, page.after))
+    elif isinstance(up, EdgeRead):
+        answers = yield tuple([plan.edges(node.above, up, key) for key in order])
+        for key, items in zip(order, answers, strict=True):
+            rows += _holding(node, key, items)
+    else:
+        above = plan.entities[node.above]
+        items = yield tuple([above.key(sk) for sk in order])
+        rows += [(item["SK"], columns) for item in items if item and (columns := read_columns(item)) is not None]
     return (yield from _above(plan, product, node, rows, rest))
 
 
