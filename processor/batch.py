@@ -191,7 +191,7 @@ def _body(plan: Plan, product: ProductPlan, renderer: Renderer, root: str) -> St
         return Body(key="", value=None)
     document = renderer.document(top)
     value = None if document is GONE else canonical_json.encode(document)
-    return Body(key=_message_key(plan, product, top), value=value)
+    return Body(_message_key(plan, product, top), value)
 
 
 def _renderer(plan: Plan, product: ProductPlan, tally: Counter[str]) -> Renderer:
@@ -200,7 +200,7 @@ def _renderer(plan: Plan, product: ProductPlan, tally: Counter[str]) -> Renderer
 
 
 def _message_key(plan: Plan, product: ProductPlan, top: Match) -> str:
-    return canonical_json.dumps({c: top.columns[c] for c in plan.entities[product.product.root].entity.key})
+    return canonical_json.flat({c: top.columns[c] for c in plan.entities[product.product.root].entity.key})
 
 
 def _publisher(round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str]) -> Callable[[str], Step[Result]]:

@@ -88,13 +88,13 @@ class Row(NamedTuple):
 
     def keys(self) -> frozenset[Held]:
         """The keys that the row has now."""
-        held = frozenset((k, key) for k, key in self.slots.items() if not keys.is_no_key(key))
+        held = frozenset([(k, key) for k, key in self.slots.items() if not keys.is_no_key(key)])
         return held | self.edges if self.edges else held
 
 
 def spell_version(epoch: int, offset: int) -> str:
     """The version of a change: its epoch, then its offset."""
-    return f"{epoch:06d}.{offset:019d}"
+    return f"{str(epoch).zfill(6)}.{str(offset).zfill(19)}"
 
 
 def next_fill(version: str) -> str:
@@ -174,21 +174,14 @@ def written_row(image: Image, old: Row | None) -> Row:
     columns = image.columns
     if columns is not None and len(columns) < len(image.declared) and old is not None and old.columns is not None:
         columns = {**old.columns, **columns}
-    former: list[Held] = [(k, key) for k, key in (old.slots.items() if old else ()) if k in image.slots]
     slots = {k: key or keys.no_key(image.key) for k, key in image.slots.items()}
     edges = image.edges or frozenset()
+    pending: tuple[Pending, ...] = ()
     if old is not None:
+        former: list[Held] = [(k, key) for k, key in old.slots.items() if k in slots]
         former += old.edges
-    pending = tuple(_pending({}, {*slots.items(), *edges}, former, image.version)) if former else ()
-    return Row(
-        key=image.key,
-        version=image.version,
-        columns=columns,
-        more=image.more,
-        slots=slots,
-        pending=pending,
-        edges=edges,
-    )
+        pending = tuple(_pending({}, {*slots.items(), *edges}, former, image.version))
+    return Row(image.key, image.version, columns, image.more, slots, pending, {}, edges)
 
 
 def read_edges(text: str | None) -> frozenset[Edge]:

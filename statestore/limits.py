@@ -31,9 +31,11 @@ _SOURCE = re.compile(r"GSI_\d+|_edges")
 
 def check_key(key: Key) -> None:
     """Raises Terminal for a key that no item can have."""
-    for name, text in zip(("PK", "SK"), key, strict=True):
-        if not (type(text) is str and 0 < len(text) <= KEY_BYTES and text.isascii()):
-            _check_text(key, name, text, KEY_BYTES)
+    pk, sk = key
+    if not (type(pk) is str and pk.isascii() and pk and len(pk) <= KEY_BYTES):
+        _check_text(key, "PK", pk, KEY_BYTES)
+    if not (type(sk) is str and sk.isascii() and sk and len(sk) <= KEY_BYTES):
+        _check_text(key, "SK", sk, KEY_BYTES)
 
 
 def check_condition(key: Key, when: Condition | None) -> None:
@@ -71,11 +73,11 @@ def storable(write: Write) -> dict[str, Any]:
     name = ""
     try:
         for name, value in write.set.items():
-            if type(value) is str and 0 < len(value) <= SLOT_BYTES and value.isascii():
+            if type(value) is str and value.isascii() and value and len(value) <= SLOT_BYTES:
                 continue  # as most are
             if name in slots:
                 values[name] = _check_text(write.key, name, value, SLOT_BYTES)
-            elif value == "" and is_copied(name):
+            elif type(value) is str and not value and is_copied(name):
                 raise ValueError("an empty text means missing there; remove it instead")
             else:
                 values[name] = canonical(value)
@@ -84,7 +86,7 @@ def storable(write: Write) -> dict[str, Any]:
     return values
 
 
-def _is_slot(attribute: str) -> bool:
+def is_slot(attribute: str) -> bool:
     """Whether an attribute puts its item into an index: `GSI_1`, but not `GSI_code`."""
     return _SLOT.fullmatch(attribute) is not None
 
@@ -116,7 +118,7 @@ def _names(
     for target, source in copies:
         if not is_copied(target) or not _SOURCE.fullmatch(source):
             complaint = complaint or f"{source} cannot be copied to {target}: copy a GSI_k to a prev_k"
-    return frozenset(filter(_is_slot, sets)), complaint
+    return frozenset(filter(is_slot, sets)), complaint
 
 
 def _check_text(key: Key, name: str, value: Any, limit: int) -> str:

@@ -7,6 +7,7 @@ ends, or expire items by their TTL.
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 from heapq import nsmallest
 from operator import attrgetter
 from threading import Lock
@@ -14,7 +15,7 @@ from typing import Any
 
 from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.limits import check_condition, check_key, check_query, storable
+from statestore.limits import check_condition, check_key, check_query, is_slot, storable
 from statestore.requests import MAX_KEYS
 from statestore.store import (
     MAX_ITEM_BYTES,
@@ -160,7 +161,7 @@ class MemoryStore:
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
         self._put(key, new)
         new = new or {}
-        names = self._indexes.keys() & (new.keys() | old.keys() if old else new.keys())
+        names = _slots(tuple(new)) | _slots(tuple(old or ()))
         if self._lag:
             self._late.append((self._clock() + self._lag, key, new, names))
         else:
@@ -174,7 +175,14 @@ class MemoryStore:
     def _show(self, key: Key, item: Item, names: Collection[str]) -> None:
         """Shows a row in the indexes that it has, or had, a key in."""
         for name in names:
-            self._indexes[name].show(key, item, item.get(name))
+            if name in self._indexes:
+                self._indexes[name].show(key, item, item.get(name))
+
+
+@lru_cache(maxsize=4096)
+def _slots(names: tuple[str, ...]) -> frozenset[str]:
+    """The slots among the attributes of an item; those of an entity have few different ones."""
+    return frozenset(filter(is_slot, names))
 
 
 def _asked(query: Query, key: Key) -> bool:

@@ -71,8 +71,8 @@ def read_image(value: Value, entity: Entity) -> Image | None:
     if type(payload) is not dict:
         raise ValueError(f"expected a row as an object, found {describe(payload)}")
     pinned = entity.format
-    if pinned == "plain" or (pinned is None and payload.keys().isdisjoint(_MARKS)):
-        return Image(row=payload, schemas=_fields(schema))
+    if pinned == "plain" or (pinned is None and _MARKS.isdisjoint(payload)):
+        return Image(payload, False, _fields(schema))
     if _is_control(payload, entity):
         return None
     if pinned == "debezium" or (pinned is None and _is_envelope(payload, entity)):

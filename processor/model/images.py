@@ -35,7 +35,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, forge
         )
     declared = tuple(row) == plan.declared
     columns: dict[str, Any] = dict(row) if declared else {name: row.get(name) for name in plan.declared}
-    since = _filled_since(change)
+    since = _filled_since(change) if change.since else {}
     if UNAVAILABLE in row.values():
         for name in [n for n, value in columns.items() if value is UNAVAILABLE]:
             columns[name], since[name] = _stood(seen, name)
@@ -44,16 +44,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, forge
         rest = {name: value for name, value in row.items() if name not in plan.entity.columns}
         before = seen.more if seen is not None else {}
         more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in rest.items()}
-    return Image(
-        key=key,
-        version=version,
-        columns=columns,
-        more=more,
-        declared=plan.declared,
-        slots=_slots(plan, columns),
-        since=since,
-        edges=plan.named(columns),
-    )
+    return Image(key, version, columns, more, plan.declared, _slots(plan, columns), since, plan.named(columns))
 
 
 def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:

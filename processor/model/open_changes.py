@@ -60,7 +60,7 @@ class Settled(NamedTuple):
 
 def entry_of(entity: str, row: Row, left: frozenset[Held]) -> Entry:
     """The entry that a write of a row opens, or a refused one."""
-    return Entry(entity=entity, key=row.key, version=row.version, slots=tuple(sorted(row.slots.items())), former=left)
+    return Entry(entity, row.key, row.version, tuple(sorted(row.slots.items())), left)
 
 
 @dataclass(slots=True, kw_only=True)

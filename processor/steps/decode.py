@@ -78,7 +78,7 @@ class Decoder:
             _check_size(record, row)
         except ValueError as error:
             return Rejected(record=record, reason=str(error))
-        return Change(entity=self.entity.name, key=key, row=None if image.deleted else row, record=record)
+        return Change(self.entity.name, key, None if image.deleted else row, record)
 
     def _key_parts(self, data: bytes | None, image: Image) -> Mapping[str, Value]:
         """The parts of the key that the Kafka key has."""
