@@ -44,9 +44,12 @@ def spell(parts: Sequence[object]) -> str | None:
 
 def partition(entity: str, shards: int, sk: str) -> str:
     """The partition key of the row of `entity` with sort key `sk`: `TABLE#star`, or `TABLE#star#07` of several shards."""
-    if shards == 1:
-        return f"TABLE#{entity}"
-    return f"TABLE#{entity}#{crc32(sk.encode()) % shards:02d}"
+    return _partition(entity, None if shards == 1 else crc32(sk.encode()) % shards)
+
+
+@lru_cache(maxsize=4096)
+def _partition(entity: str, shard: int | None) -> str:
+    return f"TABLE#{entity}" if shard is None else f"TABLE#{entity}#{shard:02d}"
 
 
 def partitions(entity: str, shards: int) -> list[str]:

@@ -43,6 +43,8 @@ def check_condition(key: Key, when: Condition | None) -> None:
     if when is None or isinstance(when, Absent):
         return
     kind = type(when.value)
+    if kind is str and when.value.isascii():
+        return
     if isinstance(when, AbsentOrBelow) and kind not in _ORDERED:
         raise Terminal(f"{at(key)}: {when.attribute} has no order against a {kind.__name__}: give a text or a number")
     try:

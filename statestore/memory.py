@@ -191,9 +191,11 @@ def _asked(query: Query, key: Key) -> bool:
 
 def _updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
     """The item after the write; copies see the item before it."""
-    new = {**old, **values} if old else {"PK": write.key.pk, "SK": write.key.sk, **values}
+    if not old:
+        return {"PK": write.key.pk, "SK": write.key.sk, **values}
+    new = {**old, **values}
     for target, source in write.copy.items():
-        if old and source in old:
+        if source in old:
             new[target] = old[source]
         else:
             new.pop(target, None)

@@ -26,7 +26,7 @@ def assemble(plan: Plan, product: ProductPlan, root: str) -> Step[Match | None]:
     columns = read_columns(item) if item is not None else None
     if columns is None:
         return None
-    top = Match(columns=columns, more=read_more(item))
+    top = Match(columns, read_more(item))
     level = [(top, product.top)]
     while asks := list(_asks(product, level)):
         answers = yield tuple([plan.ask(node.join.entity, node.down, key) for _, node, key in asks])
@@ -44,7 +44,8 @@ def _asks(product: ProductPlan, level: Iterable[tuple[Match, tuple[int, ...]]]) 
         for index in nodes:
             node = product.nodes[index]
             match.found[node.join.name] = []
-            for key in dict.fromkeys(join_keys(node.parent_columns, match.columns)):
+            held = join_keys(node.parent_columns, match.columns)
+            for key in held if len(held) == 1 else dict.fromkeys(held):
                 if key is not None:
                     yield match, node, key
 
@@ -56,4 +57,4 @@ def _rows(node: Node, key: str, answer: Any) -> Iterable[Match]:
             continue
         columns = read_columns(item)
         if columns is not None and key in join_keys(node.child_columns, columns):
-            yield Match(columns=columns, more=read_more(item))
+            yield Match(columns, read_more(item))

@@ -124,8 +124,10 @@ class Decoder:
                     row[name] = None
                 elif type(value) is str and name in texts and value.isascii() and value not in PLACEHOLDERS:
                     row[name] = value  # as most are
+                elif type(value) is not int and is_unavailable(value):
+                    row[name] = UNAVAILABLE
                 else:
-                    row[name] = UNAVAILABLE if is_unavailable(value) else converts[name](value)
+                    row[name] = converts[name](value)
         except ValueError as error:
             raise ValueError(f"column {name!r}: {error}") from None
         if not image.deleted:
