@@ -139,16 +139,10 @@ def read_row(item: Item) -> Row:
     edges = read_edges(item.get("_edges"))
     former += read_edges(item.get("_edges_before"))
     version = item["_v"]
-    return Row(
-        key=Key(item["PK"], item["SK"]),
-        version=version,
-        columns=read_columns(item),
-        more=read_more(item),
-        slots=slots,
-        pending=tuple(_pending(item, {*slots.items(), *edges}, former, version)),
-        since=_since(item, layout) if dict in map(type, item.values()) else {},
-        edges=edges,
-    )
+    pending = tuple(_pending(item, {*slots.items(), *edges}, former, version))
+    since = _since(item, layout) if dict in map(type, item.values()) else {}
+    key = Key(item["PK"], item["SK"])
+    return Row(key, version, read_columns(item), read_more(item), slots, pending, since, edges)
 
 
 def read_columns(item: Item) -> dict[str, Any] | None:

@@ -81,7 +81,7 @@ def loads(text: str | bytes) -> Any:
         raise _too_deep() from None
     if len(text) > 2 * MAX_DEPTH:
         _check_depth(text, value)
-    if "\\ud" in text or "\\uD" in text:
+    if "\\u" in text and ("\\ud" in text or "\\uD" in text):
         _check_surrogates(value)
     return value
 

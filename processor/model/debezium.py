@@ -100,6 +100,8 @@ def reading(schemas: Schemas, column: str) -> Reading:
 
 def key_schemas(schema: Any, key: tuple[str, ...]) -> Schemas | None:
     """The schemas of the key's columns: of a struct its fields, else that of the one column."""
+    if schema is None:
+        return None
     if isinstance(schema, dict) and schema.get("type") != "struct":
         return dict.fromkeys(key, schema)
     return _fields(schema)

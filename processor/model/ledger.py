@@ -68,7 +68,7 @@ def read_entry(item: Item | None) -> Entry:
     if item is None:
         return Entry()
     run, round_, slot, attempt = map(int, item["mark"].split("."))
-    return Entry(seq=item["seq"], hash=item["hash"], mark=Mark(run, round_, slot, attempt), key=item["key"])
+    return Entry(item["seq"], item["hash"], Mark(run, round_, slot, attempt), item["key"])
 
 
 def read_run(number: int, item: Item | None) -> Run:
