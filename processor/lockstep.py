@@ -17,12 +17,12 @@ from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from processor.model.places import Places
-from processor.model.step import Edges, Message, Paged, Raw, Request, Send, Step
+from processor.model.step import EdgePage, Edges, Message, Paged, Raw, Request, Send, Step
 from statestore.edges import row_of
 from statestore.keys import Key
 from statestore.store import Delete, Item, Outcome, Page, Query, Store, Write
 
-_READS = frozenset((Key, Query, Paged, Raw, Edges))
+_READS = frozenset((Key, Query, Paged, Raw, Edges, EdgePage))
 _WRITES = (Write, Delete)
 PAGE = 1_000
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class Lockstep:
         """Answers of writes and messages by identity; reads go to `known`."""
         gets: dict[Key, None] = {}
         queries: dict[Query | Paged | Raw, None] = {}
-        edges: dict[Edges, None] = {}
+        edges: dict[Edges | EdgePage, None] = {}
         writes: list[Write | Delete] = []
         done: dict[int, Any] = {}
         for request in requests:
@@ -93,12 +93,13 @@ class Lockstep:
                 done[id(request)] = None
             elif request in known:
                 continue
-            elif isinstance(request, Edges):
+            elif isinstance(request, Edges | EdgePage):
                 edges[request] = None
             else:
                 queries[request] = None
         open_rows = [self._open_rows(q) for q in queries]
-        named = [[row_of(i) for i in found] for found in self._each(self.store.partition, [e.partition for e in edges])]
+        pages = list(self._each(self._edges, list(edges)))
+        named = [list(map(row_of, page.items)) for page in pages]
         gets.update(dict.fromkeys(chain(*open_rows, *named)))
         if gets:
             found = self.store.get(gets)
@@ -110,8 +111,9 @@ class Lockstep:
                 paged = isinstance(answer, Page)
                 answer = Page(laid_over(answer.items, over), answer.after) if paged else laid_over(answer, over)
             known[query] = answer
-        for request, rows in zip(edges, named, strict=True):
-            known[request] = [item for key in rows if (item := known[key]) is not None]
+        for request, page, rows in zip(edges, pages, named, strict=True):
+            items = [item for key in rows if (item := known[key]) is not None]
+            known[request] = Page(items, page.after) if isinstance(request, EdgePage) else items
         done.update(zip(map(id, writes), self._each(self._write, writes), strict=True))
         return done
 
@@ -122,6 +124,12 @@ class Lockstep:
         if isinstance(query, Paged):
             return self.store.page(query.query, query.after, self.page)
         return self.store.query(query.query if isinstance(query, Raw) else query)
+
+    def _edges(self, asked: Edges | EdgePage) -> Page:
+        """Edges of one key: a page, or all as one."""
+        if isinstance(asked, EdgePage):
+            return self.store.page(asked.edges.partition, asked.after, self.page)
+        return Page(self.store.partition(asked.partition), None)
 
     def _open_rows(self, asked: Query | Paged | Raw) -> Sequence[Key]:
         """The open rows that the answer may lack, or show too old."""

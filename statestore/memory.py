@@ -112,11 +112,16 @@ class MemoryStore:
             prefix = query.pk_prefix or ""
             return [found[key] for key in sorted(found, key=attrgetter("pk")) if key.pk.startswith(prefix)]
 
-    def page(self, query: Query, after: Key | None, limit: int) -> Page:
-        """Reads at most `limit` items of one index, in the order of their keys."""
+    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, or of one partition of the table, in the order of their keys."""
         with self._lock:
-            found = self._shown(query)
-            asked = [key for key in found if _asked(query, key) and (after is None or key > after)]
+            if isinstance(of, str):
+                self.requests["Query"] += 1
+                found, every = self._items, self._partitions.get(of, {})
+            else:
+                found = self._shown(of)
+                every = {key: None for key in found if _asked(of, key)}
+            asked = [key for key in every if after is None or key > after]
             keys = sorted(asked) if len(asked) <= limit else nsmallest(limit, asked)
             return Page([found[key] for key in keys], keys[-1] if len(keys) == limit else None)
 
