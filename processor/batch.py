@@ -20,7 +20,7 @@ from zlib import crc32
 
 from processor.lockstep import Lockstep, Outbox
 from processor.model import canonical_json
-from processor.model.change import Change, Ignored, Record, Rejected
+from processor.model.change import Change, Record, Rejected
 from processor.model.document import GONE, Match, Renderer
 from processor.model.epochs import Partition
 from processor.model.fan_out import FanOut, Found, Resumed
@@ -99,14 +99,14 @@ def write_part(records: Iterable[Record], round_: Round, lockstep: Lockstep, rej
     for record in records:
         tally["read"] += 1
         _place(record, first, ends)
-        match decode(record, topics.get(record.topic)):
-            case Change() as change:
-                changes.append(change)
-            case Rejected() as rejected:
-                refuse(rejected)
-            case Ignored(why=why):
-                tally["ignored"] += 1
-                tally[f"ignored: {why}"] += 1
+        decoded = decode(record, topics.get(record.topic))
+        if isinstance(decoded, Change):
+            changes.append(decoded)
+        elif isinstance(decoded, Rejected):
+            refuse(decoded)
+        else:
+            tally["ignored"] += 1
+            tally[f"ignored: {decoded.why}"] += 1
     starts = {
         at: spell_version(epoch, min(offset, round_.starts.get(at, offset))) for at, (epoch, offset) in first.items()
     }
@@ -191,7 +191,7 @@ def _body(plan: Plan, product: ProductPlan, renderer: Renderer, root: str) -> St
         return Body(key="", value=None)
     document = renderer.document(top)
     value = None if document is GONE else canonical_json.encode(document)
-    return Body(key=_message_key(plan, product, top), value=value)
+    return Body(_message_key(plan, product, top), value)
 
 
 def _renderer(plan: Plan, product: ProductPlan, tally: Counter[str]) -> Renderer:
@@ -200,7 +200,7 @@ def _renderer(plan: Plan, product: ProductPlan, tally: Counter[str]) -> Renderer
 
 
 def _message_key(plan: Plan, product: ProductPlan, top: Match) -> str:
-    return canonical_json.dumps({c: top.columns[c] for c in plan.entities[product.product.root].entity.key})
+    return canonical_json.flat({c: top.columns[c] for c in plan.entities[product.product.root].entity.key})
 
 
 def _publisher(round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str]) -> Callable[[str], Step[Result]]:
@@ -223,8 +223,10 @@ def _publisher(round_: Round, product: ProductPlan, mark: Mark, tally: Counter[s
 def _place(record: Record, first: dict[Partition, tuple[int, int]], ends: dict[Partition, int]) -> None:
     """Notes the first (epoch, offset) of the record's partition in this batch, and where the partition continues."""
     at, place = (record.topic, record.partition), (record.epoch, record.offset)
-    first[at] = min(place, first.get(at, place))
-    ends[at] = max(record.offset + 1, ends.get(at, 0))
+    if at not in first or place < first[at]:
+        first[at] = place
+    if record.offset >= ends.get(at, 0):
+        ends[at] = record.offset + 1
 
 
 def _refuse(round_: Round, rejects: Outbox, tally: Counter[str], rejected: Rejected) -> None:

@@ -17,12 +17,12 @@ from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from processor.model.places import Places
-from processor.model.step import Edges, Message, Paged, Raw, Request, Send, Step
+from processor.model.step import EdgePage, Edges, Message, Paged, Raw, Request, Send, Step
 from statestore.edges import row_of
 from statestore.keys import Key
 from statestore.store import Delete, Item, Outcome, Page, Query, Store, Write
 
-_READS = (Key, Query, Paged, Raw, Edges)
+_READS = frozenset((Key, Query, Paged, Raw, Edges, EdgePage))
 _WRITES = (Write, Delete)
 PAGE = 1_000
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Lockstep:
         """The results of the steps, in their order."""
         turn: list[tuple[int, Step[T], Any]] = [(i, step, None) for i, step in enumerate(steps)]
         results: list[Any] = [None] * len(turn)
-        known: dict[Request, Any] = {}
+        known: dict[Any, Any] = {}
         while turn:
             asking: list[tuple[int, Step[T], tuple[Request, ...]]] = []
             for i, step, answers in turn:
@@ -71,16 +71,16 @@ class Lockstep:
                     results[i] = end.value
             done = self._ask(chain.from_iterable([requests for _, _, requests in asking]), known)
             turn = [
-                (i, step, tuple([known[r] if isinstance(r, _READS) else done[id(r)] for r in requests]))
+                (i, step, tuple([known[r] if type(r) in _READS else done[id(r)] for r in requests]))
                 for i, step, requests in asking
             ]
         return results
 
-    def _ask(self, requests: Iterable[Request], known: dict[Request, Any]) -> dict[int, Any]:
+    def _ask(self, requests: Iterable[Request], known: dict[Any, Any]) -> dict[int, Any]:
         """Answers of writes and messages by identity; reads go to `known`."""
         gets: dict[Key, None] = {}
         queries: dict[Query | Paged | Raw, None] = {}
-        edges: dict[Edges, None] = {}
+        edges: dict[Edges | EdgePage, None] = {}
         writes: list[Write | Delete] = []
         done: dict[int, Any] = {}
         for request in requests:
@@ -93,24 +93,27 @@ class Lockstep:
                 done[id(request)] = None
             elif request in known:
                 continue
-            elif isinstance(request, Edges):
+            elif isinstance(request, Edges | EdgePage):
                 edges[request] = None
             else:
                 queries[request] = None
         open_rows = [self._open_rows(q) for q in queries]
-        named = [[row_of(i) for i in found] for found in self._each(self.store.partition, [e.partition for e in edges])]
+        pages = list(self._each(self._edges, list(edges)))
+        named = [list(map(row_of, page.items)) for page in pages]
         gets.update(dict.fromkeys(chain(*open_rows, *named)))
         if gets:
             found = self.store.get(gets)
-            known.update((key, found.get(key)) for key in gets)
+            known.update(gets)
+            known.update(found)
         for query, rows, answer in zip(queries, open_rows, self._each(self._query, list(queries)), strict=True):
             if rows:
                 over = {key: known[key] for key in rows}
                 paged = isinstance(answer, Page)
                 answer = Page(laid_over(answer.items, over), answer.after) if paged else laid_over(answer, over)
             known[query] = answer
-        for request, rows in zip(edges, named, strict=True):
-            known[request] = [item for key in rows if (item := known[key]) is not None]
+        for request, page, rows in zip(edges, pages, named, strict=True):
+            items = [item for key in rows if (item := known[key]) is not None]
+            known[request] = Page(items, page.after) if isinstance(request, EdgePage) else items
         done.update(zip(map(id, writes), self._each(self._write, writes), strict=True))
         return done
 
@@ -122,11 +125,19 @@ class Lockstep:
             return self.store.page(query.query, query.after, self.page)
         return self.store.query(query.query if isinstance(query, Raw) else query)
 
+    def _edges(self, asked: Edges | EdgePage) -> Page:
+        """Edges of one key: a page, or all as one."""
+        if isinstance(asked, EdgePage):
+            return self.store.page(asked.edges.partition, asked.after, self.page)
+        return Page(self.store.partition(asked.partition), None)
+
     def _open_rows(self, asked: Query | Paged | Raw) -> Sequence[Key]:
         """The open rows that the answer may lack, or show too old."""
-        if isinstance(asked, Raw) or (isinstance(asked, Paged) and asked.after is not None):
+        if isinstance(asked, Raw):
             return ()
-        query = asked.query if isinstance(asked, Paged) else asked
+        query, after = asked if isinstance(asked, Paged) else (asked, None)
+        if after is not None:
+            return ()
         at = (query.slot, query.value)
         rows = [key for places in self.open for key in places.get(at, ())]
         if query.pk is not None:
@@ -141,7 +152,7 @@ class Lockstep:
 
 def laid_over(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[Item]:
     """An index answer with open rows, read by key, laid over it: the higher version wins, a row that is gone is out."""
-    answer = {Key(item["PK"], item["SK"]): item for item in items}
+    answer = {(item["PK"], item["SK"]): item for item in items}
     for key, row in rows.items():
         if row is None:
             answer.pop(key, None)

@@ -125,11 +125,15 @@ class DynamoStore:
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. A hint: it may be late."""
-        return list(self._pages(requests.query(self.table, query), _querying(query)))
+        return list(self._pages(requests.query(self.table, query), _reading(query)))
 
-    def page(self, query: Query, after: Key | None, limit: int) -> Page:
-        """Reads at most `limit` items of one index, from where an earlier page ended."""
-        items, last = self._page(requests.query(self.table, query, after, limit), _querying(query))
+    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, or of one partition of the table, from where an earlier page ended."""
+        if isinstance(of, str):
+            request = requests.partition(self.table, of, after, limit)
+        else:
+            request = requests.query(self.table, of, after, limit)
+        items, last = self._page(request, _reading(of))
         return Page(items, Key(last["PK"]["S"], last["SK"]["S"]) if last else None)
 
     def partition(self, pk: str) -> list[Item]:
@@ -138,12 +142,12 @@ class DynamoStore:
 
     def items(self, pk: str) -> Iterator[Item]:
         """The same, a page at a time."""
-        return self._pages(requests.partition(self.table, pk), f"reading partition {pk}")
+        return self._pages(requests.partition(self.table, pk), _reading(pk))
 
     def walk(self, of: Query | str, without: str) -> Iterator[Key]:
         """The keys of what a query finds, or of one partition of the table, without the items that have an attribute."""
-        what = f"walking partition {of}" if isinstance(of, str) else _querying(of)
-        return (Key(item["PK"], item["SK"]) for item in self._pages(requests.walk(self.table, of, without), what))
+        found = self._pages(requests.walk(self.table, of, without), _reading(of))
+        return (Key(item["PK"], item["SK"]) for item in found)
 
     def _pages(self, request: requests.Request, what: str) -> Iterator[Item]:
         while True:
@@ -248,8 +252,8 @@ def _config(patience: Patience) -> Config:
     )
 
 
-def _querying(query: Query) -> str:
-    return f"querying {query.slot} for {query.value!r}"
+def _reading(of: Query | str) -> str:
+    return f"reading partition {of}" if isinstance(of, str) else f"querying {of.slot} for {of.value!r}"
 
 
 def _check_length(http_response: Any, **_: Any) -> None:

@@ -22,6 +22,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import simplejson
@@ -87,13 +88,13 @@ class Row(NamedTuple):
 
     def keys(self) -> frozenset[Held]:
         """The keys that the row has now."""
-        held = frozenset((k, key) for k, key in self.slots.items() if not keys.is_no_key(key))
+        held = frozenset([(k, key) for k, key in self.slots.items() if not keys.is_no_key(key)])
         return held | self.edges if self.edges else held
 
 
 def spell_version(epoch: int, offset: int) -> str:
     """The version of a change: its epoch, then its offset."""
-    return f"{epoch:06d}.{offset:019d}"
+    return f"{str(epoch).zfill(6)}.{str(offset).zfill(19)}"
 
 
 def next_fill(version: str) -> str:
@@ -102,39 +103,30 @@ def next_fill(version: str) -> str:
     return f"{own}.{int(fills or 0) + 1:06d}"
 
 
+@lru_cache(maxsize=64)
 def slot_name(slot: int) -> str:
     return f"GSI_{slot}"
 
 
 def write_image(image: Image, *, below: str) -> Write:
     """The one write of a change: refused unless what stands there is older than `below`, the first version of the batch."""
-    plain = _sets(image)
-    slots = {slot_name(k): key or keys.no_key(image.key) for k, key in image.slots.items()}
-    dropped = () if image.columns is not None else tuple(map(attribute, image.declared))
-    return Write(
-        key=image.key,
-        set=plain | slots,
-        copy={f"prev_{k}": slot_name(k) for k in image.slots} | _edges_copied(image),
-        remove=(*_unset(image), "_pending", *dropped),
-        when=AbsentOrBelow("_v", below),
-    )
+    copy = _copied(tuple(image.slots), image.edges is not None)
+    return Write(image.key, _sets(image), copy, (*_unset(image), "_pending"), _older(below))
 
 
 def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
     """The second write, over what an attempt that never committed left: refused unless `seen` still stands there. The former
     keys of `seen` with versions from `keep_from` on stay pending."""
-    slots = {slot_name(k): key or keys.no_key(image.key) for k, key in image.slots.items()}
     pending: list[Pending] = []
     if seen is not None:
         pending = [p for p in seen.pending if p.version >= keep_from]
         kept = {*image.slots.items(), *(image.edges or ())}
         pending += [Pending(*held, image.version) for held in sorted(seen.keys(), key=str) if held not in kept]
-    sets = _sets(image) | slots
+    sets = _sets(image)
     if pending:
         sets["_pending"] = [list(p) for p in pending]
-    dropped = () if image.columns is not None else tuple(map(attribute, image.declared))
-    former = (*(f"prev_{k}" for k in image.slots), *_edges_copied(image))
-    gone = (*_unset(image), *(() if pending else ("_pending",)), *former, *dropped)
+    former = _copied(tuple(image.slots), image.edges is not None)
+    gone = (*_unset(image), *(() if pending else ("_pending",)), *former)
     when: Condition = Absent() if seen is None else Equals("_v", seen.version)
     return Write(key=image.key, set=sets, remove=gone, when=when)
 
@@ -147,16 +139,10 @@ def read_row(item: Item) -> Row:
     edges = read_edges(item.get("_edges"))
     former += read_edges(item.get("_edges_before"))
     version = item["_v"]
-    return Row(
-        key=Key(item["PK"], item["SK"]),
-        version=version,
-        columns=read_columns(item),
-        more=read_more(item),
-        slots=slots,
-        pending=tuple(_pending(item, {*slots.items(), *edges}, former, version)),
-        since=_since(item, layout) if dict in map(type, item.values()) else {},
-        edges=edges,
-    )
+    pending = tuple(_pending(item, {*slots.items(), *edges}, former, version))
+    since = _since(item, layout) if dict in map(type, item.values()) else {}
+    key = Key(item["PK"], item["SK"])
+    return Row(key, version, read_columns(item), read_more(item), slots, pending, since, edges)
 
 
 def read_columns(item: Item) -> dict[str, Any] | None:
@@ -182,21 +168,14 @@ def written_row(image: Image, old: Row | None) -> Row:
     columns = image.columns
     if columns is not None and len(columns) < len(image.declared) and old is not None and old.columns is not None:
         columns = {**old.columns, **columns}
-    former: list[Held] = [(k, key) for k, key in (old.slots.items() if old else ()) if k in image.slots]
     slots = {k: key or keys.no_key(image.key) for k, key in image.slots.items()}
     edges = image.edges or frozenset()
+    pending: tuple[Pending, ...] = ()
     if old is not None:
+        former: list[Held] = [(k, key) for k, key in old.slots.items() if k in slots]
         former += old.edges
-    pending = tuple(_pending({}, {*slots.items(), *edges}, former, image.version))
-    return Row(
-        key=image.key,
-        version=image.version,
-        columns=columns,
-        more=image.more,
-        slots=slots,
-        pending=pending,
-        edges=edges,
-    )
+        pending = tuple(_pending({}, {*slots.items(), *edges}, former, image.version))
+    return Row(image.key, image.version, columns, image.more, slots, pending, {}, edges)
 
 
 def read_edges(text: str | None) -> frozenset[Edge]:
@@ -224,23 +203,34 @@ def _sets(image: Image) -> dict[str, Any]:
     if image.edges is not None:
         sets["_edges"] = _json(sorted(image.edges))
     if image.columns is None:
-        return sets | {DELETED: True, "ttl": image.forget}
-    for name, value in image.columns.items():
-        since = image.since.get(name)
-        stored = store_value(value)
-        sets[attribute(name)] = stored if since is None else {"value": stored, "since": since}
-    if image.more:
-        sets["_more"] = _json(image.more)
+        sets |= {DELETED: True, "ttl": image.forget}
+    else:
+        for name, value in image.columns.items():
+            sets[attribute(name)] = value if type(value) is str else store_value(value)
+        for name in image.since.keys() & image.columns.keys():
+            sets[attribute(name)] = {"value": sets[attribute(name)], "since": image.since[name]}
+        if image.more:
+            sets["_more"] = _json(image.more)
+    for slot, key in image.slots.items():
+        sets[slot_name(slot)] = key or keys.no_key(image.key)
     return sets
 
 
-def _edges_copied(image: Image) -> dict[str, str]:
-    return {} if image.edges is None else {"_edges_before": "_edges"}
+@lru_cache(maxsize=4096)
+def _copied(slots: tuple[int, ...], edges: bool) -> Mapping[str, str]:
+    """The copies that keep the keys of these slots, and the edges, as they stood before a write."""
+    copies = {f"prev_{k}": slot_name(k) for k in slots}
+    return MappingProxyType(copies | {"_edges_before": "_edges"} if edges else copies)
+
+
+@lru_cache(maxsize=1024)
+def _older(version: str) -> Condition:
+    return AbsentOrBelow("_v", version)
 
 
 def _unset(image: Image) -> tuple[str, ...]:
     if image.columns is None:
-        return ("_more",)
+        return ("_more", *map(attribute, image.declared))
     return (DELETED, "ttl") if image.more else (DELETED, "ttl", "_more")
 
 

@@ -33,6 +33,9 @@ class Key(NamedTuple):
 
 def spell(parts: Sequence[object]) -> str | None:
     """The key that `parts` make (str, int, Decimal, float or bool each), or None when one of them is None: null joins nothing."""
+    if len(parts) == 1 and type(parts[0]) is str:
+        key = _text(parts[0])
+        return key if len(key) * 4 <= LIMIT else _cut(key)
     if None in parts:
         return None
     key = "#".join([_text(part) if type(part) is str else _part(part) for part in parts])
@@ -41,9 +44,12 @@ def spell(parts: Sequence[object]) -> str | None:
 
 def partition(entity: str, shards: int, sk: str) -> str:
     """The partition key of the row of `entity` with sort key `sk`: `TABLE#star`, or `TABLE#star#07` of several shards."""
-    if shards == 1:
-        return f"TABLE#{entity}"
-    return f"TABLE#{entity}#{crc32(sk.encode()) % shards:02d}"
+    return _partition(entity, None if shards == 1 else crc32(sk.encode()) % shards)
+
+
+@lru_cache(maxsize=4096)
+def _partition(entity: str, shard: int | None) -> str:
+    return f"TABLE#{entity}" if shard is None else f"TABLE#{entity}#{shard:02d}"
 
 
 def partitions(entity: str, shards: int) -> list[str]:
@@ -83,11 +89,11 @@ def edge_partition(entity: str, fields: str, key: str) -> str:
 
 
 def _part(value: object) -> str:
+    if type(value) is int:
+        return str(value)
     match value:
         case bool():
             return "true" if value else "false"
-        case int():
-            return str(value)
         case Decimal():
             return _number(value)
         case float():

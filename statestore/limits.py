@@ -31,8 +31,11 @@ _SOURCE = re.compile(r"GSI_\d+|_edges")
 
 def check_key(key: Key) -> None:
     """Raises Terminal for a key that no item can have."""
-    _check_text(key, "PK", key.pk, KEY_BYTES)
-    _check_text(key, "SK", key.sk, KEY_BYTES)
+    pk, sk = key
+    if not (type(pk) is str and pk.isascii() and pk and len(pk) <= KEY_BYTES):
+        _check_text(key, "PK", pk, KEY_BYTES)
+    if not (type(sk) is str and sk.isascii() and sk and len(sk) <= KEY_BYTES):
+        _check_text(key, "SK", sk, KEY_BYTES)
 
 
 def check_condition(key: Key, when: Condition | None) -> None:
@@ -40,6 +43,8 @@ def check_condition(key: Key, when: Condition | None) -> None:
     if when is None or isinstance(when, Absent):
         return
     kind = type(when.value)
+    if kind is str and when.value.isascii():
+        return
     if isinstance(when, AbsentOrBelow) and kind not in _ORDERED:
         raise Terminal(f"{at(key)}: {when.attribute} has no order against a {kind.__name__}: give a text or a number")
     try:
@@ -50,6 +55,8 @@ def check_condition(key: Key, when: Condition | None) -> None:
 
 def check_query(query: Query) -> None:
     """Raises Terminal for a query that DynamoDB refuses."""
+    if "" not in query and (query.pk is None or query.pk_prefix is None):
+        return
     for name, text in (("value", query.value), ("pk", query.pk), ("pk_prefix", query.pk_prefix)):
         if text == "":
             raise Terminal(f"a query of {query.slot} with an empty {name}: no index holds an empty key, so do not ask")
@@ -64,13 +71,15 @@ def storable(write: Write) -> dict[str, Any]:
     slots, complaint = _names(tuple(write.set), tuple(write.copy.items()), write.remove)
     if complaint:
         raise Terminal(f"{at(write.key)}: {complaint}")
-    values = {}
+    values = dict(write.set)
     name = ""
     try:
         for name, value in write.set.items():
+            if type(value) is str and value.isascii() and value and len(value) <= SLOT_BYTES:
+                continue  # as most are
             if name in slots:
                 values[name] = _check_text(write.key, name, value, SLOT_BYTES)
-            elif value == "" and is_copied(name):
+            elif type(value) is str and not value and is_copied(name):
                 raise ValueError("an empty text means missing there; remove it instead")
             else:
                 values[name] = canonical(value)
@@ -79,7 +88,7 @@ def storable(write: Write) -> dict[str, Any]:
     return values
 
 
-def _is_slot(attribute: str) -> bool:
+def is_slot(attribute: str) -> bool:
     """Whether an attribute puts its item into an index: `GSI_1`, but not `GSI_code`."""
     return _SLOT.fullmatch(attribute) is not None
 
@@ -111,7 +120,7 @@ def _names(
     for target, source in copies:
         if not is_copied(target) or not _SOURCE.fullmatch(source):
             complaint = complaint or f"{source} cannot be copied to {target}: copy a GSI_k to a prev_k"
-    return frozenset(filter(_is_slot, sets)), complaint
+    return frozenset(filter(is_slot, sets)), complaint
 
 
 def _check_text(key: Key, name: str, value: Any, limit: int) -> str:

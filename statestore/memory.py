@@ -7,6 +7,7 @@ ends, or expire items by their TTL.
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 from heapq import nsmallest
 from operator import attrgetter
 from threading import Lock
@@ -14,11 +15,10 @@ from typing import Any
 
 from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.limits import check_condition, check_key, check_query, storable
+from statestore.limits import check_condition, check_key, check_query, is_slot, storable
 from statestore.requests import MAX_KEYS
 from statestore.store import (
     MAX_ITEM_BYTES,
-    Absent,
     AbsentOrBelow,
     Condition,
     Delete,
@@ -101,7 +101,7 @@ class MemoryStore:
             check_key(key)
         with self._lock:
             self.requests["BatchGetItem"] += -(-len(unique) // MAX_KEYS)
-            return {key: self._items[key] for key in unique if key in self._items}
+            return {key: item for key in unique if (item := self._items.get(key)) is not None}
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index: by partition key, within one by the order of arrival (DynamoDB promises none)."""
@@ -112,11 +112,17 @@ class MemoryStore:
             prefix = query.pk_prefix or ""
             return [found[key] for key in sorted(found, key=attrgetter("pk")) if key.pk.startswith(prefix)]
 
-    def page(self, query: Query, after: Key | None, limit: int) -> Page:
-        """Reads at most `limit` items of one index, in the order of their keys."""
+    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, or of one partition of the table, in the order of their keys."""
         with self._lock:
-            found = self._shown(query)
-            keys = nsmallest(limit, (key for key in found if _asked(query, key) and (after is None or key > after)))
+            if isinstance(of, str):
+                self.requests["Query"] += 1
+                found, every = self._items, self._partitions.get(of, {})
+            else:
+                found = self._shown(of)
+                every = {key: None for key in found if _asked(of, key)}
+            asked = [key for key in every if after is None or key > after]
+            keys = sorted(asked) if len(asked) <= limit else nsmallest(limit, asked)
             return Page([found[key] for key in keys], keys[-1] if len(keys) == limit else None)
 
     def partition(self, pk: str) -> list[Item]:
@@ -160,7 +166,7 @@ class MemoryStore:
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
         self._put(key, new)
         new = new or {}
-        names = self._indexes.keys() & (new.keys() | old.keys() if old else new.keys())
+        names = _slots(tuple(new)) | _slots(tuple(old or ()))
         if self._lag:
             self._late.append((self._clock() + self._lag, key, new, names))
         else:
@@ -174,7 +180,14 @@ class MemoryStore:
     def _show(self, key: Key, item: Item, names: Collection[str]) -> None:
         """Shows a row in the indexes that it has, or had, a key in."""
         for name in names:
-            self._indexes[name].show(key, item, item.get(name))
+            if name in self._indexes:
+                self._indexes[name].show(key, item, item.get(name))
+
+
+@lru_cache(maxsize=4096)
+def _slots(names: tuple[str, ...]) -> frozenset[str]:
+    """The slots among the attributes of an item; those of an entity have few different ones."""
+    return frozenset(filter(is_slot, names))
 
 
 def _asked(query: Query, key: Key) -> bool:
@@ -183,9 +196,11 @@ def _asked(query: Query, key: Key) -> bool:
 
 def _updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
     """The item after the write; copies see the item before it."""
-    new = {**old, **values} if old else {"PK": write.key.pk, "SK": write.key.sk, **values}
+    if not old:
+        return {"PK": write.key.pk, "SK": write.key.sk, **values}
+    new = {**old, **values}
     for target, source in write.copy.items():
-        if old and source in old:
+        if source in old:
             new[target] = old[source]
         else:
             new.pop(target, None)
@@ -195,20 +210,18 @@ def _updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
 
 
 def _holds(when: Condition | None, item: Item | None) -> bool:
-    match when:
-        case None:
-            return True
-        case Absent():
-            return item is None
-        case AbsentOrBelow(attribute, value):
-            return item is None or _below(item.get(attribute), value)
-        case Equals(attribute, value):
-            return item is not None and attribute in item and encode(item[attribute]) == encode(canonical(value))
+    if when is None:
+        return True
+    if item is None:
+        return not isinstance(when, Equals)
+    if isinstance(when, Equals):
+        return when.attribute in item and encode(item[when.attribute]) == encode(canonical(when.value))
+    return isinstance(when, AbsentOrBelow) and _below(item.get(when.attribute), when.value)
 
 
 def _below(stands: Any, value: Any) -> bool:
     """Whether `stands < value`, as DynamoDB has it: a missing attribute, or one of another type, is below nothing."""
-    texts = isinstance(stands, str), isinstance(value, str)
-    if None in (stands, value) or isinstance(stands, bool | list | dict) or texts[0] != texts[1]:
+    text = isinstance(stands, str)
+    if stands is None or isinstance(stands, (bool, list, dict)) or text is not isinstance(value, str):
         return False
     return bool(stands < value)

@@ -51,13 +51,14 @@ class MeteredStore(MemoryStore):
     def query(self, query: Query) -> list[Item]:
         """Reads one index."""
         found = super().query(query)
-        self._charge_query(found)
+        self.read += _units(sum(map(_bytes, found)), READ_BYTES) * HALF
         return found
 
-    def page(self, query: Query, after: Key | None, limit: int) -> Page:
-        """Reads at most `limit` items of one index."""
-        found = super().page(query, after, limit)
-        self._charge_query(found.items)
+    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, or of one partition of the table."""
+        found = super().page(of, after, limit)
+        units = _units(sum(map(_bytes, found.items)), READ_BYTES)
+        self.read += units if isinstance(of, str) else units * HALF
         return found
 
     def partition(self, pk: str) -> list[Item]:
@@ -65,9 +66,6 @@ class MeteredStore(MemoryStore):
         found = super().partition(pk)
         self.read += _units(sum(map(_bytes, found)), READ_BYTES)
         return found
-
-    def _charge_query(self, found: list[Item]) -> None:
-        self.read += _units(sum(map(_bytes, found)), READ_BYTES) * HALF
 
     def _charge(self, key: Key, outcome: Outcome) -> None:
         match outcome:

@@ -88,13 +88,15 @@ def query(table: str, query: Query, after: Key | None = None, limit: int | None 
     }
 
 
-def partition(table: str, pk: str) -> Request:
-    """The first page of a partition of the table, strongly consistent."""
+def partition(table: str, pk: str, after: Key | None = None, limit: int | None = None) -> Request:
+    """A page of a partition of the table, strongly consistent; `after` and `limit` as for `query`."""
     return {
         "TableName": table,
         "ConsistentRead": True,
         "KeyConditionExpression": "PK = :v0",
         "ExpressionAttributeValues": {":v0": encode(pk)},
+        **({} if limit is None else {"Limit": limit}),
+        **({} if after is None else {"ExclusiveStartKey": _key(after)}),
     }
 
 

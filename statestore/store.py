@@ -126,8 +126,9 @@ class Store(Protocol):
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. A hint: it may be late."""
 
-    def page(self, query: Query, after: Key | None, limit: int) -> Page:
-        """Reads at most `limit` items of one index, from where an earlier page ended."""
+    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, or of the partition of the table with this key, strongly consistent, from
+        where an earlier page ended."""
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping and edges."""

@@ -11,6 +11,8 @@ from typing import Any
 
 _NUMBER = Context(prec=38, Emin=-130, Emax=125, traps=[Inexact, InvalidOperation, Overflow, Subnormal])
 _PLAIN_INT = 10**38
+_NUMBER_BYTES = 21
+"""Most that a number of 38 digits counts."""
 
 
 def canonical(value: Any) -> Any:
@@ -21,7 +23,7 @@ def canonical(value: Any) -> Any:
     if kind is bool or value is None:
         return value
     if kind is int or kind is Decimal:
-        return _number(value)
+        return value if kind is int and -_PLAIN_INT < value < _PLAIN_INT else _number(value)
     if kind is dict:
         return {_name(name): canonical(inner) for name, inner in value.items()}
     if kind is list or kind is tuple:
@@ -88,7 +90,7 @@ def fits(item: Mapping[str, Any], limit: int) -> bool:
     character has at most 4 bytes."""
     characters = len("".join(item))
     for value in item.values():
-        characters += len(value) if type(value) is str else size(value)
+        characters += len(value) if type(value) is str else _NUMBER_BYTES if type(value) is int else size(value)
     return 4 * characters <= limit or item_size(item) <= limit
 
 

@@ -6,6 +6,7 @@ writing simplejson's (it knows Decimal). Does not sort members and does not chan
 """
 
 import json
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
@@ -31,10 +32,15 @@ def dumps(value: Any) -> str:
 
     Raises ValueError for NaN, infinities and text with half a surrogate pair, TypeError for what JSON does not know.
     """
-    text: str = _ENCODER.encode(value)
+    text: str = str(value) if type(value) is int else _ENCODER.encode(value)
     if not text.isascii():
         text.encode()  # refuses half a surrogate pair, which UTF-8 cannot hold
     return text
+
+
+def flat(members: Mapping[str, Any]) -> str:
+    """`dumps` of an object whose values are no lists and no objects: text is spelt without an encoder's set-up."""
+    return "{" + ",".join([f"{dumps(name)}:{dumps(value)}" for name, value in members.items()]) + "}"
 
 
 def pretty(value: Any) -> str:
@@ -75,7 +81,7 @@ def loads(text: str | bytes) -> Any:
         raise _too_deep() from None
     if len(text) > 2 * MAX_DEPTH:
         _check_depth(text, value)
-    if "\\ud" in text or "\\uD" in text:
+    if "\\u" in text and ("\\ud" in text or "\\uD" in text):
         _check_surrogates(value)
     return value
 

@@ -24,7 +24,8 @@ Schemas = Mapping[str, Mapping[str, Any]]
 """Column -> what Kafka Connect's schema says of it."""
 
 _PLACEHOLDER: Final = "__debezium_unavailable_value"
-_TEXTS: Final = frozenset({_PLACEHOLDER, "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="})
+PLACEHOLDERS: Final = frozenset({_PLACEHOLDER, "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="})
+"""What stands as text for a value that did not change and was not read."""
 _CODES: Final = list(_PLACEHOLDER.encode())
 _METADATA: Final = frozenset(
     {"__deleted", "__op", "__table", "__db", "__schema", "__lsn", "__txId", "__name", "__connector", "__snapshot"}
@@ -70,8 +71,8 @@ def read_image(value: Value, entity: Entity) -> Image | None:
     if type(payload) is not dict:
         raise ValueError(f"expected a row as an object, found {describe(payload)}")
     pinned = entity.format
-    if pinned == "plain" or (pinned is None and payload.keys().isdisjoint(_MARKS)):
-        return Image(row=payload, schemas=_fields(schema))
+    if pinned == "plain" or (pinned is None and _MARKS.isdisjoint(payload)):
+        return Image(payload, False, _fields(schema))
     if _is_control(payload, entity):
         return None
     if pinned == "debezium" or (pinned is None and _is_envelope(payload, entity)):
@@ -99,6 +100,8 @@ def reading(schemas: Schemas, column: str) -> Reading:
 
 def key_schemas(schema: Any, key: tuple[str, ...]) -> Schemas | None:
     """The schemas of the key's columns: of a struct its fields, else that of the one column."""
+    if schema is None:
+        return None
     if isinstance(schema, dict) and schema.get("type") != "struct":
         return dict.fromkeys(key, schema)
     return _fields(schema)
@@ -108,7 +111,7 @@ def is_unavailable(value: Value) -> bool:
     """Whether the value is Debezium's placeholder for one that did not change and was not read: as text, as bytes in
     base64, as an array of texts or of integers, or as a map."""
     if type(value) is str:
-        return value in _TEXTS
+        return value in PLACEHOLDERS
     if type(value) is list:
         return value == [_PLACEHOLDER] or value == _CODES
     return type(value) is dict and value == {_PLACEHOLDER: _PLACEHOLDER}

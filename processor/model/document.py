@@ -10,6 +10,7 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 from processor.model.access import aligned
@@ -121,7 +122,7 @@ class _Joined:
         self._aggregated = join.aggregated
         self._where = None if join.where is None else compiled(join.where, level)
         self._filtered = join.where is not None or bool(level.required)
-        self._key = [(c, _rank(entity.columns[c].name)) for c in entity.key]
+        self._key = _key_rank(entity)
         self._order = [
             (compiled(term.by, level), _rank(_type_of(term.by, join, entities)), term.descending)
             for term in reversed(join.order_by)
@@ -161,7 +162,7 @@ class _Joined:
         return self.level.complete(scope[0]) and (self._where is None or self._where(scope) is True)
 
     def _ordered(self, rows: list[Match], scope: Scope) -> list[Match]:
-        rows = sorted(rows, key=lambda row: [rank(row.columns[c]) for c, rank in self._key])
+        rows = sorted(rows, key=self._key)
         for evaluate, rank, descending in self._order:
             values = [(evaluate((row, scope)), row) for row in rows]
             ranked = [(rank(value), row) for value, row in values if value is not None]
@@ -238,7 +239,19 @@ def _whole(row: Match, entity: Entity) -> dict[str, Value]:
 
 def _rank(type_: Type) -> Rank:
     """What values of a type are compared by: timestamps by their microseconds, others as they are."""
-    return to_microseconds if type_ == "timestamp" else lambda value: value
+    return to_microseconds if type_ == "timestamp" else _itself
+
+
+def _itself(value: Value) -> Value:
+    return value
+
+
+def _key_rank(entity: Entity) -> Callable[[Match], Any]:
+    """What rows are ordered by where nothing else decides: the columns of their primary key."""
+    columns, ranks = itemgetter(*entity.key), [(c, _rank(entity.columns[c].name)) for c in entity.key]
+    if all(rank is _itself for _, rank in ranks):
+        return lambda row: columns(row.columns)
+    return lambda row: [rank(row.columns[c]) for c, rank in ranks]
 
 
 def _type_of(expression: Expression, join: Join, entities: Mapping[str, Entity]) -> Type:

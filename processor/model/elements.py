@@ -80,7 +80,7 @@ def typed(field: str, entity: Entity, other: ColumnType) -> str:
 def join_keys(fields: Sequence[str], columns: Mapping[str, Value]) -> list[str | None]:
     """The keys by which a row with these columns joins."""
     if array_of(fields) is None:
-        return [keys.spell([columns.get(c) for c in fields])]
+        return [keys.spell([*map(columns.get, fields)])]
     reads = [element(field) for field in fields]
     return [
         keys.spell([value if read is None else read.joins(value) for read, value in zip(reads, values, strict=True)])

@@ -16,7 +16,7 @@ from processor.model.expression import Aggregate, Call, Column, Expression, Lite
 from processor.model.functions import FUNCTIONS
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Match:
     """A row's columns, `more` the undeclared ones, and, by the name of each join below it, the rows that the join found."""
 

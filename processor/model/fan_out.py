@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from processor.model.access import SlotRead
+from processor.model.access import KeyRead
 from processor.model.open_changes import PARTITION
 from processor.model.plan import ProductPlan
 from processor.model.touch import Root
@@ -112,9 +112,9 @@ class FanOuts:
 
 
 def _node(product: ProductPlan, path: tuple[str, ...]) -> int | None:
-    """The node with this path, if it still asks a slot on the way up."""
+    """The node with this path, if it still has pages on the way up."""
     for n, node in enumerate(product.nodes):
-        if _path(product, n) == path and isinstance(node.up, SlotRead):
+        if _path(product, n) == path and not isinstance(node.up, KeyRead):
             return n
     return None
 

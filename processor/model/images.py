@@ -33,26 +33,18 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, forge
             edges=plan.named(None),
             forget=forget,
         )
-    columns: dict[str, Any] = {name: row.get(name) for name in plan.declared}
-    since = _filled_since(change)
+    declared = tuple(row) == plan.declared
+    columns: dict[str, Any] = dict(row) if declared else {name: row.get(name) for name in plan.declared}
+    since = _filled_since(change) if change.since else {}
     if UNAVAILABLE in row.values():
         for name in [n for n, value in columns.items() if value is UNAVAILABLE]:
             columns[name], since[name] = _stood(seen, name)
     more: dict[str, Any] = {}
-    if not row.keys() <= plan.entity.columns.keys():
+    if not declared and not row.keys() <= plan.entity.columns.keys():
         rest = {name: value for name, value in row.items() if name not in plan.entity.columns}
         before = seen.more if seen is not None else {}
         more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in rest.items()}
-    return Image(
-        key=key,
-        version=version,
-        columns=columns,
-        more=more,
-        declared=plan.declared,
-        slots=_slots(plan, columns),
-        since=since,
-        edges=plan.named(columns),
-    )
+    return Image(key, version, columns, more, plan.declared, _slots(plan, columns), since, plan.named(columns))
 
 
 def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
@@ -89,4 +81,4 @@ def _stood(seen: Row | None, name: str) -> tuple[Any, str]:
 
 
 def _slots(plan: EntityPlan, columns: Mapping[str, Any]) -> dict[int, str | None]:
-    return {k: keys.spell([columns.get(c) for c in held]) for k, held in plan.slots.items()}
+    return {k: keys.spell([*map(columns.get, held)]) for k, held in plan.slots.items()}

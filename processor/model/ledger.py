@@ -34,8 +34,7 @@ class Mark(NamedTuple):
         return f"{self.run}.{self.round}.{self.slot}.{self.attempt}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """What the ledger says of a root: `mark` None and `seq` 0 where it says nothing, which means no document, acknowledged."""
 
     seq: int = 0
@@ -69,7 +68,7 @@ def read_entry(item: Item | None) -> Entry:
     if item is None:
         return Entry()
     run, round_, slot, attempt = map(int, item["mark"].split("."))
-    return Entry(seq=item["seq"], hash=item["hash"], mark=Mark(run, round_, slot, attempt), key=item["key"])
+    return Entry(item["seq"], item["hash"], Mark(run, round_, slot, attempt), item["key"])
 
 
 def read_run(number: int, item: Item | None) -> Run:

@@ -44,10 +44,9 @@ class Entry(NamedTuple):
     due: float = 0.0
     shown: bool = False
 
-    def places(self) -> Iterator[Place]:
-        for slot, key in {*self.slots, *self.former} if self.former else self.slots:
-            if isinstance(slot, int) and not keys.is_no_key(key):
-                yield slot_name(slot), key
+    def places(self) -> list[Place]:
+        held = {*self.slots, *self.former} if self.former else self.slots
+        return [(slot_name(slot), key) for slot, key in held if type(slot) is int and not keys.is_no_key(key)]
 
 
 class Settled(NamedTuple):
@@ -61,7 +60,7 @@ class Settled(NamedTuple):
 
 def entry_of(entity: str, row: Row, left: frozenset[Held]) -> Entry:
     """The entry that a write of a row opens, or a refused one."""
-    return Entry(entity=entity, key=row.key, version=row.version, slots=tuple(sorted(row.slots.items())), former=left)
+    return Entry(entity, row.key, row.version, tuple(sorted(row.slots.items())), left)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,7 +80,7 @@ class OpenChanges:
         for entry in entries:
             rows.add(entry.key)
             self._holders.setdefault(entry.key, set()).add(item)
-            entry = entry._replace(due=due)
+            entry = Entry(entry.entity, entry.key, entry.version, entry.slots, entry.former, due)
             current = self.entries.get(entry.key)
             self._put(entry if current is None else _taken_over(entry, current))
 
@@ -144,10 +143,12 @@ class OpenChanges:
         return new, old
 
     def _put(self, entry: Entry) -> None:
-        old = self.entries.get(entry.key)
-        if old is not None:
-            self._drop(old)
+        old = self.entries.pop(entry.key, None)
         self.entries[entry.key] = entry
+        if old is not None:
+            if (old.slots, old.former) == (entry.slots, entry.former):
+                return
+            self.places.remove(old.places(), old.key)
         self.places.add(entry.places(), entry.key)
 
     def _drop(self, entry: Entry) -> None:

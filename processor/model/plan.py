@@ -106,13 +106,11 @@ class Plan:
 
     def ask(self, entity: str, access: Access, key: str) -> Request:
         """The request for the rows of `entity` that hold `key`."""
-        match access:
-            case KeyRead():
-                return self.entities[entity].key(key)
-            case SlotRead():
-                return self.query(entity, access, key)
-            case EdgeRead():
-                return self.edges(entity, access, key)
+        if isinstance(access, SlotRead):
+            return self.query(entity, access, key)
+        if isinstance(access, KeyRead):
+            return self.entities[entity].key(key)
+        return self.edges(entity, access, key)
 
     def edges(self, entity: str, access: EdgeRead, key: str) -> Edges:
         """The request for the rows of `entity` that edges name by `key`."""
@@ -120,11 +118,12 @@ class Plan:
 
     def query(self, entity: str, access: SlotRead, key: str) -> Query:
         """The index query for the rows of `entity` that hold `key`."""
+        slot = slot_name(access.slot)
         if not access.pinned:
-            return Query(slot=slot_name(access.slot), value=key)
+            return Query(slot, key)
         if self.entities[entity].entity.shards == 1:
-            return Query(slot=slot_name(access.slot), value=key, pk=keys.partition(entity, 1, ""))
-        return Query(slot=slot_name(access.slot), value=key, pk_prefix=f"TABLE#{entity}#")
+            return Query(slot, key, keys.partition(entity, 1, ""))
+        return Query(slot, key, None, f"TABLE#{entity}#")
 
 
 def compile_plan(definitions: Definitions, slots: Slots, *, version: int, product_versions: Mapping[str, int]) -> Plan:

@@ -7,6 +7,7 @@ A step never sends: `processor.lockstep` runs many steps side by side, asks each
     Paged    a page of it                                         -> Page
     Raw      all items, without open changes laid over the answer -> list[Item]
     Edges    the rows that the edges of one key name, each read by key, strongly consistent -> list[Item]
+    EdgePage a page of them                                       -> Page
     Write    one conditional write                                -> Outcome
     Delete   one conditional delete                               -> Done | Refused
     Send     one message to a topic, acknowledged before the task ends -> None
@@ -58,6 +59,13 @@ class Edges:
     partition: str
 
 
-Request = Key | Query | Paged | Raw | Edges | Write | Delete | Send
+class EdgePage(NamedTuple):
+    """A page of what edges find, the first unless it goes on `after` some edge."""
+
+    edges: Edges
+    after: Key | None = None
+
+
+Request = Key | Query | Paged | Raw | Edges | EdgePage | Write | Delete | Send
 T = TypeVar("T")
 Step = Generator[tuple[Request, ...], tuple[Any, ...], T]

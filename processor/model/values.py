@@ -58,11 +58,12 @@ def _single(column_type: ColumnType, reading: Reading) -> Convert:
         case "string":
             return _string(column_type)
         case "bool":
-            return partial(_bool, column_type=column_type)
+            return lambda value: _bool(value, column_type)
         case "date":
-            return partial(to_date, column_type=column_type)
+            return lambda value: to_date(value, column_type)
         case "timestamp":
-            return partial(to_timestamp, column_type=column_type, unit=reading.unit or column_type.unit)
+            unit = reading.unit or column_type.unit
+            return lambda value: to_timestamp(value, column_type, unit)
         case "json":
             return _json_text if reading.text == "json" else _json
         case "int" | "float" | "decimal":

@@ -12,7 +12,7 @@ from processor.model.access import KeyRead
 from processor.model.document import Match
 from processor.model.elements import join_keys
 from processor.model.plan import Node, Plan, ProductPlan
-from processor.model.step import Request, Step
+from processor.model.step import Step
 from statestore import keys
 from statestore.items import read_columns, read_more
 from statestore.store import Item
@@ -26,10 +26,10 @@ def assemble(plan: Plan, product: ProductPlan, root: str) -> Step[Match | None]:
     columns = read_columns(item) if item is not None else None
     if columns is None:
         return None
-    top = Match(columns=columns, more=read_more(item))
+    top = Match(columns, read_more(item))
     level = [(top, product.top)]
     while asks := list(_asks(product, level)):
-        answers = yield tuple(_request(plan, ask) for ask in asks)
+        answers = yield tuple([plan.ask(node.join.entity, node.down, key) for _, node, key in asks])
         level = []
         for (match, node, key), answer in zip(asks, answers, strict=True):
             for found in _rows(node, key, answer):
@@ -44,14 +44,10 @@ def _asks(product: ProductPlan, level: Iterable[tuple[Match, tuple[int, ...]]]) 
         for index in nodes:
             node = product.nodes[index]
             match.found[node.join.name] = []
-            for key in dict.fromkeys(join_keys(node.parent_columns, match.columns)):
+            held = join_keys(node.parent_columns, match.columns)
+            for key in held if len(held) == 1 else dict.fromkeys(held):
                 if key is not None:
                     yield match, node, key
-
-
-def _request(plan: Plan, ask: Ask) -> Request:
-    _, node, key = ask
-    return plan.ask(node.join.entity, node.down, key)
 
 
 def _rows(node: Node, key: str, answer: Any) -> Iterable[Match]:
@@ -61,4 +57,4 @@ def _rows(node: Node, key: str, answer: Any) -> Iterable[Match]:
             continue
         columns = read_columns(item)
         if columns is not None and key in join_keys(node.child_columns, columns):
-            yield Match(columns=columns, more=read_more(item))
+            yield Match(columns, read_more(item))

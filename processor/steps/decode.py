@@ -17,8 +17,17 @@ from typing import Final
 
 from processor.model import canonical_json
 from processor.model.change import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Value
-from processor.model.debezium import Image, Schemas, is_unavailable, key_schemas, read_image, reading, unwrap
-from processor.model.entity import Entity
+from processor.model.debezium import (
+    PLACEHOLDERS,
+    Image,
+    Schemas,
+    is_unavailable,
+    key_schemas,
+    read_image,
+    reading,
+    unwrap,
+)
+from processor.model.entity import ColumnType, Entity
 from processor.model.unexpected import describe
 from processor.model.values import DEBEZIUM, Convert, Reading, converter
 
@@ -28,6 +37,7 @@ MAX_ROW_BYTES: Final = 400_000
 _ALWAYS_SMALL: Final = MAX_ROW_BYTES // 25
 """Bytes of a value that needs no measuring: nothing grows more than `1e125`, which the row holds in 126 digits."""
 
+_STRING: Final = ColumnType(name="string")
 _MAX_DECODERS: Final = 1024
 _decoders: Final[dict[int, "Decoder"]] = {}
 
@@ -47,12 +57,13 @@ def decode(record: Record, entity: Entity | None) -> Decoded:
 class Decoder:
     """Decodes the records of one entity; what depends on the entity alone is worked out once, here."""
 
-    __slots__ = ("_debezium", "_plain", "_text_key", "entity")
+    __slots__ = ("_debezium", "_plain", "_text_key", "_texts", "entity")
 
     def __init__(self, entity: Entity) -> None:
         self.entity = entity
         self._plain = {name: converter(column) for name, column in entity.columns.items()}
         self._debezium = {name: converter(column, DEBEZIUM) for name, column in entity.columns.items()}
+        self._texts = frozenset(name for name, column in entity.columns.items() if column == _STRING)
         self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
 
     def decode(self, record: Record) -> Decoded:
@@ -67,7 +78,7 @@ class Decoder:
             _check_size(record, row)
         except ValueError as error:
             return Rejected(record=record, reason=str(error))
-        return Change(entity=self.entity.name, key=key, row=None if image.deleted else row, record=record)
+        return Change(self.entity.name, key, None if image.deleted else row, record)
 
     def _key_parts(self, data: bytes | None, image: Image) -> Mapping[str, Value]:
         """The parts of the key that the Kafka key has."""
@@ -105,14 +116,18 @@ class Decoder:
         only the key."""
         source, row, name = image.row, dict[str, Value](), ""
         columns = self.entity.key if image.deleted else self.entity.columns
-        converts = self._converts(image.schemas, image.reading, columns)
+        converts, texts = self._converts(image.schemas, image.reading, columns), self._texts
         try:
             for name in columns:
                 value = source.get(name)
                 if value is None:
                     row[name] = None
+                elif type(value) is str and name in texts and value.isascii() and value not in PLACEHOLDERS:
+                    row[name] = value  # as most are
+                elif type(value) is not int and is_unavailable(value):
+                    row[name] = UNAVAILABLE
                 else:
-                    row[name] = UNAVAILABLE if is_unavailable(value) else converts[name](value)
+                    row[name] = converts[name](value)
         except ValueError as error:
             raise ValueError(f"column {name!r}: {error}") from None
         if not image.deleted:

@@ -32,7 +32,7 @@ def net(parts: list[Change]) -> Net:
     last = parts[-1]
     if len(parts) > 1 and last.row is not None and UNAVAILABLE in last.row.values():
         last = last._replace(row=_filled(parts), since=_since(parts))
-    return Net(change=last, parts=tuple(parts))
+    return Net(last, tuple(parts))
 
 
 def _filled(parts: list[Change]) -> dict[str, object]:

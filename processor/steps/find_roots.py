@@ -2,21 +2,23 @@
 
 A product is left at once where the change altered no column that it reads at that place (rule 8). The way up is a key read
 where the join's parent columns are the parent's primary key (and no read at all when that parent is the root: its key is
-known), else one page of an index query: what lies beyond it is left for later, and gone on with by `resume`; or the edges of one
-key. All requests of one level are asked together.
+known), else one page of an index query, or of the edges of one key: what lies beyond it is left for later, and gone on with by
+`resume`. All requests of one level are asked together.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 from processor.model.access import EdgeRead, KeyRead, SlotRead
 from processor.model.elements import join_keys
 from processor.model.fan_out import FanOut, Found, Resumed
 from processor.model.plan import Node, Plan, ProductPlan
-from processor.model.step import Paged, Step
+from processor.model.step import EdgePage, Paged, Step
 from processor.model.touch import Root, Touch
 from statestore import keys
 from statestore.items import read_columns
+from statestore.keys import Key
 from statestore.store import Item
 
 Climbed = tuple[str, Mapping[str, Any]]
@@ -43,8 +45,7 @@ def resume(fan_out: FanOut, plan: Plan) -> Step[Resumed]:
     """The roots above the next page of a fan-out."""
     product = plan.products[fan_out.product]
     node = product.nodes[fan_out.node]
-    assert isinstance(node.up, SlotRead)
-    (page,) = yield (Paged(plan.query(node.above, node.up, fan_out.key), fan_out.after),)
+    (page,) = yield (_page_above(plan, node, fan_out.key, fan_out.after),)
     rest: list[FanOut] = []
     roots = yield from _above(plan, product, node, list(_holding(node, fan_out.key, page.items)), rest)
     return Resumed(fan_out, page.after, Found(frozenset(roots), tuple(rest)))
@@ -53,8 +54,8 @@ def resume(fan_out: FanOut, plan: Plan) -> Step[Resumed]:
 def _keys(node: Node, touch: Touch) -> set[str]:
     if node.own_slot is None:
         return {touch.row.key.sk}
-    now_and_before = touch.row.keys() | touch.left
-    return {key for where, key in now_and_before if where == node.own_slot}
+    now_and_before = chain(touch.row.slots.items(), touch.row.edges, touch.left)
+    return {key for where, key in now_and_before if where == node.own_slot and not keys.is_no_key(key)}
 
 
 def _ascend(plan: Plan, product: ProductPlan, index: int, wanted: set[str], rest: list[FanOut]) -> Step[set[Root]]:
@@ -67,22 +68,25 @@ def _ascend(plan: Plan, product: ProductPlan, index: int, wanted: set[str], rest
         return set()
     order = sorted(wanted)
     rows: list[Climbed] = []
-    match node.up:
-        case SlotRead() as up:
-            pages = yield tuple(Paged(plan.query(node.above, up, key)) for key in order)
-            for key, page in zip(order, pages, strict=True):
-                rows += _holding(node, key, page.items)
-                if page.after is not None:
-                    rest.append(FanOut(name, index, key, page.after))
-        case EdgeRead() as up:
-            answers = yield tuple(plan.edges(node.above, up, key) for key in order)
-            for key, items in zip(order, answers, strict=True):
-                rows += _holding(node, key, items)
-        case KeyRead():
-            above = plan.entities[node.above]
-            items = yield tuple(above.key(sk) for sk in order)
-            rows += [(item["SK"], columns) for item in items if item and (columns := read_columns(item)) is not None]
+    if isinstance(node.up, KeyRead):
+        above = plan.entities[node.above]
+        items = yield tuple([above.key(sk) for sk in order])
+        rows += [(item["SK"], columns) for item in items if item and (columns := read_columns(item)) is not None]
+    else:
+        pages = yield tuple([_page_above(plan, node, key) for key in order])
+        for key, page in zip(order, pages, strict=True):
+            rows += _holding(node, key, page.items)
+            if page.after is not None:
+                rest.append(FanOut(name, index, key, page.after))
     return (yield from _above(plan, product, node, rows, rest))
+
+
+def _page_above(plan: Plan, node: Node, key: str, after: Key | None = None) -> Paged | EdgePage:
+    """The request for a page of the rows above `node` that hold `key`, which is not their primary key."""
+    if isinstance(node.up, EdgeRead):
+        return EdgePage(plan.edges(node.above, node.up, key), after)
+    assert isinstance(node.up, SlotRead)
+    return Paged(plan.query(node.above, node.up, key), after)
 
 
 def _above(plan: Plan, product: ProductPlan, node: Node, rows: list[Climbed], rest: list[FanOut]) -> Step[set[Root]]:

@@ -68,16 +68,12 @@ def publish(sender: Sender, root: str, assembled: Callable[[], Step[Body]]) -> S
     if entry.hash == digest and (yield from _acknowledged(sender, entry)):
         return "unchanged"
     key = body.key or entry.key
-    reserved = Entry(seq=entry.seq + 1, hash=digest, mark=sender.mark, key=key)
+    reserved = Entry(entry.seq + 1, digest, sender.mark, key)
     (outcome,) = yield (reserve(sender.product, root, entry, reserved),)
     if not isinstance(outcome, Done):
         return "contended"
-    message = Message(
-        topic=sender.topic,
-        key=key.encode(),
-        value=body.value,
-        headers=(*sender.headers, ("statestore.sequence", b"%d" % reserved.seq)),
-    )
+    headers = (*sender.headers, ("statestore.sequence", b"%d" % reserved.seq))
+    message = Message(sender.topic, key.encode(), body.value, headers)
     yield (Send(message),)
     return "published"
 

@@ -36,13 +36,11 @@ def write_state(change: Change, plan: EntityPlan, *, start: str, forget: int) ->
     else:
         image = image_of(change, plan, key, None, forget)
         (outcome,) = yield (write_image(image, below=start),)
-        match outcome:
-            case TooLarge():
-                return Oversized(change=change)
-            case Done(old):
-                return _applied(change, plan, image, read_row(old) if old is not None else None)
-            case Refused(current):
-                seen = read_row(current) if current is not None else None
+        if isinstance(outcome, Done):
+            return _applied(change, plan, image, read_row(outcome.old) if outcome.old is not None else None)
+        if isinstance(outcome, TooLarge):
+            return Oversized(change=change)
+        seen = read_row(outcome.current) if outcome.current is not None else None
     return (yield from _merge(change, plan, key, seen, start, forget))
 
 
@@ -81,7 +79,7 @@ def _pending(row: Row, start: str) -> frozenset[Held]:
 def _applied(change: Change, plan: EntityPlan, image: Image, old: Row | None) -> Touch:
     row = written_row(image, old)
     left = old.keys() - row.keys() if old is not None else frozenset()
-    return Touch(entity=change.entity, row=row, left=left, changed=_changed(plan, old, row), how="applied")
+    return Touch(change.entity, row, left, _changed(plan, old, row), "applied")
 
 
 def _changed(plan: EntityPlan, old: Row | None, row: Row) -> frozenset[str] | None:

@@ -51,6 +51,24 @@ def test_a_partition_is_read_past_the_first_page_in_the_order_of_sort_keys(store
     assert [edge["SK"] for edge in store.partition(PARTITION)] == sorted(map(str, (11, 2, 7, *range(20, 29))))
 
 
+@pytest.mark.counted
+def test_pages_of_a_partition_show_every_edge_that_stays_once(store: Store) -> None:
+    for n in range(7):
+        store.write(put_edge(Key("TABLE#team", str(n)), EDGE, V1))
+    store.write(put_edge(Key("TABLE#team", "7"), ("member_ids[]", "8"), V1))
+
+    first = store.page(PARTITION, None, 3)
+    assert [edge["SK"] for edge in first.items] == ["0", "1", "2"]
+    assert first.after is not None
+    store.delete(drop_edge(Key("TABLE#team", first.after.sk), EDGE, V2))
+    found, after = list(first.items), first.after
+    while after is not None:
+        page = store.page(PARTITION, after, 3)
+        found, after = [*found, *page.items], page.after
+    assert [edge["SK"] for edge in found] == list("0123456")
+    assert store.page(PARTITION, None, 100).after is None
+
+
 def test_previous_edges_are_copied_by_the_write_that_replaces_them(store: Store) -> None:
     copy = {"_edges_before": "_edges"}
     store.write(Write(key=TEAM, set={"_edges": '[["ids[]","1"]]'}, copy=copy))

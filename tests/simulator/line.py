@@ -126,15 +126,15 @@ class TableClient:
             found = [*found, *more]
         return found
 
-    def page(self, query: Query, after: Key | None, limit: int) -> Page:
-        return self._line.ask(_asked(query), lambda _: self._line.world.page(query, after, limit))
+    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
+        return self._line.ask(_asked(of), lambda _: self._line.world.page(of, after, limit))
 
     def partition(self, pk: str) -> list[Item]:
         return self._line.ask(f"read {pk}", lambda _: self._table.partition(pk))
 
 
-def _asked(query: Query) -> str:
-    return f"query {query.slot} {query.value}"
+def _asked(of: Query | str) -> str:
+    return f"read {of}" if isinstance(of, str) else f"query {of.slot} {of.value}"
 
 
 class Rejects:

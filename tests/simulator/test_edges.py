@@ -16,13 +16,20 @@ def no_index(_: object) -> object:
     return query
 
 
-def test_list_joins_end_right() -> None:
-    runs = {seed: simulate(seed, boost={"shape": "lists"}).verdict for seed in SEEDS}
-    assert {seed: verdict for seed, verdict in runs.items() if verdict} == {}
+@pytest.mark.parametrize("boost", [{}, {"page": 1, "hot": True, "events": 25}])
+def test_list_joins_end_right(boost: dict[str, object]) -> None:
+    runs = {seed: simulate(seed, boost={"shape": "lists", **boost}) for seed in SEEDS}
+    assert {seed: run.verdict for seed, run in runs.items() if run.verdict} == {}
+    assert sum(run.done()["fan-out pages"] for run in runs.values()) > 50
 
 
 @pytest.mark.parametrize(
-    "boost", [{"lag": "none"}, {"lag": "none", "hot": True, "events": 14, "faults": 5, "fault": 0.05}]
+    "boost",
+    [
+        {"lag": "none", "page": 1_000},
+        {"lag": "none", "hot": True, "events": 14, "faults": 5, "fault": 0.05, "page": 1_000},
+        {"lag": "none", "hot": True, "events": 25, "faults": 5, "fault": 0.05, "page": 1},
+    ],
 )
 def test_strong_joins_end_right_and_never_go_back_without_an_index(boost: dict[str, object]) -> None:
     asking = replacing((TableClient, "query", no_index))

@@ -135,11 +135,11 @@ class World:
         n = self.rng.randrange(len(keys)) if shed and keys else len(keys)
         return self.table.get(keys[:n]), keys[n:]
 
-    def page(self, query: Query, after: Key | None, limit: int) -> Page:
-        """One page of an index query, by whichever replica; now and then an empty one that is not the last."""
+    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
+        """One page of an index query, by whichever replica, or of edges; now and then an empty one that is not the last."""
         if self.temper.answer and self.rng.random() < 0.2:
             return Page([], after or Key("", ""))
-        return self.table.page(query, after, limit)
+        return self.table.page(of, after, limit)
 
     def _answered(self, line: Line, what: str, do: Callable[[str | None], Any], fault: str | None) -> Any:
         match fault:

@@ -18,7 +18,14 @@ from processor.trial import Trial
 from statestore.keys import Key
 
 USERS = 45
-PLAN = plan_alone(load(read_directory(Path(__file__).parents[3] / "examples" / "github")), Settings().slots)
+EXAMPLE = read_directory(Path(__file__).parents[3] / "examples" / "github")
+PLAN = plan_alone(load(EXAMPLE), Settings().slots)
+STRONG = plan_alone(
+    load(
+        {name: text.replace("repo: {one: repo,", "repo: {one: repo, strong: true,") for name, text in EXAMPLE.items()}
+    ),
+    Settings().slots,
+)
 REPO = {"owner": "netflix", "name": "ice", "description": "first"}
 
 
@@ -49,9 +56,9 @@ def source() -> Source:
     return Source()
 
 
-@pytest.fixture
-def trial(source: Source) -> Trial:
-    trial = Trial(plan=PLAN, settings=replace(Settings(), fan_out_page=2))
+@pytest.fixture(params=[PLAN, STRONG], ids=["by an index", "by edges"])
+def trial(source: Source, request: pytest.FixtureRequest) -> Trial:
+    trial = Trial(plan=request.param, settings=replace(Settings(), fan_out_page=2))
     trial.batch([source.repo("first"), *source.stars()])
     trial.finish()
     trial.published.messages.clear()
