@@ -156,7 +156,8 @@ def publish_part(roots: Iterable[Root], round_: Round, slot: int, attempt: int, 
     owed: set[Root] = set()
     # the documents of a root side by side: they ask for the same rows
     todo = sorted(set(roots), key=itemgetter(1, 0))
-    publishers = {name: _publisher(round_, round_.plan.products[name], mark, tally) for name, _ in todo}
+    products = {name: round_.plan.products[name] for name, _ in todo}
+    publishers = {name: _publisher(round_, product, mark, tally) for name, product in products.items()}
     while todo:
         chunk, todo = todo[:CHUNK], todo[CHUNK:]
         going = [root for root in chunk if root[0] not in round_.stopped and root[0] not in failed]
