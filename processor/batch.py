@@ -25,16 +25,7 @@ from processor.model.document import GONE, Match, Renderer
 from processor.model.epochs import Partition
 from processor.model.fan_out import FanOut, Found, Resumed
 from processor.model.ledger import Mark, Run
-from processor.model.open_changes import (
-    Entry,
-    OpenChanges,
-    Settled,
-    durable,
-    entry_of,
-    item_key,
-    places_of,
-    portions,
-)
+from processor.model.open_changes import Entry, OpenChanges, Settled, durable, entry_of, item_key, places_of, portions
 from processor.model.owed import Sent
 from processor.model.plan import Plan, ProductPlan
 from processor.model.step import Step
@@ -156,8 +147,7 @@ def publish_part(roots: Iterable[Root], round_: Round, slot: int, attempt: int, 
     owed: set[Root] = set()
     # the documents of a root side by side: they ask for the same rows
     todo = sorted(set(roots), key=itemgetter(1, 0))
-    products = {name: round_.plan.products[name] for name, _ in todo}
-    publishers = {name: _publisher(round_, product, mark, tally) for name, product in products.items()}
+    publishers = {name: _publisher(round_, round_.plan.products[name], mark, tally) for name in dict(todo)}
     while todo:
         chunk, todo = todo[:CHUNK], todo[CHUNK:]
         going = [root for root in chunk if root[0] not in round_.stopped and root[0] not in failed]

@@ -54,7 +54,7 @@ def _partition(entity: str, shard: int | None) -> str:
 
 def partitions(entity: str, shards: int) -> list[str]:
     """The partition keys of all rows of `entity`."""
-    return [f"TABLE#{entity}"] if shards == 1 else [f"TABLE#{entity}#{shard:02d}" for shard in range(shards)]
+    return [_partition(entity, None)] if shards == 1 else [_partition(entity, shard) for shard in range(shards)]
 
 
 def row_key(entity: str, shards: int, sk: str) -> Key:
