@@ -51,7 +51,7 @@ test-all: setup ## every test, the slow ones too
 	@$(PY) -m pytest -q $(FAST)
 	@$(PY) -m pytest -q $(SLOW)
 
-soak: setup ## hunt for wrong ends: SEEDS=20000 random histories with faults (about four minutes), then real processes killed (about twenty)
+soak: setup ## hunt for wrong ends: SEEDS=20000 random histories with faults, and as many of random products, then real processes killed (about half an hour)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --products
 	@$(PY) -m pytest -v -m slow tests/integration/faults tests/acceptance/test_run_killed.py

@@ -6,18 +6,16 @@ from collections import Counter
 from dataclasses import asdict
 
 from processor.batch import document_body
-from processor.cli.get import add_key, root_key
+from processor.cli.get import add_key, asked_of
 from processor.cli.options import add_definitions, add_settings, addressed
-from processor.cli.plans import known_plan, stored_plan
+from processor.cli.plans import known_plan
 from processor.errors import StatestoreError
 from processor.explain import explain, lines
 from processor.lineage import lineage
 from processor.lineage import lines as lineage_lines
-from processor.lockstep import Lockstep
 from processor.model import canonical_json
 from processor.model.sql import product_sql
 from processor.planning import product_of
-from processor.trial import MemoryOutbox
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -48,13 +46,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _document(options: argparse.Namespace) -> int:
-    from processor.worker import open_store
-
     with addressed(options) as settings:
-        plan = stored_plan(settings)
-        product = product_of(plan, options.product)
-        root = root_key(plan.entities[product.product.root], options.key)
-        lockstep = Lockstep(store=open_store(settings), outbox=MemoryOutbox())
+        plan, product, root, lockstep = asked_of(options, settings)
         (body,) = lockstep.run([document_body(plan, product, root, Counter())])
         (behind,) = lockstep.run([lineage(plan, product, root)])
     if body.value is None:

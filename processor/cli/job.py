@@ -64,11 +64,11 @@ def prepare(settings: Settings, definitions: object) -> "Plan":
     from processor.model.product import Definitions
     from registry.repository import Registry
 
-    registry = Registry(settings.registry, settings.registry_schema)
-    registry.migrate(settings.slots)
-    if isinstance(definitions, Definitions):
-        registry.apply(registry_plan(definitions), who=owner_name(), why="run")
-    return plan_of(registry.snapshot())
+    with Registry(settings.registry, settings.registry_schema) as registry:
+        registry.migrate(settings.slots)
+        if isinstance(definitions, Definitions):
+            registry.apply(registry_plan(definitions), who=owner_name(), why="run")
+        return plan_of(registry.snapshot())
 
 
 def run_to_end(settings: Settings, plan: "Plan", *, once: bool, take_over: bool, embedded: bool) -> "Job":
@@ -79,10 +79,10 @@ def run_to_end(settings: Settings, plan: "Plan", *, once: bool, take_over: bool,
     from registry.repository import Registry
 
     jars = sorted(spark_kafka_jars(say).glob("*.jar")) if embedded or is_local(settings) else []
-    registry = Registry(settings.registry, settings.registry_schema)
-    job = open_job(settings, plan, registry, owner=owner_name(), take_over=take_over, jars=jars, report=report)
-    with stopped_by_signals(job):
-        run_job(job, once=once)
+    with Registry(settings.registry, settings.registry_schema) as registry:
+        job = open_job(settings, plan, registry, owner=owner_name(), take_over=take_over, jars=jars, report=report)
+        with stopped_by_signals(job):
+            run_job(job, once=once)
     return job
 
 

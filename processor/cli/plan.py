@@ -51,18 +51,19 @@ def _preview(options: argparse.Namespace) -> Preview:
     if options.offline:
         settings = settings_of(options)
         return preview(definitions, empty(settings), frozenset(), None if options.no_price else settings)
-    with addressed(options) as settings:
-        from registry.repository import Registry
+    from registry.repository import Registry
 
-        registry, statistics = Registry(settings.registry, settings.registry_schema), None
-        try:
-            stored, has_run = registry.standing()
-        except RegistryMissing:
-            print("there is no registry yet: `apply` makes it", file=sys.stderr)
-            stored, has_run = empty(settings), frozenset[str]()
-        else:
-            with suppress(RegistryMissing):  # of a registry that is older than its statistics
-                statistics = registry.statistics()
+    with addressed(options) as settings:
+        statistics = None
+        with Registry(settings.registry, settings.registry_schema) as registry:
+            try:
+                stored, has_run = registry.standing()
+            except RegistryMissing:
+                print("there is no registry yet: `apply` makes it", file=sys.stderr)
+                stored, has_run = empty(settings), frozenset[str]()
+            else:
+                with suppress(RegistryMissing):  # of a registry that is older than its statistics
+                    statistics = registry.statistics()
         return preview(definitions, stored, has_run, None if options.no_price else settings, statistics)
 
 

@@ -20,4 +20,5 @@ def stored_plan(settings: Settings) -> Plan:
     """The plan of what the registry holds."""
     from registry.repository import Registry
 
-    return plan_of(Registry(settings.registry, settings.registry_schema).snapshot())
+    with Registry(settings.registry, settings.registry_schema) as registry:
+        return plan_of(registry.snapshot())

@@ -29,8 +29,7 @@ def run_apply(options: argparse.Namespace) -> int:
     from registry.repository import Registry
 
     plan = registry_plan(definitions_of(options))
-    with addressed(options) as settings:
-        registry = Registry(settings.registry, settings.registry_schema)
+    with addressed(options) as settings, Registry(settings.registry, settings.registry_schema) as registry:
         registry.migrate(settings.slots)
         applied = registry.apply(plan, who=getpass.getuser(), why=options.why)
     for change in applied.changes:
@@ -43,8 +42,8 @@ def run_slots(options: argparse.Namespace) -> int:
     from registry.board import board, board_json
     from registry.repository import Registry
 
-    with addressed(options) as settings:
-        snapshot = Registry(settings.registry, settings.registry_schema).snapshot()
+    with addressed(options) as settings, Registry(settings.registry, settings.registry_schema) as registry:
+        snapshot = registry.snapshot()
     print(json.dumps(board_json(snapshot), indent=2) if options.json else board(snapshot))
     return 0
 
@@ -54,9 +53,9 @@ def run_epoch(options: argparse.Namespace) -> int:
     from processor.topics import record_boundary
     from registry.repository import Registry
 
-    with addressed(options) as settings:
+    with addressed(options) as settings, Registry(settings.registry, settings.registry_schema) as registry:
         admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
-        boundaries = record_boundary(Registry(settings.registry, settings.registry_schema), admin, options.topic)
+        boundaries = record_boundary(registry, admin, options.topic)
     for b in boundaries:
         print(f"{b.topic}/{b.partition}: epoch {b.epoch} from offset {b.from_offset}")
     return 0

@@ -74,18 +74,18 @@ def run_replay(options: argparse.Namespace) -> int:
         if not waiting:
             print("no dead letter waits that was asked for", file=sys.stderr)
             return 0
-        registry = Registry(settings.registry, settings.registry_schema)
-        job = open_job(
-            settings,
-            plan_of(registry.snapshot()),
-            registry,
-            owner=owner_name(),
-            take_over=options.take_over,
-            jars=[],
-            report=report,
-        )
-        with stopped_by_signals(job):
-            replayed = list(run_replays(job, waiting))
+        with Registry(settings.registry, settings.registry_schema) as registry:
+            job = open_job(
+                settings,
+                plan_of(registry.snapshot()),
+                registry,
+                owner=owner_name(),
+                take_over=options.take_over,
+                jars=[],
+                report=report,
+            )
+            with stopped_by_signals(job):
+                replayed = list(run_replays(job, waiting))
     refused = [one for one in replayed if one.outcome == "refused"]
     for one in refused:
         print(f"refused again: {place(one.record)}: {one.reason}", file=sys.stderr)

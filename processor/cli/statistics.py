@@ -35,8 +35,11 @@ def run(options: argparse.Namespace) -> int:
     from registry.repository import Registry
 
     random = Random(randrange(2**32) if options.seed is None else options.seed)
-    with addressed(options) as settings, ThreadPoolExecutor(settings.threads) as pool:
-        registry = Registry(settings.registry, settings.registry_schema)
+    with (
+        addressed(options) as settings,
+        Registry(settings.registry, settings.registry_schema) as registry,
+        ThreadPoolExecutor(settings.threads) as pool,
+    ):
         plan, store = plan_of(registry.snapshot()), open_store(settings)
         taken = take(plan, store, sample=options.sample, random=random, at=datetime.now(UTC), each=pool.map)
         registry.keep_statistics(taken)

@@ -104,9 +104,9 @@ def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[
     doubted = [Doubted(root=(d.product, d.root), key=d.key) for d in differences if d.root is not None and d.stale]
     if not doubted:
         return 0
-    registry = Registry(settings.registry, settings.registry_schema)
-    repair = Repair(settings=settings, plan=plan, registry=registry, store=store, owner=owner_name())
-    return repair.publish(doubted)["published"]
+    with Registry(settings.registry, settings.registry_schema) as registry:
+        repair = Repair(settings=settings, plan=plan, registry=registry, store=store, owner=owner_name())
+        return repair.publish(doubted)["published"]
 
 
 def _lines(difference: Difference, sql: bool) -> Iterator[str]:
