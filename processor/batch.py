@@ -47,8 +47,8 @@ from statestore.store import Delete, Store, TooLarge
 
 T = TypeVar("T")
 CHUNK = 500
-"""Steps in lockstep: enough to fill batched reads, few enough to bound what a part holds. A distinct read goes out once for them, not
-for the part: a row's answer must not be older than the reading of the ledger of a document that shows it."""
+"""Steps in lockstep: enough to fill batched reads, few enough to bound what a part holds. A distinct read goes out once for them,
+not for the part: a row's answer must not be older than the reading of the ledger of a document that shows it."""
 OVERSIZED = "the row does not fit into an item of the table (400 KB)"
 
 
