@@ -15,7 +15,7 @@ from tests.simulator.run import simulate
 from tests.simulator.seeds import boost_of
 
 __all__ = ["postgres_url"]
-SEEDS = range(300)
+SEEDS = range(200)
 
 
 def test_any_product_ends_in_what_postgres_says_whatever_happened(postgres_url: str) -> None:
