@@ -1,1 +1,1 @@
-"""What the project costs, measured: `make bench`. docs/benchmarks.md says how, and keeps the last table."""
+"""The benchmarks, which `make bench` runs. docs/benchmarks.md describes them and has their last tables."""

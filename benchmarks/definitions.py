@@ -1,10 +1,10 @@
-"""Generated products over the demo's five tables: as many as asked for, the demo's own first.
+"""Generate any number of products over the demo's five tables; the first one is the demo's own.
 
     python -m benchmarks.definitions --products 100 DIRECTORY
 
-Promises: valid definitions, each different (root, fields, filters, order, limits, aggregates), the same one for the same
-number; only joins of `user_profile`, in either direction, so they need no slot that it does not need; each reads
-`pull_request.title`, and `user_profile` alone reads `pull_request.created_at`.
+Promises: valid and different definitions (root, fields, filters, order, limits, aggregates), and the same definition for the same
+number. All joins are joins of `user_profile`, in either direction, so the products need no slot that `user_profile` does not
+need. Each product reads `pull_request.title`, and `user_profile` alone reads `pull_request.created_at`.
 """
 
 import argparse
@@ -22,8 +22,8 @@ PULL_REQUEST_CONDITIONS = ("status <> 'draft'", "status in ('open', 'merged')", 
 STAR_CONDITIONS = ("repo_owner <> 'elsewhere'", "repo_name like 'repo1%'", "created_at > '2015-01-01T00:10:00Z'")
 
 
-def generated(products: int) -> dict[str, str]:
-    """The files of a directory of definitions with so many products, by name; JSON is YAML."""
+def generate_definitions(products: int) -> dict[str, str]:
+    """The files of a directory of definitions with so many products: name -> text. The text is JSON, which is YAML too."""
     files = dict(read_directory(EXAMPLE))
     for number in range(1, products):
         files[f"product_{number:04}.yaml"] = json.dumps(_product(number), indent=1)
@@ -38,7 +38,7 @@ def _product(number: int) -> Tree:
             return {"product": name, "root": "user", "fields": _some(chance, "email", "id"), "embed": _of_user(chance)}
         case "pull_request":
             author: Tree = {"one": "user", "on": {"username": "author"}, "fields": _some(chance, "email", "username")}
-            author |= {"embed": beside} if (beside := _beside_pull_requests(chance)) else {}
+            author |= {"embed": others} if (others := _other_embeds(chance)) else {}
             fields = ["title", *_some(chance, *PULL_REQUEST)]
             return {"product": name, "root": "pull_request", "fields": fields, "embed": {"author": author}}
         case _:
@@ -47,10 +47,10 @@ def _product(number: int) -> Tree:
 
 
 def _of_user(chance: Random) -> Tree:
-    return {"pull_requests": _pull_requests(chance), **_beside_pull_requests(chance)}
+    return {"pull_requests": _pull_requests(chance), **_other_embeds(chance)}
 
 
-def _beside_pull_requests(chance: Random) -> Tree:
+def _other_embeds(chance: Random) -> Tree:
     embeds: Tree = {}
     if chance.random() < 0.5:
         embeds["stars"] = _stars(chance)
@@ -107,7 +107,7 @@ def main() -> None:
     options.add_argument("directory", type=Path)
     given = options.parse_args()
     given.directory.mkdir(parents=True, exist_ok=True)
-    for name, text in generated(given.products).items():
+    for name, text in generate_definitions(given.products).items():
         (given.directory / name).write_text(text, encoding="utf-8")
 
 

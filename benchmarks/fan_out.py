@@ -1,43 +1,48 @@
-"""One change with many documents above it: a repository of the demo that so many users starred gets another description.
+"""Measure the fan-out of one change: a repository of the demo, which many users starred, gets another description.
 
-Promises: `try`'s Trial over the memory store, all documents out before the change; each document's messages are counted.
-Memory is resident memory of Linux, of the round that held most, above what was resident before the change. The store is a map in
-memory, or DynamoDB Local, asked by as many threads as a worker has. Does not: settle what came before the change, which an index
-without lag shows at once.
+Promises: it runs the Trial of `statestore try`, publishes all documents before the change, and counts the messages of each
+document. The memory figure is resident memory of Linux: that of the round with the most, minus that before the change. The
+store is a map in memory, or DynamoDB Local with as many threads as a worker has. Does not: settle the changes before that
+change, because an index without lag shows them at once.
 """
 
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from benchmarks.steps import plan, resident
-from processor.cli.options import embedded_credentials, say
-from processor.local.dynamodb import LOCAL, start_dynamodb_local
-from processor.lockstep import calm_collector
-from processor.model import canonical_json
-from processor.model.change import Record
-from processor.model.open_changes import OpenChanges
-from processor.model.step import Message
+from benchmarks.steps import demo_plan, resident_memory
+from processor.cli.options import print_progress, set_embedded_credentials
+from processor.local.dynamodb_api import DYNAMODB_LOCAL_NAME, start_dynamodb_local
+from processor.progress.open_changes import OpenChanges
+from processor.records import canonical_json
+from processor.records.message import Message
+from processor.records.record import Record
+from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings import Settings
-from processor.trial import MemoryOutbox, Trial, batches
+from processor.trial.trial import MemoryOutbox, Trial, batches
 from statestore.dynamodb import DynamoStore
+from statestore.store import Store
 
 MEMORY = "memory"
 REPO = {"owner": "acme", "name": "tool"}
-SMALL = 100
-"""Records a batch before the change: few, so that the memory that it gives back hides little of a round's."""
+SETUP_BATCH = 100
+"""Records in a batch before the change. A small batch frees little memory, which would hide the memory of a round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """A change above which stand `roots` documents: seconds until the last of them was sent and until all was settled, rounds
-    until then, MB above the base, documents sent, those of them that were sent before, and the requests until all was settled."""
+class FanOutCost:
+    """The cost of a change that affects `roots` documents.
+
+    `seconds`: until the job sent the last of them. `settled`: seconds until all is settled. `rounds`: until then. `memory`:
+    MB above the memory before the change. `documents`: messages sent. `repeated`: messages of documents that were sent
+    before. `requests`: by operation, until all is settled.
+    """
 
     store: str
     roots: int
@@ -46,14 +51,17 @@ class Spread:
     rounds: int
     memory: float
     documents: int
-    twice: int
+    repeated: int
     requests: Mapping[str, int]
 
 
 @dataclass(slots=True)
-class Seen(MemoryOutbox):
-    """An outbox that holds no message: it counts those of each user, knows when the last one came, and the most memory (MB) that
-    was resident when a round's were all out."""
+class CountingOutbox(MemoryOutbox):
+    """An outbox that stores no message.
+
+    `times` counts the messages of each user. `last` is the time of the last message. `most` is the most resident memory (MB)
+    at the end of a round.
+    """
 
     times: bytearray = field(default_factory=bytearray)
     last: float = 0.0
@@ -64,60 +72,73 @@ class Seen(MemoryOutbox):
         self.last = perf_counter()
 
     def flush(self) -> None:
-        self.most = max(self.most, resident())
+        self.most = max(self.most, resident_memory())
 
 
-def spread(store: str, roots: int) -> Spread:
-    """The change, once, above so many documents, in one of `STORES`."""
-    seen = Seen(times=bytearray(roots))
-    trial = Trial(plan=plan(), settings=Settings(), published=seen)
-    with STORES[store](trial):
-        for chunk in batches(_starred(roots), SMALL):
+StoreAndPool = tuple[Store | None, ThreadPoolExecutor | None]
+
+
+def measure_fan_out(store: str, roots: int) -> FanOutCost:
+    """Runs the change once with so many documents, on one of `STORES`."""
+    outbox = CountingOutbox(times=bytearray(roots))
+    settings = Settings()
+    with STORES[store](settings) as (other_store, pool):
+        trial = Trial(plan=demo_plan(), settings=settings, published=outbox, other_store=other_store, pool=pool)
+        for chunk in batches(_starred_repo(roots), SETUP_BATCH):
             trial.batch(chunk)
-            trial.open = OpenChanges(wait=trial.settings.wait_seconds, settle=trial.settings.settle_seconds)
+            trial.driver.open_changes = OpenChanges(wait=settings.wait_seconds, settle=settings.settle_seconds)
         gc.collect()
-        calm_collector()
-        seen.times = bytearray(roots)
-        base = seen.most = resident()
-        requests, before, began = trial.store.requests.copy(), trial.run.through, perf_counter()
+        tune_garbage_collector()
+        outbox.times = bytearray(roots)
+        base = outbox.most = resident_memory()
+        requests, before, began = trial.store.requests.copy(), trial.driver.number, perf_counter()
         trial.batch([_repo(roots)])
         trial.finish()
         settled = perf_counter() - began
-        return Spread(
+        return FanOutCost(
             store=store,
             roots=roots,
-            seconds=seen.last - began,
+            seconds=outbox.last - began,
             settled=settled,
-            rounds=trial.run.through - before,
-            memory=seen.most - base,
-            documents=sum(seen.times),
-            twice=sum(times - 1 for times in seen.times if times),
+            rounds=trial.driver.number - before,
+            memory=outbox.most - base,
+            documents=sum(outbox.times),
+            repeated=sum(times - 1 for times in outbox.times if times),
             requests=trial.store.requests - requests,
         )
 
 
 @contextmanager
-def _local(trial: Trial) -> Iterator[None]:
-    """Has the trial ask DynamoDB Local."""
-    embedded_credentials()
+def _memory(_settings: Settings) -> Iterator[StoreAndPool]:
+    """The memory store of the trial."""
+    yield None, None
+
+
+@contextmanager
+def _dynamodb_local(settings: Settings) -> Iterator[StoreAndPool]:
+    """A table of DynamoDB Local."""
+    set_embedded_credentials()
     with (
         TemporaryDirectory(prefix="statestore-bench-", ignore_cleanup_errors=True) as directory,
-        ThreadPoolExecutor(trial.settings.threads) as trial.pool,
+        ThreadPoolExecutor(settings.threads) as pool,
     ):
-        part = start_dynamodb_local(Path(directory) / "dynamodb", progress=say)
+        part = start_dynamodb_local(Path(directory) / "dynamodb", progress=print_progress)
         try:
-            trial.store = store = DynamoStore(table="fan-out", endpoint_url=part.endpoint, region="us-east-1")
-            store.create_table(trial.settings.slots)
-            yield
+            store = DynamoStore(table="fan-out", endpoint_url=part.endpoint, region="us-east-1")
+            store.create(settings.slots)
+            yield store, pool
             store.close()
         finally:
             part.stop()
 
 
-STORES: Mapping[str, Callable[[Trial], AbstractContextManager[object]]] = {MEMORY: nullcontext, LOCAL: _local}
+STORES: Mapping[str, Callable[[Settings], AbstractContextManager[StoreAndPool]]] = {
+    MEMORY: _memory,
+    DYNAMODB_LOCAL_NAME: _dynamodb_local,
+}
 
 
-def _starred(roots: int) -> Iterator[Record]:
+def _starred_repo(roots: int) -> Iterator[Record]:
     yield _repo(0)
     for n in range(roots):
         yield _record("user", n, {"email": str(n)}, {"id": n, "email": str(n), "username": f"user{n}"})

@@ -1,10 +1,11 @@
-"""The Spark job on embedded parts: events a second, CPU of its processes, requests and documents. One run, printed as JSON.
+"""Measure the Spark job on embedded parts: events per second, CPU of its processes, requests and documents. One run.
 
     python -m benchmarks.job --store moto --events 2000 --users 150 --batch 500
 
-The clock runs from the start of the stream to its end: producing the records, Spark's own start and the parts' are not in
-it; the start of Spark's Python workers and of the first batch is. CPU is that of this process and of all that it
-started, without the parts (Kafka, Postgres, DynamoDB), read from /proc, so Linux only.
+The clock runs from the start of the stream to its end. It includes the start of Spark's Python workers and of the first batch; it
+does not include producing the records, the start of Spark or the start of the embedded parts. CPU is that of this process
+and of all processes that it started, without the embedded parts (Kafka, Postgres, DynamoDB). The figures come from /proc, so
+Linux only.
 """
 
 import argparse
@@ -17,71 +18,71 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.history import generate
+from benchmarks.history import generate_history
 from benchmarks.steps import EXAMPLE
-from processor.cli.job import owner_name, prepare
-from processor.cli.options import embedded_credentials, say, with_addresses
+from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
+from processor.cli.run_command import owner_name, prepare_plan
 from processor.definitions.load import load, read_directory
-from processor.feed import feed
-from processor.job import open_job, run_job
+from processor.job.feed import feed
+from processor.job.job import open_job, run_job
+from processor.job.open_registry import open_registry
 from processor.local import parts
-from processor.local.dynamodb import start_dynamodb_local
+from processor.local.dynamodb_api import start_dynamodb_local
 from processor.local.jars import spark_kafka_jars
-from processor.model import canonical_json
+from processor.records import canonical_json
 from processor.settings import Settings, read_settings
-from registry.repository import Registry
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STORES = ("moto", "local")
 
 
-def measure(store: str, events: int, users: int, batch: int) -> dict[str, float]:
-    """Runs the job once over fresh parts and a fresh history."""
-    with _scene(store, batch) as (settings, directory):
+def measure_job(store: str, events: int, users: int, batch: int) -> dict[str, float]:
+    """Runs the job once, with new embedded parts and a new history."""
+    with _start_parts(store, batch) as (settings, directory):
         file = directory / "topics.jsonl"
-        lines = (canonical_json.dumps(line) + "\n" for line in generate(1, events, users))
+        lines = (canonical_json.dumps(line) + "\n" for line in generate_history(1, events, users))
         file.write_text("".join(lines), encoding="utf-8")
-        plan = prepare(settings, load(read_directory(EXAMPLE)))
+        plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
         feed(settings, plan, str(file))
-        strangers = _tree()
-        registry = Registry(settings.registry, settings.registry_schema)
+        part_processes = _descendants()
+        registry = open_registry(settings)
         job = open_job(
             settings,
             plan,
             registry,
             owner=owner_name(),
             take_over=False,
-            jars=sorted(spark_kafka_jars(say).glob("*.jar")),
-            report=lambda what, tally: say(f"{what}: {tally.get('read', 0)} read"),
+            jars=sorted(spark_kafka_jars(print_progress).glob("*.jar")),
+            report=lambda what, tally: print_progress(f"{what}: {tally.get('read', 0)} read"),
         )
-        began, cpu = perf_counter(), _cpu(strangers)
+        began, cpu = perf_counter(), _cpu(part_processes)
         run_job(job, once=True)
-        wall, cpu = perf_counter() - began, _cpu(strangers) - cpu
-        job.rounds.spark.stop()
-    return {"events": events, "users": users, "batch": batch, "wall": wall, "cpu": cpu, **job.rounds.tally}
+        wall, cpu = perf_counter() - began, _cpu(part_processes) - cpu
+        job.spark.stop()
+    return {"events": events, "users": users, "batch": batch, "wall": wall, "cpu": cpu, **job.driver.tally}
 
 
 @contextmanager
-def _scene(store: str, batch: int) -> Iterator[tuple[Settings, Path]]:
-    """Fresh parts and a directory, all gone at the end."""
-    embedded_credentials()
+def _start_parts(store: str, batch: int) -> Iterator[tuple[Settings, Path]]:
+    """New embedded parts and a directory; both end with the block."""
+    set_embedded_credentials()
     with (
         tempfile.TemporaryDirectory(prefix="statestore-bench-", ignore_cleanup_errors=True) as directory,
-        parts.embedded(progress=say) as addresses,
+        parts.embedded_parts(progress=print_progress) as addresses,
     ):
         settings = with_addresses(read_settings({"batch_size": batch}), addresses)
         settings = replace(settings, checkpoint=f"{directory}/checkpoint")
         if store == "moto":
             yield settings, Path(directory)
             return
-        part = start_dynamodb_local(Path(directory) / "dynamodb", progress=say)
+        part = start_dynamodb_local(Path(directory) / "dynamodb", progress=print_progress)
         try:
             yield replace(settings, endpoint=part.endpoint), Path(directory)
         finally:
             part.stop()
 
 
-def _tree() -> set[int]:
+def _descendants() -> set[int]:
     """The processes below this one."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -96,16 +97,16 @@ def _tree() -> set[int]:
     return found
 
 
-def _cpu(strangers: set[int]) -> float:
-    """CPU seconds of this process and of those below it, their ended children included, without `strangers`."""
-    stats = [_fields(Path(f"/proc/{pid}/stat")) for pid in _tree() - strangers]
+def _cpu(part_processes: set[int]) -> float:
+    """CPU seconds of this process and of those below it, with their ended children, without `part_processes`."""
+    stats = [_fields(Path(f"/proc/{pid}/stat")) for pid in _descendants() - part_processes]
     below = sum(sum(map(int, fields[11:15])) for fields in stats if fields)
     own = sum(map(int, _fields(Path("/proc/self/stat"))[11:13]))
     return (below + own) / TICKS
 
 
 def _fields(stat: Path) -> list[str]:
-    """The fields of a process after its name, `state` first; none when it has ended."""
+    """The fields of a process after its name, `state` first. Empty if the process ended."""
     try:
         return stat.read_text().rpartition(")")[2].split()
     except OSError:
@@ -113,14 +114,14 @@ def _fields(stat: Path) -> list[str]:
 
 
 def main() -> None:
-    """Measures once and prints a line of JSON; progress goes to standard error."""
+    """Measures once and prints one line of JSON to standard output. Progress goes to standard error."""
     options = argparse.ArgumentParser(description="Measures the Spark job once, on embedded parts.")
     options.add_argument("--store", choices=STORES, required=True)
     options.add_argument("--events", type=int, required=True)
     options.add_argument("--users", type=int, required=True)
     options.add_argument("--batch", type=int, required=True)
     given = options.parse_args()
-    print(json.dumps(measure(given.store, given.events, given.users, given.batch)))
+    print(json.dumps(measure_job(given.store, given.events, given.users, given.batch)))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What many products over one state cost: an event, by how many products read what it changed; and planning them all.
+"""Measure many products over one state: the cost of an event by the number of products that read its column, and of planning.
 
-The same pull requests are changed in one column at a time: one that no product reads, one that a single product reads, one
-that all read (`benchmarks.definitions`). Promises: CPU seconds of the batches, decoding included; every product's documents
-stand before the first of them. Does not: settle within what is measured.
+The benchmark changes the same pull requests in one column at a time: first a column that no product reads, then one that a single
+product reads, then one that all read (`benchmarks.definitions`). Promises: CPU seconds of the batches, decoding included; all
+products have published their documents before the first batch. Does not: include settling in the figures.
 """
 
 import gc
@@ -10,24 +10,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import process_time
 
-from benchmarks.definitions import generated
-from benchmarks.steps import BATCH, Discard, history
+from benchmarks.definitions import generate_definitions
+from benchmarks.steps import BATCH, DiscardingOutbox, generate_records
 from processor.definitions.load import load
-from processor.lockstep import calm_collector
-from processor.model import canonical_json
-from processor.model.change import Record
-from processor.planning import plan_alone
+from processor.plan.planning import plan_alone
+from processor.records import canonical_json
+from processor.records.record import Record
+from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings import Settings
-from processor.trial import Trial, batches
+from processor.trial.trial import Trial, batches
 
 COLUMNS = {"none": "body", "one": "created_at", "all": "title"}
 """Columns of a pull request, by how many products read them."""
-MOMENT = "2020-01-01T00:00:00Z"
-"""A value that each of them takes, and none has."""
+NEW_VALUE = "2020-01-01T00:00:00Z"
+"""A value that each of these columns can have, and that no row has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ProductCost:
     """Changes of a column that `readers` of the `products` read: CPU milliseconds and documents sent, per event."""
 
     products: int
@@ -38,62 +38,62 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """CPU seconds that definitions of so many products take: to be read and checked, and to become a plan with slots."""
+class PlanningCost:
+    """CPU seconds for the definitions of so many products: `load` to read and check them, `plan` to make a plan with slots."""
 
     products: int
     load: float
     plan: float
 
 
-def reads(products: int, events: int, users: int) -> list[Read]:
-    """What changes cost under so many products, after a history of `events` events of `users` users."""
-    plan = plan_alone(load(generated(products)), Settings().slots)
-    trial = Trial(plan=plan, settings=Settings(), published=Discard(), rejects=Discard())
-    records = history(events, users)
-    _told(trial, records)
+def measure_products(products: int, events: int, users: int) -> list[ProductCost]:
+    """The cost of changes with so many products, after a history of `events` events and `users` users."""
+    plan = plan_alone(load(generate_definitions(products)), Settings().slots)
+    trial = Trial(plan=plan, settings=Settings(), published=DiscardingOutbox(), rejects=DiscardingOutbox())
+    records = generate_records(events, users)
+    _run_batches(trial, records)
     gc.collect()
-    calm_collector()
-    return [_read(trial, records, products, readers) for readers in COLUMNS]
+    tune_garbage_collector()
+    return [_measure_column(trial, records, products, readers) for readers in COLUMNS]
 
 
-def planned(products: int) -> Planned:
-    """Plans so many products, from their texts."""
-    texts = generated(products)
+def measure_planning(products: int) -> PlanningCost:
+    """Plans so many products from their texts."""
+    texts = generate_definitions(products)
     began = process_time()
     definitions = load(texts)
     loaded = process_time()
     plan_alone(definitions, Settings().slots)
-    return Planned(products=products, load=loaded - began, plan=process_time() - loaded)
+    return PlanningCost(products=products, load=loaded - began, plan=process_time() - loaded)
 
 
-def _read(trial: Trial, records: list[Record], products: int, readers: str) -> Read:
+def _measure_column(trial: Trial, records: list[Record], products: int, readers: str) -> ProductCost:
     changes = list(_changes(trial, records, COLUMNS[readers]))
     before = trial.tally["published"]
-    cpu = _told(trial, changes)
+    cpu = _run_batches(trial, changes)
     documents = trial.tally["published"] - before
     n = len(changes)
-    return Read(products=products, readers=readers, events=n, cpu=1000 * cpu / n, documents=documents / n)
+    return ProductCost(products=products, readers=readers, events=n, cpu=1000 * cpu / n, documents=documents / n)
 
 
-def _told(trial: Trial, records: list[Record]) -> float:
-    """Tells records and settles them; the CPU seconds of the batches alone."""
+def _run_batches(trial: Trial, records: list[Record]) -> float:
+    """Runs records in batches and settles them. Returns the CPU seconds of the batches alone."""
     cpu = 0.0
     for chunk in batches(records, BATCH):
         cpu -= process_time()
         trial.batch(chunk)
         cpu += process_time()
-        trial.settle()
+        trial.background_work()
     trial.finish()
     return cpu
 
 
 def _changes(trial: Trial, records: list[Record], column: str) -> Iterator[Record]:
-    """Every pull request that there is at the end, with another value in one column; the others as the history has them."""
+    """Each pull request that exists at the end of the history, with `NEW_VALUE` in one column."""
     last = {record.key: record for record in records if record.topic == "pull_request"}
     offset = trial.ends["pull_request", 0]
     for record in last.values():
         if record.value is not None:
-            row = {**canonical_json.loads(record.value), column: MOMENT}
+            row = {**canonical_json.loads(record.value), column: NEW_VALUE}
             yield replace(record, offset=offset, value=canonical_json.encode(row))
             offset += 1

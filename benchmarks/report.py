@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks.md, in Markdown, from what was measured, with the machine and the versions above them."""
+"""Format the measurements as the Markdown tables of docs/benchmarks.md, with the machine and the versions above them."""
 
 import os
 import platform
@@ -12,71 +12,75 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.backlog import ASKED, Backlog
-from benchmarks.fan_out import Spread
-from benchmarks.products import Planned, Read
-from benchmarks.steps import BATCH, Held, Speed
-from processor.local.jars import DYNAMODB_LOCAL, KAFKA
+from benchmarks.backlog import KEYS_READ, OpenChangeCost
+from benchmarks.fan_out import FanOutCost
+from benchmarks.products import PlanningCost, ProductCost
+from benchmarks.steps import BATCH, MemoryUse, Speed
+from processor.local.jars import DYNAMODB_LOCAL_MODULE, KAFKA_MODULE
 from processor.local.java import find_java
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """How much is measured. `passes`: after how many passes of `held_events` memory is looked at; `jobs`: store, events,
-    users and batch of each Spark run. `rates`: writes a second of the open changes. `products`: how many of them, after
-    `told` events of `tellers` users; `planned`: how many are planned; `fan_outs`: store and documents of each."""
+class BenchmarkSize:
+    """The size of each benchmark.
+
+    `passes`: the memory is measured after so many passes of `memory_events` events. `rates`: writes per second for the open
+    changes. `products`: numbers of products, each measured after `product_events` events of `product_users` users.
+    `planned`: how many products are planned. `fan_outs`: store and documents of each fan-out. `jobs`: store, events, users
+    and batch size of each Spark run.
+    """
 
     events: int
     users: int
     repetitions: int
-    held_events: int
+    memory_events: int
     passes: tuple[int, ...]
     rates: tuple[int, ...]
     products: tuple[int, ...]
-    told: int
-    tellers: int
+    product_events: int
+    product_users: int
     planned: int
     fan_outs: tuple[tuple[str, int], ...]
     jobs: tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """What was measured, in the order of the tables."""
+class Measurements:
+    """All measurements, in the order of the tables."""
 
     speeds: Sequence[Speed]
-    memory: Sequence[Held]
-    backlogs: Sequence[Backlog]
-    reads: Sequence[Read]
-    planned: Planned
-    spreads: Sequence[Spread]
+    memory: Sequence[MemoryUse]
+    open_changes: Sequence[OpenChangeCost]
+    products: Sequence[ProductCost]
+    planning: PlanningCost
+    fan_outs: Sequence[FanOutCost]
     jobs: Sequence[dict[str, Any]]
 
 
-def report(size: Size, measured: Measured) -> str:
+def format_report(size: BenchmarkSize, measured: Measurements) -> str:
     """The tables, in Markdown."""
     load = ", ".join(f"{part:.1f}" for part in os.getloadavg())
     parts = [
         f"{datetime.now(UTC):%Y-%m-%d}, {_machine()}; load average at the end {load}. {_versions()}.",
         *_steps(size, measured.speeds),
         *_memory(size, measured.memory),
-        *_backlogs(measured.backlogs),
-        *_products(size, measured.reads, measured.planned),
-        *_spreads(measured.spreads),
+        *_open_changes(measured.open_changes),
+        *_products(size, measured.products, measured.planning),
+        *_fan_outs(measured.fan_outs),
         *(_jobs(measured.jobs) if measured.jobs else ()),
     ]
     return "\n\n".join(parts)
 
 
-def _steps(size: Size, speeds: Sequence[Speed]) -> tuple[str, str]:
+def _steps(size: BenchmarkSize, speeds: Sequence[Speed]) -> tuple[str, str]:
     rows = [
-        ("events/s, by the clock", *_spread([s.events / s.wall for s in speeds], ",.0f")),
-        ("events/s, by CPU seconds", *_spread([s.events / s.cpu for s in speeds], ",.0f")),
+        ("events/s, by the clock", *_min_median_max([s.events / s.wall for s in speeds], ",.0f")),
+        ("events/s, by CPU seconds", *_min_median_max([s.events / s.cpu for s in speeds], ",.0f")),
         (
             "events/s, by CPU seconds, settling included",
-            *_spread([s.events / (s.cpu + s.settling) for s in speeds], ",.0f"),
+            *_min_median_max([s.events / (s.cpu + s.settling) for s in speeds], ",.0f"),
         ),
-        ("CPU ms per event", *_spread([1000 * s.cpu / s.events for s in speeds], ".3f")),
+        ("CPU ms per event", *_min_median_max([1000 * s.cpu / s.events for s in speeds], ".3f")),
     ]
     title = (
         f"**Steps alone**, one core: {size.events:,} events, {size.users:,} users, batches of {BATCH:,}, "
@@ -85,38 +89,45 @@ def _steps(size: Size, speeds: Sequence[Speed]) -> tuple[str, str]:
     return title, _table(("", "min", "median", "max"), rows)
 
 
-def _memory(size: Size, memory: Sequence[Held]) -> tuple[str, str]:
-    title = f"**Memory** of the steps, table of constant size: {size.held_events:,} events told again and again."
+def _memory(size: BenchmarkSize, memory: Sequence[MemoryUse]) -> tuple[str, str]:
+    title = (
+        f"**Memory** of the steps, table of constant size: {size.memory_events:,} events, the same ones in each pass."
+    )
     rows = [
         (f"{h.events:,}", f"{h.blocks:,}", _change(h.blocks, memory[0].blocks), f"{h.resident:.0f}") for h in memory
     ]
     return title, _table(("events processed", "living blocks", "against the first", "resident MB"), rows)
 
 
-def _backlogs(backlogs: Sequence[Backlog]) -> tuple[str, str]:
+def _open_changes(costs: Sequence[OpenChangeCost]) -> tuple[str, str]:
     head = ("writes/s", "open", "driver holds, MB", "sent to an executor, MB", "driver, CPU ms a round")
     rows = [
-        (f"{b.rate:,}", f"{b.entries:,}", *(f"{x:.1f}" for x in (b.held, b.sent, b.driver, b.worker))) for b in backlogs
+        (
+            f"{c.rate:,}",
+            f"{c.entries:,}",
+            *(f"{x:.1f}" for x in (c.driver_memory, c.sent, c.driver_cpu, c.worker_cpu)),
+        )
+        for c in costs
     ]
     title = "**Open changes** at a steady rate, S and W as they are by default, a round a second."
-    return title, _table((*head, f"worker, CPU ms for {ASKED} keys"), rows)
+    return title, _table((*head, f"worker, CPU ms for {KEYS_READ} keys"), rows)
 
 
-def _products(size: Size, found: Sequence[Read], plans: Planned) -> tuple[str, str, str]:
+def _products(size: BenchmarkSize, found: Sequence[ProductCost], planning: PlanningCost) -> tuple[str, str, str]:
     title = (
         f"**Products**: what a change of one column costs, one core, by how many products read the column; after "
-        f"{size.told:,} events of {size.tellers:,} users, {found[0].events:,} changes each."
+        f"{size.product_events:,} events of {size.product_users:,} users, {found[0].events:,} changes each."
     )
     rows = [(f"{r.products:,}", r.readers, f"{r.cpu:.3f}", f"{r.documents:.2f}") for r in found]
     table = _table(("products", "of them read the column", "CPU ms per event", "documents per event"), rows)
-    planning = (
-        f"Planning {plans.products:,} products: {plans.load:.1f} CPU seconds to read and check their files, "
-        f"{plans.plan:.1f} to plan them."
+    sentence = (
+        f"Planning {planning.products:,} products: {planning.load:.1f} CPU seconds to read and check their files, "
+        f"{planning.plan:.1f} to plan them."
     )
-    return title, table, planning
+    return title, table, sentence
 
 
-def _spreads(spreads: Sequence[Spread]) -> tuple[str, str]:
+def _fan_outs(costs: Sequence[FanOutCost]) -> tuple[str, str]:
     head = ("documents above", "seconds", "until settled", "rounds", "MB above the base", "documents sent", "again")
     per = ("UpdateItem", "Query", "BatchGetItem")
     rows = [
@@ -128,10 +139,10 @@ def _spreads(spreads: Sequence[Spread]) -> tuple[str, str]:
             f"{s.rounds:,}",
             f"{s.memory:.1f}",
             f"{s.documents:,}",
-            f"{s.twice:,}",
+            f"{s.repeated:,}",
             *(f"{s.requests.get(name, 0) / s.documents:.2f}" for name in per),
         )
-        for s in spreads
+        for s in costs
     ]
     title = "**Fan-out** of one change, pages of 1,000 rows, one run each; the last three columns per document, until settled."
     return title, _table(("store", *head, *per), rows)
@@ -151,7 +162,7 @@ def _row(job: dict[str, Any]) -> tuple[str, ...]:
     return job["store"], *sizes, *speeds, *(f"{count / n:.2f}" for count in counts)
 
 
-def _spread(values: Sequence[float], form: str) -> tuple[str, ...]:
+def _min_median_max(values: Sequence[float], form: str) -> tuple[str, ...]:
     return tuple(format(value, form) for value in (min(values), median(values), max(values)))
 
 
@@ -177,9 +188,9 @@ def _versions() -> str:
         [
             f"Python {platform.python_version()}",
             f"PySpark {version('pyspark')}",
-            f"Kafka {KAFKA.version}",
+            f"Kafka {KAFKA_MODULE.version}",
             f"moto {version('moto')}",
-            f"DynamoDB Local {DYNAMODB_LOCAL.version}",
+            f"DynamoDB Local {DYNAMODB_LOCAL_MODULE.version}",
             f"Java {named[1] if named else 'unknown'}",
         ]
     )

@@ -1,9 +1,10 @@
-"""`make bench`: measures the steps, many products, a fan-out, and the Spark job, and prints the tables of docs/benchmarks.md.
+"""`make bench`: measure the steps, many products, a fan-out and the Spark job, and print the tables of docs/benchmarks.md.
 
     python -m benchmarks.run [--quick] [--write]
 
-Each Spark run is a process of its own (`benchmarks.job`), with parts of its own. Long steps say so on standard error. `--write`
-puts the tables into docs/benchmarks.md, between its markers. `--quick` is for trying the benchmark itself; do not quote it.
+Each Spark run is a process of its own (`benchmarks.job`), with embedded parts of its own. Progress goes to standard error.
+`--write` writes the tables into docs/benchmarks.md, between its markers. `--quick` only tests the benchmark itself; do not
+quote its figures.
 """
 
 import argparse
@@ -13,43 +14,49 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.backlog import backlog
-from benchmarks.fan_out import MEMORY, spread
-from benchmarks.products import planned, reads
-from benchmarks.report import Measured, Size, report
-from benchmarks.steps import held, speed
-from processor.cli.options import say
+from benchmarks.backlog import measure_open_changes
+from benchmarks.fan_out import MEMORY, measure_fan_out
+from benchmarks.products import measure_planning, measure_products
+from benchmarks.report import BenchmarkSize, Measurements, format_report
+from benchmarks.steps import measure_memory, measure_speed
+from processor.cli.options import print_progress
 from processor.errors import SettingError
-from processor.local.dynamodb import LOCAL
+from processor.local.dynamodb_api import DYNAMODB_LOCAL_NAME
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-STORE_NAMES = {"moto": "moto", "local": LOCAL}
-SMALL = (("moto", 2_000, 150, 500), ("local", 2_000, 150, 500))
-FULL = Size(
+STORE_NAMES = {"moto": "moto", "local": DYNAMODB_LOCAL_NAME}
+SMALL_JOBS = (("moto", 2_000, 150, 500), ("local", 2_000, 150, 500))
+FULL = BenchmarkSize(
     events=40_000,
     users=3_000,
     repetitions=5,
-    held_events=20_000,
+    memory_events=20_000,
     passes=(1, 2, 4, 8),
     rates=(1_000, 5_000),
     products=(1, 10, 100),
-    told=2_000,
-    tellers=150,
+    product_events=2_000,
+    product_users=150,
     planned=1_000,
-    fan_outs=((MEMORY, 1_000), (MEMORY, 10_000), (MEMORY, 100_000), (LOCAL, 1_000), (LOCAL, 10_000)),
-    jobs=(*SMALL, ("local", 20_000, 1_500, 2_000)),
+    fan_outs=(
+        (MEMORY, 1_000),
+        (MEMORY, 10_000),
+        (MEMORY, 100_000),
+        (DYNAMODB_LOCAL_NAME, 1_000),
+        (DYNAMODB_LOCAL_NAME, 10_000),
+    ),
+    jobs=(*SMALL_JOBS, ("local", 20_000, 1_500, 2_000)),
 )
-QUICK = Size(
+QUICK = BenchmarkSize(
     events=4_000,
     users=300,
     repetitions=3,
-    held_events=2_000,
+    memory_events=2_000,
     passes=(1, 2, 4),
     rates=(100,),
     products=(1, 10),
-    told=1_000,
-    tellers=80,
+    product_events=1_000,
+    product_users=80,
     planned=100,
     fan_outs=((MEMORY, 1_000),),
     jobs=(),
@@ -57,55 +64,57 @@ QUICK = Size(
 
 
 def main() -> None:
-    """Measures, prints, and with --write keeps."""
+    """Measures and prints the tables; with --write, writes them into the document."""
     options = argparse.ArgumentParser(description="Measures the steps alone and the Spark job.")
     options.add_argument(
-        "--quick", action="store_true", help="a tenth, and no Spark: tries the benchmark, measures little"
+        "--quick", action="store_true", help="a tenth of the size and no Spark, to test the benchmark itself"
     )
-    options.add_argument("--write", action="store_true", help=f"put the tables into {DOCUMENT.name}")
+    options.add_argument("--write", action="store_true", help=f"write the tables into {DOCUMENT.name}")
     given = options.parse_args()
     if given.quick and given.write:
-        options.error("--quick is no measurement to keep: leave out --write")
+        options.error("--quick does not measure enough to write its tables: leave out --quick or --write")
     size = QUICK if given.quick else FULL
-    text = report(size, _measure(size))
+    text = format_report(size, _measure(size))
     print(text)
     if given.write:
-        DOCUMENT.write_text(kept(DOCUMENT.read_text(encoding="utf-8"), text), encoding="utf-8")
+        DOCUMENT.write_text(insert_tables(DOCUMENT.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
-def _measure(size: Size) -> Measured:
-    say(f"memory: {max(size.passes)} passes of {size.held_events:,} events")
-    memory = held(size.held_events, size.users, size.passes)
-    say(f"steps: {size.repetitions} x {size.events:,} events")
-    speeds = speed(size.events, size.users, size.repetitions)
-    say("open changes: 30 seconds at each rate")
-    backlogs = [backlog(rate) for rate in size.rates]
-    say(f"products: {size.told:,} events under each number of them, {size.planned:,} planned")
-    found = [each for products in size.products for each in reads(products, size.told, size.tellers)]
-    plans = planned(size.planned)
-    say(f"fan-out: up to {max(roots for _, roots in size.fan_outs):,} documents above one change (minutes)")
-    return Measured(
+def _measure(size: BenchmarkSize) -> Measurements:
+    print_progress(f"memory: {max(size.passes)} passes of {size.memory_events:,} events")
+    memory = measure_memory(size.memory_events, size.users, size.passes)
+    print_progress(f"steps: {size.repetitions} x {size.events:,} events")
+    speeds = measure_speed(size.events, size.users, size.repetitions)
+    print_progress("open changes: 30 seconds at each rate")
+    open_changes = [measure_open_changes(rate) for rate in size.rates]
+    print_progress(
+        f"products: {size.product_events:,} events for each number of products; planning of {size.planned:,} products"
+    )
+    products = [cost for n in size.products for cost in measure_products(n, size.product_events, size.product_users)]
+    planning = measure_planning(size.planned)
+    print_progress(f"fan-out: up to {max(roots for _, roots in size.fan_outs):,} documents of one change (minutes)")
+    return Measurements(
         speeds=speeds,
         memory=memory,
-        backlogs=backlogs,
-        reads=found,
-        planned=plans,
-        spreads=[spread(store, roots) for store, roots in size.fan_outs],
+        open_changes=open_changes,
+        products=products,
+        planning=planning,
+        fan_outs=[measure_fan_out(store, roots) for store, roots in size.fan_outs],
         jobs=[_job(*job) for job in size.jobs],
     )
 
 
-def kept(document: str, text: str) -> str:
-    """The document with `text` between its markers. Raises SettingError when it has none."""
+def insert_tables(document: str, text: str) -> str:
+    """The document with `text` between its markers. Raises SettingError if the document has no markers."""
     before, begin, rest = document.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise SettingError(f"{DOCUMENT} has no lines {BEGIN} and {END}: put them where the tables go")
+        raise SettingError(f"{DOCUMENT} has no lines {BEGIN} and {END}: add them where the tables belong")
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def _job(store: str, events: int, users: int, batch: int) -> dict[str, Any]:
-    say(f"Spark job on {STORE_NAMES[store]}: {events:,} events, {users:,} users (minutes)")
+    print_progress(f"Spark job on {STORE_NAMES[store]}: {events:,} events, {users:,} users (minutes)")
     sizes = {"--store": store, "--events": events, "--users": users, "--batch": batch}
     argv = [sys.executable, "-m", "benchmarks.job", *(str(x) for pair in sizes.items() for x in pair)]
     run = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)

@@ -1,7 +1,7 @@
-"""The steps alone, as `statestore try` runs them: how fast, and what they hold; in this process, without Spark.
+"""Measure the speed and the memory of the steps alone, as `statestore try` runs them: in this process, without Spark.
 
-Promises: decoding is measured, reading the file is not; every repetition starts with an empty store; the benchmark's own
-records are out of the sight of the garbage collector. Does not: measure DynamoDB or Kafka; the store is a map in memory.
+Promises: the figures include decoding, but not reading the file. Every repetition starts with an empty store. The garbage
+collector does not look at the benchmark's own records. Does not: measure DynamoDB or Kafka; the store is a map in memory.
 """
 
 import gc
@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter, process_time
 
-from benchmarks.history import generate
+from benchmarks.history import generate_history
 from processor.definitions.load import load, read_directory
-from processor.lockstep import calm_collector
-from processor.model import canonical_json
-from processor.model.change import Record
-from processor.model.plan import Plan
-from processor.model.step import Message
-from processor.planning import plan_alone
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_alone
+from processor.records import canonical_json
+from processor.records.message import Message
+from processor.records.record import Record
+from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings import Settings
-from processor.trial import MemoryOutbox, Trial, batches
+from processor.trial.trial import MemoryOutbox, Trial, batches
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "github"
 BATCH = 2_000
@@ -40,8 +40,8 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """What the process holds after `events` events: living blocks of Python's allocator, and MB of resident memory."""
+class MemoryUse:
+    """Memory of the process after `events` events: living blocks of Python's allocator, and MB of resident memory."""
 
     events: int
     blocks: int
@@ -49,8 +49,8 @@ class Held:
 
 
 @dataclass(slots=True)
-class Discard(MemoryOutbox):
-    """An outbox that forgets: what was published is no memory of the job."""
+class DiscardingOutbox(MemoryOutbox):
+    """An outbox that stores no message, so that published messages use no memory."""
 
     sent: int = field(default=0)
 
@@ -58,16 +58,16 @@ class Discard(MemoryOutbox):
         self.sent += 1
 
 
-def plan() -> Plan:
+def demo_plan() -> Plan:
     """The demo's plan: UserProfile over five tables."""
     return plan_alone(load(read_directory(EXAMPLE)), Settings().slots)
 
 
-def history(events: int, users: int) -> list[Record]:
-    """The generated history as records; each line as one of a recorded topic, offsets counted by topic."""
+def generate_records(events: int, users: int) -> list[Record]:
+    """A generated history as records. The offsets count the records of each topic."""
     offsets: dict[str, int] = {}
     records = []
-    for line in generate(1, events, users):
+    for line in generate_history(1, events, users):
         offset = offsets[line["topic"]] = offsets.get(line["topic"], -1) + 1
         records.append(
             Record(
@@ -82,40 +82,43 @@ def history(events: int, users: int) -> list[Record]:
     return records
 
 
-def speed(events: int, users: int, repetitions: int) -> list[Speed]:
-    """So many repetitions of the same history, each in a new Trial."""
-    records, compiled = history(events, users), plan()
-    return [_once(records, compiled) for _ in range(repetitions)]
+def measure_speed(events: int, users: int, repetitions: int) -> list[Speed]:
+    """Repeats the same history so many times, each time in a new Trial."""
+    records, compiled = generate_records(events, users), demo_plan()
+    return [_run_once(records, compiled) for _ in range(repetitions)]
 
 
-def held(events: int, users: int, passes: Sequence[int]) -> list[Held]:
-    """What is held after so many `passes` of one history. Every pass tells the same changes at later offsets, so the table ends
-    each one with the same rows: what grows from pass to pass is what the job keeps of events that it has worked off."""
-    trial = Trial(plan=plan(), settings=Settings(), published=Discard(), rejects=Discard())
-    records = history(events, users)
+def measure_memory(events: int, users: int, passes: Sequence[int]) -> list[MemoryUse]:
+    """The memory after each number of `passes` of one history.
+
+    Each pass has the same changes at later offsets, so the table has the same rows at the end of each pass. Memory that
+    grows from pass to pass is memory that the job still uses for events that it has processed.
+    """
+    trial = Trial(plan=demo_plan(), settings=Settings(), published=DiscardingOutbox(), rejects=DiscardingOutbox())
+    records = generate_records(events, users)
     found = []
     for number in range(1, max(passes) + 1):
         for chunk in batches(_later(records, (number - 1) * events), BATCH):
             trial.batch(chunk)
-            trial.settle()
+            trial.background_work()
         if number in passes:
             trial.finish()
             gc.collect()
-            found.append(Held(events=number * events, blocks=sys.getallocatedblocks(), resident=resident()))
+            found.append(MemoryUse(events=number * events, blocks=sys.getallocatedblocks(), resident=resident_memory()))
     return found
 
 
-def _once(records: list[Record], compiled: Plan) -> Speed:
+def _run_once(records: list[Record], compiled: Plan) -> Speed:
     trial = Trial(plan=compiled, settings=Settings())
     gc.collect()
-    calm_collector()
+    tune_garbage_collector()
     wall = cpu = settling = 0.0
     for chunk in batches(records, BATCH):
         began = perf_counter(), process_time()
         trial.batch(chunk)
         wall, cpu = wall + perf_counter() - began[0], cpu + process_time() - began[1]
         settling -= process_time()
-        trial.settle()
+        trial.background_work()
         settling += process_time()
     settling -= process_time()
     trial.finish()
@@ -128,7 +131,7 @@ def _later(records: list[Record], by: int) -> Iterator[Record]:
     return (replace(record, offset=record.offset + by) for record in records)
 
 
-def resident() -> float:
-    """Resident memory of this process in MB; of Linux."""
+def resident_memory() -> float:
+    """Resident memory of this process in MB. Linux only."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

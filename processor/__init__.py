@@ -1,1 +1,19 @@
-"""The path of an event: from a record of a topic to published documents."""
+"""The path of an event: from a record of a topic to published documents.
+
+    1.  job/source.py           Spark brings a batch of Kafka records; job/job.py gives it to the driver
+    2.  rounds/driver.py        checks the lease, and runs the batch as one round
+    3.  rounds/write_part.py    a write task takes the records of some partitions through steps 4 to 7
+    4.  steps/decode.py         bytes -> a change, or a dead letter
+    5.  steps/dedupe.py         all changes of one key in the batch -> one change
+    6.  steps/write_state.py    one conditional write; the part then makes the open changes durable (progress/open_changes.py)
+    7.  steps/find_roots.py     old and new join keys -> the roots whose documents may change
+    8.  rounds/publish_part.py  a publish task takes the roots of one lane through steps 9 and 10
+    9.  steps/assemble.py       the root by key, then one query or key read for each join
+    10. steps/publish.py        reads the ledger, reserves, sends the message
+
+Later rounds settle open changes (steps/settle.py), continue fan-outs, and publish the backlog (rounds/follow_up_parts.py).
+
+The reading order: first the packages `statestore` (the table) and `registry` (slots, leases). Then the rooms: records, product,
+definitions, plan, progress, steps, rounds, trial, job, inspect, pricing, demo, cli. A room imports only rooms before it in this
+order, and `local`, which has the embedded parts. CONTRIBUTING.md names the file to read first in each room.
+"""

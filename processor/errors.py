@@ -2,47 +2,74 @@
 
 
 class StatestoreError(Exception):
-    """What went wrong, to which thing, and what to do about it."""
+    """An expected failure. The message says what went wrong, with which thing, and what to do about it."""
 
 
 class PlanError(StatestoreError):
-    """Definitions and slot assignments that do not fit together."""
+    """Definitions and slot assignments do not fit together."""
 
 
 class SettingError(StatestoreError):
-    """A setting that is missing or wrong; names it."""
+    """A setting is missing or wrong. The message names the setting."""
 
 
 class KafkaError(StatestoreError):
-    """The broker refused, or did not answer."""
+    """The broker refused a request, or did not answer."""
 
 
 class OracleError(StatestoreError):
-    """Postgres refused the rows of the state, or a product's SQL over them."""
+    """Postgres refused the rows of the state, or refused a product's SQL over them."""
 
 
 class TopicRefused(KafkaError):
-    """A topic takes no such message, or none at all; names it."""
+    """A topic refuses a message, or refuses every message. The message names the topic."""
 
     def __init__(self, topic: str, why: str) -> None:
         super().__init__(f"topic {topic} refuses what is sent to it ({why}): correct the topic or its permissions")
         self.topic = topic
 
 
+class TransactionTimedOut(KafkaError):
+    """A transaction lasted longer than the broker allows, so the broker aborted it. The next attempt sends everything again."""
+
+
 class Fenced(StatestoreError):
-    """Another job took over: this one must stop."""
+    """Another run of the job took over: this run must stop."""
+
+
+class Stopped(StatestoreError):
+    """An operator asked the job to stop; Spark reads an unfinished batch again at the next start."""
 
 
 class BoundaryError(StatestoreError):
-    """A topic is not the one that the epochs were recorded for."""
+    """A topic is not the topic that its epochs were recorded for."""
+
+
+class ForeignPart(StatestoreError):
+    """The table, the registry, the job's name or the checkpoint belongs to something else."""
+
+
+class CheckpointError(StatestoreError):
+    """The checkpoint does not fit to what the job reads."""
 
 
 class TooManyRejects(StatestoreError):
-    """More dead letters than the set share of a batch: the job stops instead of draining the stream."""
+    """A batch has a larger share of dead letters than the setting allows. The job stops instead of draining the stream."""
+
+
+class TruncateRefused(StatestoreError):
+    """The source emptied a table, and the entity refuses that. The batch is not committed."""
+
+    def __init__(self, entity: str, topic: str, partition: int, offset: int) -> None:
+        super().__init__(
+            f"topic {topic}, partition {partition}, offset {offset}: the source emptied the table of {entity}, and the rows "
+            f"would stay: set `truncate: ignore` for entity {entity} to keep them until a delete event of each comes "
+            "(`truncate: delete` is not available yet); this batch is not committed"
+        )
 
 
 class AccountError(StatestoreError):
-    """Records read are not records accounted for: a defect, and a reason to stop."""
+    """The number of records read differs from the number accounted for. This is a defect, and a reason to stop."""
 
 
 class PartError(StatestoreError):

@@ -1,14 +1,15 @@
 """The settings of a job: one frozen value, read once at start.
 
 A setting comes from its flag (`--batch-size`), else from the environment (`STATESTORE_BATCH_SIZE`), else from the settings file
-(TOML, `batch_size = ...`), else its default. AWS_* and PG* are respected by the clients below. Kafka's own names
-(`security.protocol`, ...) stand in the file's `[kafka]` table and go to Spark's connector and to librdkafka alike.
+(TOML, `batch_size = ...`), else from its default. The AWS and Postgres clients read AWS_* and PG* themselves. Kafka's own names
+(`security.protocol`, ...) belong in the file's `[kafka]` table; Spark's connector and librdkafka both get them.
 """
 
+import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from typing import Any
 from processor.errors import SettingError
 
 ENV = "STATESTORE_"
+FAN_OUT_PAGE = 1_000
+"""Rows above one change that one round follows up."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def _setting(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
@@ -24,36 +28,43 @@ def _setting(default: Any, help: str, low: float | None = None, high: float | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a job is told. Times are in seconds unless the name says otherwise."""
+    """The settings of one job. Times are in seconds unless the name says otherwise."""
 
-    job: str = _setting("statestore", "name of the job: its lease and its transactional ids go by it")
-    table: str = _setting("statestore", "the DynamoDB table")
-    slots: int = _setting(20, "how many GSI_n the table is created with", 1, 20)
-    endpoint: str = _setting("", "address of the DynamoDB API, when it is not AWS's own")
-    region: str = _setting("", "AWS region, when AWS_REGION does not say")
-    registry: str = _setting("postgresql+psycopg://", "address of the registry's Postgres; PG* fill what it leaves out")
+    job: str = _setting("statestore", "name of the job: its lease and its transactional ids contain it")
+    table: str = _setting("statestore", "name of the DynamoDB table")
+    slots: int = _setting(20, "number of index columns GSI_n that the table is created with", 1, 20)
+    endpoint: str = _setting("", "address of the DynamoDB API, if it is not that of AWS")
+    region: str = _setting("", "AWS region, if AWS_REGION is not set")
+    registry: str = _setting(
+        "postgresql+psycopg://", "address of the registry's Postgres; PG* variables fill in missing parts"
+    )
     registry_schema: str = _setting("statestore", "the Postgres schema that holds the registry")
     bootstrap_servers: str = _setting("", "Kafka brokers, host:port[,host:port]")
     checkpoint: str = _setting("", "directory of Spark's checkpoint")
-    batch_size: int = _setting(10_000, "most records a micro-batch", 1)
-    publish_slots: int = _setting(4, "publishers in parallel, each fenced by its own transactional id", 1, 1000)
-    threads: int = _setting(16, "requests in flight per Python worker", 1, 64)
-    partitions: int = _setting(2, "partitions of topics that have to be created", 1)
+    batch_size: int = _setting(10_000, "most records in a micro-batch", 1)
+    lanes: int = _setting(4, "parallel publishers, each fenced by its own transactional id", 1, 1000)
+    threads: int = _setting(16, "requests that a Python worker sends in parallel", 1, 64)
+    partitions: int = _setting(2, "number of partitions of a topic that the job creates", 1)
     rejects_topic: str = _setting("statestore.rejects", "the topic for dead letters")
-    max_reject_share: float = _setting(0.5, "share of dead letters in a batch beyond which the job stops", 0, 1)
-    max_reject_free: int = _setting(100, "so many dead letters a batch never stop the job", 0)
-    marker_days: int = _setting(30, "days for which a deleted row's marker is kept; longer than any replay", 1)
-    wait_seconds: float = _setting(5.0, "W: how late an index is expected to be at most, and its replicas to differ", 0)
-    settle_seconds: float = _setting(5.0, "S: how long after a change it is settled", 0)
+    max_reject_share: float = _setting(0.5, "the job stops at a batch with a larger share of dead letters", 0, 1)
+    max_reject_free: int = _setting(100, "a batch with at most so many dead letters never stops the job", 0)
+    marker_days: int = _setting(30, "days for which a delete marker is kept; must be longer than any replay takes", 1)
+    wait_seconds: float = _setting(5.0, "W: longest delay that is expected of an index, or between its replicas", 0)
+    settle_seconds: float = _setting(5.0, "S: how long after a change the job settles it", 0)
     fan_out_page: int = _setting(
-        1_000, "rows of one change that are followed up in one go; the others wait their turn", 1
+        FAN_OUT_PAGE, "rows that the fan-out of one change follows in a round; later rounds follow the rest", 1
     )
-    lease_seconds: int = _setting(30, "after how long without a sign of life a job counts as gone", 5)
-    spark_master: str = _setting("", "Spark master; empty: what spark-submit or the platform says, local[2] without")
+    transaction_seconds: int = _setting(
+        900, "longest Kafka transaction of a publisher; at most the broker's transaction.max.timeout.ms", 1, 2_000_000
+    )
+    lease_seconds: int = _setting(30, "a job that gives no sign of life for so long counts as dead", 5)
+    spark_master: str = _setting(
+        "", "Spark master (empty: the choice of spark-submit or of the platform, else local[2])"
+    )
     kafka: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
 
 
-def flags() -> list[tuple[str, str]]:
+def setting_flags() -> list[tuple[str, str]]:
     """The (name, help) of each setting that has a flag."""
     return [(f.name, _help(f)) for f in fields(Settings) if f.name != "kafka"]
 
@@ -61,7 +72,10 @@ def flags() -> list[tuple[str, str]]:
 def read_settings(
     given: Mapping[str, Any], environment: Mapping[str, str] | None = None, file: str | None = None
 ) -> Settings:
-    """The settings that flags (`given`, None for absent), environment and file make. Raises SettingError naming what is wrong."""
+    """Reads the settings from flags (`given`, None for an absent flag), environment and file.
+
+    Raises SettingError, which names the wrong setting.
+    """
     env = os.environ if environment is None else environment
     path = file or env.get(ENV + "SETTINGS")
     stored = _read_file(Path(path)) if path else {}
@@ -84,7 +98,7 @@ def read_settings(
     settings = Settings(**values)
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", settings.registry_schema):
         raise SettingError(
-            f"registry_schema: {settings.registry_schema!r} is no plain Postgres name; use a-z, 0-9 and _"
+            f"registry_schema: {settings.registry_schema!r} is not a plain Postgres name; use a-z, 0-9 and _"
         )
     return settings
 
@@ -96,29 +110,52 @@ def _help(f: Any) -> str:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return read_toml(path)
     except OSError as error:
         raise SettingError(f"the settings file {path} cannot be read: {error.strerror}") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise SettingError(f"the settings file {path} is not TOML: {error}") from None
 
 
+def read_toml(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """The table of a TOML file. Raises OSError; ValueError, with a reason in one line, for a file that is not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"), parse_float=parse_float)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
+    except RecursionError:
+        raise ValueError("it nests too many levels") from None
+    except ArithmeticError:
+        raise ValueError("a number with too large an exponent") from None
+
+
 def _kafka(table: Any, path: str | None) -> tuple[tuple[str, str], ...]:
-    if not isinstance(table, dict) or not all(isinstance(v, str | int) for v in table.values()):
+    if not isinstance(table, dict) or not all(_is_text(v) for v in table.values()):
         raise SettingError(
             f'{path}: [kafka] holds Kafka\'s own names with text values, such as "security.protocol" = "SSL"'
         )
     return tuple(sorted((name, str(value)) for name, value in table.items()))
 
 
+def _is_text(value: Any) -> bool:
+    """Whether a value of the settings file is text, or a number in the place of text."""
+    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+
+
 def _value(f: Any, value: Any, where: str) -> Any:
     kind = type(f.default)
+    if kind is str:
+        if not _is_text(value) or _CONTROL.search(str(value)):
+            raise SettingError(f"{where}: {value!r} is not text in one line")
+        return str(value)
     try:
-        if kind is not str and isinstance(value, bool):
+        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
             raise ValueError
         converted = kind(value)
-    except (TypeError, ValueError):
-        raise SettingError(f"{where}: {value!r} is no {'number' if kind is float else 'whole number'}") from None
+        if not math.isfinite(converted):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise SettingError(f"{where}: {value!r} is not a {'number' if kind is float else 'whole number'}") from None
     low, high = f.metadata["low"], f.metadata["high"]
     if (low is not None and converted < low) or (high is not None and converted > high):
         bounds = f"at least {low}" if high is None else f"from {low} to {high}"

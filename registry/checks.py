@@ -1,29 +1,30 @@
-"""What an apply may not do: plans that do not hold together, and changes of what rows are stored under. Pure."""
+"""Refuses applies that do not hold together, and changes of keys, types and shards under which rows are stored. Pure."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 
-from registry.errors import DefinitionChanged, Malformed, NeedsBackfill
-from registry.model import EdgeRead, EntityEntry, JoinPaths, KeyRead, Need, Plan, Snapshot, column_of
+from registry.errors import ColumnStored, DefinitionChanged, Malformed, NeedsBackfill, TopicTaken
+from registry.model import EdgePath, EntityEntry, JoinPaths, KeyPath, Need, Requirements, Snapshot, column_of
 
 
-def check_plan(stored: Snapshot, plan: Plan) -> None:
-    """Checks that what the plan names is in it or stored, and that each path can answer its join.
+def check_requirements(stored: Snapshot, required: Requirements) -> None:
+    """Checks that every named entity and column is required or stored, and that each path can answer its join.
 
     Raises:
-        Malformed: it does not.
+        Malformed: an entity or a column is missing, or a path does not answer its join.
     """
-    entities = {one.name: one for one in (*stored.entities, *plan.entities)}
-    joins = {path.join for path in plan.paths}
-    for entity in plan.entities:
+    entities = {one.name: one for one in (*stored.entities, *required.entities)}
+    joins = {path.join for path in required.paths}
+    for entity in required.entities:
         _known(f"the key of entity {entity.name}", entities, entity.name, entity.key)
-    for product in plan.products:
+    for product in required.products:
         _known(f"the root of product {product.name}", entities, product.root, ())
         for join in product.joins:
             if join not in joins:
-                raise Malformed(f"product {product.name}: the plan has no access path for its join {join}")
-    for path in plan.paths:
+                raise Malformed(f"product {product.name}: there is no access path for its join {join}")
+    for path in required.paths:
         _check_path(entities, path)
-    for need in (need for group in plan.groups for need in group):
+    for need in (need for group in required.groups for need in group):
         _known("an index", entities, need.entity, need.columns)
 
 
@@ -32,11 +33,11 @@ def _check_path(entities: Mapping[str, EntityEntry], path: JoinPaths) -> None:
         entity, columns = path.join.side("down" if direction == "down" else "up")
         _known(f"join {path.join}", entities, entity, columns)
         match answer:
-            case KeyRead() if not set(entities[entity].key) <= set(columns):
+            case KeyPath() if not set(entities[entity].key) <= set(columns):
                 raise Malformed(
                     f"join {path.join}: no key read {direction}, the key of {entity} is {entities[entity].key}"
                 )
-            case EdgeRead() if answer.entity != entity or set(answer.fields) != set(columns):
+            case EdgePath() if answer.entity != entity or set(answer.fields) != set(columns):
                 raise Malformed(
                     f"join {path.join}: edges of {answer.entity}{answer.fields} do not answer it {direction}"
                 )
@@ -46,27 +47,55 @@ def _check_path(entities: Mapping[str, EntityEntry], path: JoinPaths) -> None:
                 pass
 
 
-def _known(what: str, entities: Mapping[str, EntityEntry], entity: str, columns: Iterable[str]) -> None:
+def _known(source: str, entities: Mapping[str, EntityEntry], entity: str, columns: Iterable[str]) -> None:
     if entity not in entities:
-        raise Malformed(f"{what}: there is no entity {entity}")
+        raise Malformed(f"{source}: there is no entity {entity}")
     for column in map(column_of, columns):
         if column not in entities[entity].columns:
-            raise Malformed(f"{what}: entity {entity} declares no column {column}")
+            raise Malformed(f"{source}: entity {entity} declares no column {column}")
 
 
-def check_entities(stored: Snapshot, plan: Plan, has_run: Collection[str]) -> None:
-    """Checks that the entities of the plan leave alone what rows are stored under.
+def check_entities(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> None:
+    """Checks that the required entities keep the definitions under which rows are stored.
 
     Raises:
-        DefinitionChanged: a key, the type of a key column or the number of shards changed, or a column that a slot
-            or edges hold is no longer declared.
+        DefinitionChanged: a key, the type of a key column or the number of shards changed, or the definition no longer declares
+            a column that a slot or edges hold.
         NeedsBackfill: the type of a column that a slot or edges hold changed, and rows may be stored.
+        ColumnStored: a column has a type that does not take all values of its old type, or is declared no more, and rows may be
+            stored.
     """
     before = {entity.name: entity for entity in stored.entities}
-    for entity in plan.entities:
+    for entity in required.entities:
         if old := before.get(entity.name):
             _check_key(old, entity)
             _check_held(stored, old, entity, has_run)
+            if entity.name in has_run:
+                _check_columns(old, entity)
+
+
+def check_topics(after: Snapshot, required: Requirements) -> None:
+    """Checks that no two entities or products of the registry have one topic.
+
+    Args:
+        after: the registry as the requirements would make it.
+
+    Raises:
+        TopicTaken: two have. The error blames an entry of the requirements.
+    """
+    named = {
+        *(f"entity {one.name}" for one in required.entities),
+        *(f"product {one.name}" for one in required.products),
+    }
+    entries = [(f"entity {one.name}", one.topic) for one in after.entities]
+    entries += [(f"product {one.name}", one.topic) for one in after.products]
+    owners: dict[str, str] = {}
+    for entry, topic in sorted(entries, key=lambda one: one[0] in named):
+        owner = owners.setdefault(topic, entry)
+        if owner != entry:
+            stored = owner not in named
+            renamed = stored and owner.split()[0] == entry.split()[0]
+            raise TopicTaken(entry, topic, owner, stored=stored, renamed=renamed)
 
 
 def _check_key(old: EntityEntry, new: EntityEntry) -> None:
@@ -82,9 +111,11 @@ def _check_key(old: EntityEntry, new: EntityEntry) -> None:
 
 
 def _check_held(stored: Snapshot, old: EntityEntry, new: EntityEntry, has_run: Collection[str]) -> None:
-    held = [(f"GSI_{one.slot}", one.columns) for one in stored.of(new.name)]
-    held += [(f"an edge by {'#'.join(one.fields)}", one.fields) for one in stored.edges() if one.entity == new.name]
-    for where, fields in held:
+    places = [(f"GSI_{one.slot}", one.columns) for one in stored.assignments_of(new.name)]
+    places += [
+        (f"an edge by {'#'.join(one.fields)}", one.fields) for one in stored.edge_paths() if one.entity == new.name
+    ]
+    for where, fields in places:
         for column in map(column_of, fields):
             was, now = old.columns[column], new.columns.get(column)
             if now is None:
@@ -92,6 +123,29 @@ def _check_held(stored: Snapshot, old: EntityEntry, new: EntityEntry, has_run: C
             if was != now and new.name in has_run:
                 raise NeedsBackfill(
                     f"entity {new.name}: the type of {column} was {was} and is now {now}, but a job has run with "
-                    f"{new.name}: {where} of its stored rows is spelt by the old type, and cannot be backfilled "
-                    f"yet. Keep {was}, or use a new table and registry schema"
+                    f"{new.name}: {where} of its stored rows has the encoding of the old type, and there is no "
+                    f"backfill yet. Keep {was}, or use a new table, registry schema and checkpoint: the "
+                    "job then reads all topics again"
                 )
+
+
+def _check_columns(old: EntityEntry, new: EntityEntry) -> None:
+    for column, was in old.columns.items():
+        now = new.columns.get(column)
+        if now is None or not (was == now or _takes_all(was, now)):
+            raise ColumnStored(new.name, column, was, now)
+
+
+def _takes_all(was: str, now: str) -> bool:
+    """Whether each stored value of the type `was` is a value of the type `now`, with the same meaning. The arguments of decimals
+    and timestamps say how decode reads a value, and not which values there are."""
+    before, after = (re.fullmatch(r"(\w+)(?:\(.*\))?(\[\])?", text) for text in (was, now))
+    if before is None or after is None:
+        return False
+    if now == "json":
+        return before[1] in ("int", "string", "bool", "json")
+    if before[2] != after[2]:
+        return False
+    return (now.startswith("timestamp") and was.startswith("timestamp")) or (
+        before[1] in ("int", "decimal") and after[1] == "decimal"
+    )

@@ -1,4 +1,4 @@
-"""What can go wrong at the registry. A message says what happened, to which entry, and what to do."""
+"""The errors of the registry. A message says what happened, to which entry, and what to do."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ class RegistryUnreachable(RegistryError):
 
 
 class RegistryMissing(RegistryError):
-    """The schema holds no registry, or an older one."""
+    """The schema holds no registry, or one of an older release."""
 
 
-class RegistryTooNew(RegistryError):
-    """The schema was migrated by a newer release of statestore."""
+class UnknownRevision(RegistryError):
+    """Another release of statestore migrated the schema: a newer one, or a development version before the first release."""
 
 
 class RegistryBusy(RegistryError):
@@ -30,21 +30,21 @@ class RegistryRefused(RegistryError):
 
 
 class SlotsDiffer(RegistryError):
-    """The number of slots is fixed when the registry is made, since the table's indexes are."""
+    """The number of slots never changes after the registry exists, since the table's indexes do not."""
 
-    def __init__(self, stored: int, asked: int) -> None:
+    def __init__(self, stored: int, required: int) -> None:
         super().__init__(
-            f"the registry was made with {stored} slots and {asked} were asked for: the table's indexes are fixed "
-            f"when it is made, so use --slots {stored}, or another table and registry schema"
+            f"the registry has {stored} slots, not {required}: the table's indexes never change, so use "
+            f"--slots {stored}, or another table and registry schema"
         )
 
 
 class Malformed(RegistryError):
-    """What was handed to the registry does not hold together: a fault of the caller, not of the user."""
+    """The requirements do not hold together: a fault of the caller, not of the user."""
 
 
 class DefinitionChanged(RegistryError):
-    """Something changed that rows are stored under: an entity's key, its types, its shards."""
+    """A definition changed under which rows are stored: an entity's key, its types, its shards."""
 
     def __init__(self, entity: str, what: str, old: object, new: object) -> None:
         super().__init__(
@@ -53,15 +53,39 @@ class DefinitionChanged(RegistryError):
         )
 
 
+class ColumnStored(RegistryError):
+    """A column changed its type, or is declared no more, and rows are stored with it."""
+
+    def __init__(self, entity: str, column: str, old: str, new: str | None) -> None:
+        change = f"was {old} and is now {new}" if new else "is declared no more"
+        wider = " or a type that takes all its values" if new else " (records without it have null there)"
+        super().__init__(
+            f"entity {entity}: column {column} {change}, but a job has run with {entity}, and nothing rewrites its stored "
+            f"rows: keep `{column}: {old}`{wider}, or use a new table and registry schema"
+        )
+
+
+class TopicTaken(RegistryError):
+    """Two entries would have one topic: entities and products of the whole registry share no topic."""
+
+    def __init__(self, entry: str, topic: str, owner: str, *, stored: bool, renamed: bool) -> None:
+        cure = f"give {entry} another `topic`"
+        if renamed:
+            cure += f"; if this is a new name for {owner}, keep the old name: a registry entry has one name for ever"
+        super().__init__(
+            f"{entry}: {owner}{' of the registry' if stored else ''} already has the topic `{topic}`; {cure}"
+        )
+
+
 class NeedsBackfill(RegistryError):
-    """An index would have to be filled for rows that are stored already, which cannot be done yet."""
+    """Stored rows would need a new index, and there is no backfill yet."""
 
 
 class NoSlot(RegistryError):
     """An entity needs one more index than the table has slots."""
 
     def __init__(
-        self, entity: str, columns: Sequence[str], held: Sequence[Assignment], unused: Sequence[Assignment]
+        self, entity: str, columns: Sequence[str], taken: Sequence[Assignment], unused: Sequence[Assignment]
     ) -> None:
         cure = (
             f"no join asks for {_list(unused)} any more: retire and free one of these"
@@ -69,8 +93,8 @@ class NoSlot(RegistryError):
             else "joins need every one of them: remove a join, or use a registry and a table with more slots"
         )
         super().__init__(
-            f"entity {entity}: no slot is free for {'#'.join(columns)}; all {len(held)} are taken "
-            f"({_list(held)}); {cure}"
+            f"entity {entity}: no slot is free for {'#'.join(columns)}; all {len(taken)} are taken "
+            f"({_list(taken)}); {cure}"
         )
         self.entity = entity
         self.unused = tuple(unused)
@@ -81,15 +105,15 @@ class LeaseHeld(RegistryError):
 
 
 class LeaseLost(RegistryError):
-    """A later run of the job has taken the lease, or it was released: stop writing and publishing."""
+    """A later run of the job has taken the lease, or the run released it: stop writing and publishing."""
 
 
 class SnapshotOutdated(RegistryError):
-    """The registry was edited after the job read it: read it again before the next write."""
+    """An edit changed the registry after the job read it: read it again before the next write."""
 
 
 class EpochConflict(RegistryError):
-    """A boundary is recorded already with another epoch; epochs are never rewritten."""
+    """The registry holds the boundary with another epoch. Epochs never change."""
 
 
 def _list(assignments: Sequence[Assignment]) -> str:

@@ -1,40 +1,41 @@
-"""The life of an assignment: which states follow each other, and what jobs may do in each. Pure.
+"""The life of an assignment: the order of its states, and what jobs may do in each. Pure.
 
-After the online index change of Google's F1. Between two steps every running job has applied the registry version of
-the first, so at any moment two neighbouring states are in use at most, and any two neighbours are safe together: rows
-are written with a slot before the backfill looks for those that lack it, and still while jobs of the version before
-may read it.
+The steps are those of the online index change of Google's F1. Before a step, every running job has applied the version of
+the step before it. So jobs use at most two neighbouring states at a time, and any two neighbours are safe together. Jobs write a
+slot before the backfill looks for rows without it, and still write it while jobs of the version before may read it.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from registry.model import State
+from registry.model import AssignmentState
 
-NEXT: Final[Mapping[State, frozenset[State]]] = {
-    State.PLANNED: frozenset({State.WRITING, State.FREE}),
-    State.WRITING: frozenset({State.BACKFILLING, State.RETIRING}),
-    State.BACKFILLING: frozenset({State.SERVING, State.RETIRING}),
-    State.SERVING: frozenset({State.RETIRING}),
-    State.RETIRING: frozenset({State.FREE}),
-    State.FREE: frozenset({State.PLANNED}),
+NEXT: Final[Mapping[AssignmentState, frozenset[AssignmentState]]] = {
+    AssignmentState.PLANNED: frozenset({AssignmentState.WRITING, AssignmentState.FREE}),
+    AssignmentState.WRITING: frozenset({AssignmentState.BACKFILLING, AssignmentState.RETIRING}),
+    AssignmentState.BACKFILLING: frozenset({AssignmentState.SERVING, AssignmentState.RETIRING}),
+    AssignmentState.SERVING: frozenset({AssignmentState.RETIRING}),
+    AssignmentState.RETIRING: frozenset({AssignmentState.FREE}),
+    AssignmentState.FREE: frozenset({AssignmentState.PLANNED}),
 }
-"""The states that may follow each state. A step that is given up before it serves goes to RETIRING, or, when nothing
-was written yet, straight to FREE."""
+"""The states that may follow each state. An assignment that an operator gives up before it serves goes to RETIRING, or, before
+any job writes it, straight to FREE."""
 
-_WRITTEN: Final = frozenset({State.WRITING, State.BACKFILLING, State.SERVING, State.RETIRING})
+_WRITTEN: Final = frozenset(
+    {AssignmentState.WRITING, AssignmentState.BACKFILLING, AssignmentState.SERVING, AssignmentState.RETIRING}
+)
 
 
-def may_follow(before: State, after: State) -> bool:
-    """True when an assignment may go from `before` to `after` in one step; staying is no step."""
+def may_follow(before: AssignmentState, after: AssignmentState) -> bool:
+    """True when an assignment may go from `before` to `after` in one step. The same state twice is no step."""
     return after in NEXT[before]
 
 
-def writes(state: State) -> bool:
+def writes(state: AssignmentState) -> bool:
     """True when a job must fill the slot in every row that it writes."""
     return state in _WRITTEN
 
 
-def reads(state: State) -> bool:
+def reads(state: AssignmentState) -> bool:
     """True when a job may answer a join through the slot."""
-    return state is State.SERVING
+    return state is AssignmentState.SERVING

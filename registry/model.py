@@ -1,7 +1,6 @@
-"""The registry's words as plain values. Pure: knows no Postgres, and no other package's model.
+"""The registry's content as plain values. Pure: knows no Postgres, and no other package's model.
 
-An entity's and a product's `definition` is opaque here: JSON as the caller spells it, kept with the order of its
-members.
+The registry does not read the `definition` of an entity or a product: JSON of the caller, stored with the order of its members.
 """
 
 import re
@@ -12,12 +11,12 @@ from typing import Any, Literal
 
 _ELEMENTS = re.compile(r"(.+?)\[\](?:\..+?)?(?:::\w+)?")
 Direction = Literal["down", "up"]
-"""`down`: from a parent's row to its children, asked of the child. `up`: from a child's row to its parents, asked of
-the parent."""
+"""`down`: from a parent's row to its children; the query reads the child. `up`: from a child's row to its parents; the query
+reads the parent."""
 
 
-class State(StrEnum):
-    """Where an assignment stands in its life (`registry.lifecycle`). FREE is never stored: the assignment is gone."""
+class AssignmentState(StrEnum):
+    """A state in the life of an assignment (`registry.lifecycle`). FREE is never stored: the assignment is gone."""
 
     PLANNED = "planned"
     WRITING = "writing"
@@ -29,42 +28,41 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """In rows of `entity`, slot `slot` (1 to n) holds `columns`, spelt in this order."""
+    """In rows of `entity`, slot `slot` (1 to n) holds the key of `columns`, encoded in this order."""
 
     entity: str
     slot: int
     columns: tuple[str, ...]
-    state: State
+    state: AssignmentState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """An index on `columns` of `entity` that some join asks for. The order counts only when it is assigned for the
-    first time.
+    """A join needs an index on `columns` of `entity`, in this order.
 
     Raises:
-        ValueError: no columns, or one twice.
+        ValueError: no columns.
     """
 
     entity: str
     columns: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not self.columns or len(set(self.columns)) < len(self.columns):
-            raise ValueError(f"an index on {self.entity} needs columns, each once: {self.columns}")
+        if not self.columns:
+            raise ValueError(f"an index on {self.entity} needs columns")
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRead:
-    """The other side's row is read by its primary key: no slot."""
+class KeyPath:
+    """A job reads the other side's row by its primary key. This path needs no slot."""
 
 
-KEY = KeyRead()
+KEY = KeyPath()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeRead:
-    """The other side's rows are named by edge rows of the table, kept by these fields of `entity`: no slot. A field is a column,
+class EdgePath:
+    """Edges of the table, by these fields of `entity`, name the other side's rows. This path needs no slot. A field is a column,
     or the elements of one: `ids[]`, `inner[].id::number`."""
 
     entity: str
@@ -72,7 +70,7 @@ class EdgeRead:
 
 
 def column_of(field: str) -> str:
-    """The column that a field reads."""
+    """The column of a field."""
     elements = _ELEMENTS.fullmatch(field)
     return elements.group(1) if elements else field
 
@@ -81,8 +79,8 @@ def column_of(field: str) -> str:
 class JoinSpec:
     """One equality between two entities: `child.child_columns[i] = parent.parent_columns[i]` for each i.
 
-    The pairs are kept sorted, so that one equality is one join, however it was written; `strong` makes it another one, which is
-    answered without slots. A column may be elements of one (see `EdgeRead`).
+    The pairs are sorted, so that one equality is one join, in whatever order its author writes it. `strong` makes it another
+    join, which no slot answers. A column may be the elements of one (see `EdgePath`).
 
     Raises:
         ValueError: no pairs, or sides of different lengths.
@@ -106,21 +104,21 @@ class JoinSpec:
         return f"{sides}, strong" if self.strong else sides
 
     def side(self, direction: Direction) -> tuple[str, tuple[str, ...]]:
-        """The entity that is asked in this direction, and its columns."""
+        """The entity that queries in this direction read, and its columns."""
         return (self.child, self.child_columns) if direction == "down" else (self.parent, self.parent_columns)
 
 
-Asked = Need | KeyRead | EdgeRead
-Answer = Assignment | KeyRead | EdgeRead
+RequiredPath = Need | KeyPath | EdgePath
+AssignedPath = Assignment | KeyPath | EdgePath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinPaths:
-    """What a join asks for, per direction: a key read, edges or an index."""
+    """What a join needs, per direction: a key read, edges or an index."""
 
     join: JoinSpec
-    down: Asked
-    up: Asked
+    down: RequiredPath
+    up: RequiredPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,13 +126,13 @@ class JoinAccess:
     """How the registry answers a join, per direction: a key read, edges or a slot."""
 
     join: JoinSpec
-    down: Answer
-    up: Answer
+    down: AssignedPath
+    up: AssignedPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityEntry:
-    """A source table. `columns`: the declared type of each declared column, as text; `definition`: its JSON."""
+    """A source table. `columns`: each declared column with its type, as text. `definition`: its JSON."""
 
     name: str
     topic: str
@@ -146,8 +144,8 @@ class EntityEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductEntry:
-    """A document definition and the joins that it stands on. `version`: 1 when first stored, one more with each
-    change; what a caller hands in is ignored."""
+    """A document definition and its joins. `version`: 1 when first stored, one more with each change; the registry ignores the
+    version of a caller."""
 
     name: str
     topic: str
@@ -158,9 +156,9 @@ class ProductEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What an apply asks for. `groups`: needs that should share one slot number, the most important group first;
-    `paths`: one for each join of `products`. Entities and products that are not named stay as they are."""
+class Requirements:
+    """The requirements of an apply. `groups`: needs that should share one slot number, the most important group first; `paths`:
+    one for each join of `products`. Other entities and products stay as they are."""
 
     entities: tuple[EntityEntry, ...]
     products: tuple[ProductEntry, ...]
@@ -180,17 +178,17 @@ class Snapshot:
     assignments: tuple[Assignment, ...]
     joins: tuple[JoinAccess, ...]
 
-    def of(self, entity: str) -> tuple[Assignment, ...]:
+    def assignments_of(self, entity: str) -> tuple[Assignment, ...]:
         """The assignments of an entity, by slot."""
         return tuple(one for one in self.assignments if one.entity == entity)
 
-    def edges(self) -> tuple[EdgeRead, ...]:
-        """The edges that the joins keep, each once."""
+    def edge_paths(self) -> tuple[EdgePath, ...]:
+        """The edges that joins use, each once."""
         paths = (path for access in self.joins for path in (access.down, access.up))
-        return tuple(dict.fromkeys(path for path in paths if isinstance(path, EdgeRead)))
+        return tuple(dict.fromkeys(path for path in paths if isinstance(path, EdgePath)))
 
     def access(self, join: JoinSpec) -> JoinAccess:
-        """How a join is answered.
+        """The paths that answer a join.
 
         Raises:
             KeyError: the registry does not know the join.
@@ -203,29 +201,40 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What an apply did: the registry version afterwards, and the changes in words (none: nothing was written)."""
+    """The result of an apply: the registry version afterwards, and the changes as lines for people (none: it wrote nothing)."""
 
     version: int
     changes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """The registry's random identity, and the job and the table that belong to it; empty before the first start of a job."""
+
+    identity: str
+    job: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EpochBoundary:
-    """From `from_offset` on, records of this partition of this incarnation of the topic have `epoch`."""
+    """From `from_offset` on, records of this partition of this incarnation of the topic have `epoch`. `entity`: the entity that
+    read the topic when the boundary was recorded."""
 
     topic: str
     topic_id: str
     partition: int
     from_offset: int
     epoch: int
+    entity: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right of one run to write and publish for `job`. `generation` only rises; `publish_slots` is the highest
+    """The right of one run to write and publish for `job`. `generation` only rises; `lanes` is the highest
     number that any run of the job has used, so that all their producers can be fenced."""
 
     job: str
     generation: int
     owner: str
-    publish_slots: int
+    lanes: int

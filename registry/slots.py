@@ -1,29 +1,30 @@
-"""Which slot holds what: a pure, deterministic function of what is assigned and what is asked for.
+"""Assigns slots: a pure, deterministic function of the stored assignments and the needs of joins.
 
-Nothing that is assigned ever moves, since rows are stored under it. Needs of one group get one slot number where they
-can, so that one index query without a sort key answers them all.
+An assignment never moves, since rows are stored under it. The needs of a group get one slot number where possible, so that one
+index query without a sort key answers all of them.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from registry.errors import NoSlot
-from registry.model import Assignment, Need, State
+from registry.model import Assignment, AssignmentState, Need
 
 _Index = tuple[str, tuple[str, ...]]
+T = TypeVar("T")
 
 
-def assign(kept: Sequence[Assignment], groups: Sequence[Sequence[Need]], slots: int) -> tuple[Assignment, ...]:
+def assign(stored: Sequence[Assignment], groups: Sequence[Sequence[Need]], slots: int) -> tuple[Assignment, ...]:
     """Finds a slot for every need, group by group, first to last.
 
-    A need whose entity and columns, in their order, are assigned keeps that (the order is how both sides of a join spell
-    its value). The others of its group take a slot that a member
-    sits on (the one of most members, then the lowest), else the lowest that is free for all of them, else each its own
-    lowest.
+    A need whose entity and columns, in their order, have an assignment keeps that. (Both sides of a join encode its value in the
+    order of the columns.) The other needs of its group take a slot of a member (the slot of most members, then the lowest), else
+    the lowest slot that is free for all of them, else each its own lowest.
 
     Args:
-        kept: the assignments so far; those in state FREE count as absent.
+        stored: the assignments so far; those in state FREE count as absent.
         groups: needs of different entities that should share a slot number.
         slots: n, of GSI_1..GSI_n.
 
@@ -34,31 +35,45 @@ def assign(kept: Sequence[Assignment], groups: Sequence[Sequence[Need]], slots: 
         NoSlot: an entity has n assignments and needs one more.
     """
     board = _Board(slots=slots)
-    for one in kept:
-        if one.state is not State.FREE:
+    for one in stored:
+        if one.state is not AssignmentState.FREE:
             board.put(one)
     for group in groups:
         _place(board, group)
-        if left := next(board.missing(group), None):
-            raise _no_slot(board, left, groups)
-    return tuple(sorted(board.held.values(), key=lambda one: (one.entity, one.slot)))
+        if unserved := next(board.missing(group), None):
+            raise _no_slot(board, unserved, groups)
+    return tuple(sorted(board.assigned.values(), key=lambda one: (one.entity, one.slot)))
+
+
+def equal_groups(pairs: Iterable[tuple[T, T]]) -> dict[T, T]:
+    """Groups the members that pairs set equal, directly or through other members. Slots with columns of one group hold the same
+    kind of value.
+
+    Returns:
+        Each member -> the member that names its group: of two groups that a pair joins, the first one's.
+    """
+    named: dict[T, T] = {}
+    for first, second in pairs:
+        kept, dropped = named.get(first, first), named.get(second, second)
+        named |= {first: kept, second: kept} | {member: kept for member, name in named.items() if name == dropped}
+    return named
 
 
 @dataclass(slots=True, kw_only=True)
 class _Board:
-    """The slots taken so far, by entity, and the assignment of each index."""
+    """`taken`: (entity, slot) of all assignments so far; `assigned`: the assignment of each index."""
 
     slots: int
-    held: dict[_Index, Assignment] = field(default_factory=dict)
+    assigned: dict[_Index, Assignment] = field(default_factory=dict)
     taken: set[tuple[str, int]] = field(default_factory=set)
 
     def put(self, one: Assignment) -> None:
-        self.held[one.entity, one.columns] = one
+        self.assigned[one.entity, one.columns] = one
         self.taken.add((one.entity, one.slot))
 
     def missing(self, group: Iterable[Need]) -> Iterator[Need]:
-        """The needs of a group that have no slot, looked up one by one."""
-        return (need for need in group if _index(need) not in self.held)
+        """The needs of a group without a slot. Each step of the iteration looks at the board of its moment."""
+        return (need for need in group if _index(need) not in self.assigned)
 
     def free(self, entities: Iterable[str]) -> int | None:
         """The lowest slot that is free for all the entities."""
@@ -67,15 +82,17 @@ class _Board:
         return next((slot for slot in every if not any((name, slot) in self.taken for name in names)), None)
 
     def take(self, need: Need, slot: int) -> None:
-        """Gives the slot to the need, unless its entity holds something else there."""
+        """Gives the slot to the need, unless its entity uses the slot for other columns."""
         if (need.entity, slot) not in self.taken:
-            self.put(Assignment(entity=need.entity, slot=slot, columns=need.columns, state=State.PLANNED))
+            self.put(Assignment(entity=need.entity, slot=slot, columns=need.columns, state=AssignmentState.PLANNED))
 
 
 def _place(board: _Board, group: Sequence[Need]) -> None:
-    """Gives slots to the members of one group that have none; leaves those out for which there is none."""
-    sat_on = Counter(board.held[_index(need)].slot for need in dict.fromkeys(group) if _index(need) in board.held)
-    for slot in sorted(sat_on, key=lambda slot: (-sat_on[slot], slot)):
+    """Gives slots to the members of one group that have none. A member for which no slot is free gets none."""
+    members = Counter(
+        board.assigned[_index(need)].slot for need in dict.fromkeys(group) if _index(need) in board.assigned
+    )
+    for slot in sorted(members, key=lambda slot: (-members[slot], slot)):
         for need in board.missing(group):
             board.take(need, slot)
     if common := board.free(need.entity for need in board.missing(group)):
@@ -87,10 +104,10 @@ def _place(board: _Board, group: Sequence[Need]) -> None:
 
 
 def _no_slot(board: _Board, need: Need, groups: Sequence[Sequence[Need]]) -> NoSlot:
-    asked = {_index(one) for group in groups for one in group}
-    held = sorted((one for one in board.held.values() if one.entity == need.entity), key=lambda one: one.slot)
-    unused = [one for one in held if (one.entity, one.columns) not in asked]
-    return NoSlot(need.entity, need.columns, held, unused)
+    needed = {_index(one) for group in groups for one in group}
+    taken = sorted((one for one in board.assigned.values() if one.entity == need.entity), key=lambda one: one.slot)
+    unused = [one for one in taken if (one.entity, one.columns) not in needed]
+    return NoSlot(need.entity, need.columns, taken, unused)
 
 
 def _index(need: Need) -> _Index:

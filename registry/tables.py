@@ -1,6 +1,6 @@
-"""The registry's tables. Triggers, functions and the view `unserved` stand in the migrations alone.
+"""The registry's tables. Only the migrations have the triggers, the functions and the view `unserved`.
 
-All names are without a schema: each connection's search path leads to the one that the settings name.
+All names are without a schema: the search path of each connection leads to the schema of the settings.
 """
 
 from sqlalchemy import (
@@ -41,6 +41,15 @@ meta = Table(
     Column("slots", Integer, nullable=False, comment="n, of GSI_1..GSI_n; never changes"),
     Column("version", BigInteger, nullable=False, server_default=text("0"), comment="rises with each edit transaction"),
     Column("edited_in", Text, comment="the transaction that raised the version last"),
+    Column(
+        "identity",
+        Text,
+        nullable=False,
+        server_default=text("gen_random_uuid()::text"),
+        comment="random; the table and the checkpoint hold it too",
+    ),
+    Column("job", Text, comment="the job that runs by this registry; null: none ever ran"),
+    Column("table_name", Text, comment="the table that the job writes; null: none"),
     CheckConstraint("one", name="meta_one_row_ck"),
     CheckConstraint("slots BETWEEN 1 AND 20", name="meta_slots_of_dynamodb_ck"),
 )
@@ -51,12 +60,13 @@ entities = Table(
     "entities",
     metadata,
     Column("name", Text, primary_key=True),
-    Column("topic", Text, nullable=False, unique=True),
+    Column("topic", Text, nullable=False),
     Column("key", ARRAY(Text), nullable=False, comment="never changes: rows are stored under it"),
     Column("shards", Integer, nullable=False, comment="never changes: rows are stored under it"),
     Column("columns", JSON, nullable=False, comment="declared column: its type"),
     Column("definition", JSON, nullable=False),
     Column("created_version", BigInteger, nullable=False, server_default=text("edit_version()")),
+    UniqueConstraint("topic", deferrable=True, initially="DEFERRED"),
     CheckConstraint("cardinality(key) > 0", name="entities_has_key_ck"),
     CheckConstraint("shards > 0", name="entities_has_shards_ck"),
 )
@@ -66,7 +76,7 @@ assignments = Table(
     metadata,
     Column("entity", Text, ForeignKey("entities.name"), primary_key=True),
     Column("slot", Integer, ForeignKey("slots.slot"), primary_key=True, autoincrement=False),
-    Column("columns", ARRAY(Text), nullable=False, comment="in the order in which the slot's value is spelt"),
+    Column("columns", ARRAY(Text), nullable=False, comment="in the order in which the slot's key encodes them"),
     Column("state", Text, nullable=False, comment="an assignment that is free is no row"),
     CheckConstraint("cardinality(columns) > 0", name="assignments_has_columns_ck"),
     CheckConstraint(
@@ -83,7 +93,7 @@ joins = Table(
     Column("child_columns", ARRAY(Text), nullable=False),
     Column("parent", Text, ForeignKey("entities.name"), nullable=False),
     Column("parent_columns", ARRAY(Text), nullable=False),
-    Column("strong", Boolean, nullable=False, server_default=text("false"), comment="true: answered without slots"),
+    Column("strong", Boolean, nullable=False, server_default=text("false"), comment="true: no slot answers it"),
     UniqueConstraint("child", "child_columns", "parent", "parent_columns", "strong"),
     CheckConstraint(
         "cardinality(child_columns) > 0 AND cardinality(child_columns) = cardinality(parent_columns)",
@@ -95,10 +105,10 @@ access_paths = Table(
     "access_paths",
     metadata,
     Column("join_id", BigInteger, ForeignKey("joins.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
-    Column("direction", Text, primary_key=True, comment="down: child rows are asked; up: parent rows"),
-    Column("entity", Text, ForeignKey("entities.name"), nullable=False, comment="the side that is asked"),
+    Column("direction", Text, primary_key=True, comment="down: queries read child rows; up: parent rows"),
+    Column("entity", Text, ForeignKey("entities.name"), nullable=False, comment="the side that queries read"),
     Column("slot", Integer, comment="null: edges or, without them, a key read"),
-    Column("edges", ARRAY(Text), comment="the fields of the side that is asked, where edge rows name its rows"),
+    Column("edges", ARRAY(Text), comment="the fields by which edges name the rows of that side"),
     ForeignKeyConstraint(["entity", "slot"], ["assignments.entity", "assignments.slot"], ondelete="RESTRICT"),
     CheckConstraint("direction IN ('down', 'up')", name="access_paths_direction_ck"),
     CheckConstraint("slot IS NULL OR edges IS NULL", name="access_paths_one_way_ck"),
@@ -108,10 +118,11 @@ products = Table(
     "products",
     metadata,
     Column("name", Text, primary_key=True),
-    Column("topic", Text, nullable=False, unique=True),
+    Column("topic", Text, nullable=False),
     Column("root", Text, ForeignKey("entities.name"), nullable=False),
     Column("definition", JSON, nullable=False),
     Column("version", Integer, nullable=False),
+    UniqueConstraint("topic", deferrable=True, initially="DEFERRED"),
     CheckConstraint("version > 0", name="products_version_ck"),
 )
 
@@ -147,6 +158,9 @@ epochs = Table(
     Column("from_offset", BigInteger, primary_key=True, autoincrement=False),
     Column("epoch", BigInteger, primary_key=True, autoincrement=False),
     Column("recorded_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column(
+        "entity", Text, nullable=False, server_default="", comment="the entity that read the topic then; empty: none"
+    ),
 )
 
 leases = Table(
@@ -158,18 +172,18 @@ leases = Table(
     Column("acquired_at", DateTime(timezone=True), nullable=False),
     Column("renewed_at", DateTime(timezone=True), nullable=False),
     Column("expires_after", Double, nullable=False, comment="seconds without a renewal after which it may be taken"),
-    Column("publish_slots", Integer, nullable=False, comment="the highest number that any run has used"),
-    Column("applied_version", BigInteger, comment="the registry version that the job has applied last"),
+    Column("lanes", Integer, nullable=False, comment="the highest number of any run"),
+    Column("applied_version", BigInteger, comment="the last registry version that the job applied"),
 )
 
 attempts = Table(
     "attempts",
     metadata,
     Column("job", Text, ForeignKey("leases.job"), primary_key=True),
-    Column("slot", Integer, primary_key=True, autoincrement=False, comment="publish slot"),
+    Column("lane", Integer, primary_key=True, autoincrement=False),
     Column("generation", BigInteger, nullable=False),
     Column("round", BigInteger, nullable=False),
-    Column("attempt", Integer, nullable=False, comment="of the slot's task in this round, from 0"),
+    Column("attempt", Integer, nullable=False, comment="of the lane's task in this round, from 0"),
 )
 
 entity_statistics = Table(

@@ -1,1 +1,1 @@
-"""The table: how keys, rows and requests are spelt, and the stores that keep them. Knows no product, no Spark, no registry."""
+"""The table: keys, rows, requests, and the stores that answer them. This package knows no product, no Spark and no registry."""

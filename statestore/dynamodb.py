@@ -1,9 +1,9 @@
-"""DynamoDB: the doorway, and the only module that imports boto3. Sends what `requests` and `table` spell.
+"""DynamoDB: the doorway, and the only module that imports boto3. Sends the requests that `requests` and `table` build.
 
-Promises: every failure comes as `Transient` or `Terminal`, naming table, key, cause and cure; retries, time-outs and
-pool size are our own settings, since botocore is changing its defaults. Thread safe; make one store per process, never
-before a fork. Does not: hide that a time-out may conceal a write that was applied: the retry is then `Refused`, with
-the item that it wrote.
+Promises: every failure is a `Transient` or a `Terminal` that names table, key and cause, and says what to do. Retries, time-outs
+and pool size are our own settings, since botocore is changing its defaults. Threads may share a store; make one store per
+process, never before a fork. Does not: hide that DynamoDB may have applied a write whose answer timed out: the retry is then
+`Refused`, with the item that the write itself made.
 """
 
 import time
@@ -31,11 +31,23 @@ from botocore.exceptions import (
 
 from statestore import requests
 from statestore import table as definition
+from statestore.attribute_values import fits
 from statestore.errors import StoreError, Terminal, Transient
 from statestore.keys import Key
-from statestore.limits import at
-from statestore.store import MAX_ITEM_BYTES, Delete, Done, Item, Outcome, Page, Query, Refused, TooLarge, Write
-from statestore.values import fits
+from statestore.limits import key_text
+from statestore.store import (
+    MAX_ITEM_BYTES,
+    Delete,
+    Done,
+    Item,
+    Page,
+    Query,
+    Refused,
+    TableDescription,
+    TooLarge,
+    Write,
+    WriteOutcome,
+)
 
 _REFUSED = "ConditionalCheckFailedException"
 _TOO_LARGE = "Item size"
@@ -51,8 +63,8 @@ _CURES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a request is tried. attempts: of one request, the first included; `_s`: in seconds; connections: threads
-    that can ask at the same time (more than 16 a process buy nothing)."""
+    """How long the store tries a request. attempts: of one request, with the first; `_s`: in seconds; connections: threads that
+    can send at the same time (more than 16 per process gain nothing)."""
 
     attempts: int = 6
     connect_s: float = 2.0
@@ -80,14 +92,50 @@ class DynamoStore:
         self._random = random or Random()
         self._lock = Lock()
         with self._failures("connecting"):
-            self._client = boto3.session.Session().client(
-                "dynamodb", endpoint_url=endpoint_url, region_name=region, config=_config(self._patience)
-            )
+            try:
+                self._client = boto3.session.Session().client(
+                    "dynamodb", endpoint_url=endpoint_url, region_name=region, config=_config(self._patience)
+                )
+            except ValueError as error:  # botocore checks addresses itself
+                raise Terminal(
+                    f"table {table}: connecting: {error}: give the endpoint as http://host:port or https://host:port"
+                ) from error
         self._client.meta.events.register("before-send.dynamodb", self._count)
         self._client.meta.events.register("after-call.dynamodb", _check_length)
 
-    def write(self, write: Write) -> Outcome:
-        """Sends one conditional update and says what stood there."""
+    def create(self, slots: int) -> None:
+        """Creates the table with its indexes and its TTL, and waits until it is active. Checks a table that exists.
+
+        Raises Terminal, with the differences, when the existing table has another key, other indexes or another TTL.
+        """
+        request = definition.create_table(self.table, slots)
+        exists = self._description() is not None
+        with self._failures("creating"):
+            if not exists:
+                with suppress(self._client.exceptions.ResourceInUseException):
+                    self._client.create_table(**request)
+            waiter = self._client.get_waiter("table_exists")
+            waiter.wait(TableName=self.table, WaiterConfig={"Delay": 1, "MaxAttempts": 300})
+            description = self._client.describe_table(TableName=self.table)["Table"]
+        if wrong := definition.misfits(description, slots):
+            raise Terminal(f"table {self.table} exists, but does not fit: " + "; ".join(wrong))
+        self._enable_ttl()
+
+    def describe(self) -> TableDescription | None:
+        """Describes the table; None when there is none."""
+        description = self._description()
+        if description is None:
+            return None
+        with self._failures("describing"):
+            ttl = self._client.describe_time_to_live(TableName=self.table)["TimeToLiveDescription"]
+        return definition.table_description(description, ttl)
+
+    def close(self) -> None:
+        """Closes the connections. The caller does not use the store afterwards."""
+        self._client.close()
+
+    def write(self, write: Write) -> WriteOutcome:
+        """Sends one conditional update and returns the former item."""
         request = requests.update_item(self.table, write)
         if not fits(write.set, MAX_ITEM_BYTES):
             return TooLarge()
@@ -103,7 +151,7 @@ class DynamoStore:
             return Done(_item(answer.get("Attributes")))
 
     def delete(self, delete: Delete) -> Done | Refused:
-        """Sends one conditional delete and says what stood there."""
+        """Sends one conditional delete and returns the former item."""
         request = requests.delete_item(self.table, delete)
         with self._failures("deleting", delete.key):
             try:
@@ -115,7 +163,7 @@ class DynamoStore:
             return Done(_item(answer.get("Attributes")))
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
-        """Reads items by key, strongly consistent, in as few requests as there can be; absent ones are left out."""
+        """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
         found: dict[Key, Item] = {}
         for request in requests.batch_get_item(self.table, keys):
             for wire in self._batch(request):
@@ -124,16 +172,16 @@ class DynamoStore:
         return found
 
     def query(self, query: Query) -> list[Item]:
-        """Reads one index to the last page. A hint: it may be late."""
+        """Reads one index to the last page. The answer is a hint: the index may be late."""
         return list(self._pages(requests.query(self.table, query), _reading(query)))
 
-    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
-        """Reads at most `limit` items of one index, or of one partition of the table, from where an earlier page ended."""
-        if isinstance(of, str):
-            request = requests.partition(self.table, of, after, limit)
+    def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, or of one partition of the table, from the end of an earlier page."""
+        if isinstance(source, str):
+            request = requests.partition(self.table, source, after, limit)
         else:
-            request = requests.query(self.table, of, after, limit)
-        items, last = self._page(request, _reading(of))
+            request = requests.query(self.table, source, after, limit)
+        items, last = self._page(request, _reading(source))
         return Page(items, Key(last["PK"]["S"], last["SK"]["S"]) if last else None)
 
     def partition(self, pk: str) -> list[Item]:
@@ -141,15 +189,15 @@ class DynamoStore:
         return list(self.items(pk))
 
     def items(self, pk: str) -> Iterator[Item]:
-        """The same, a page at a time."""
+        """The same items, a page at a time."""
         return self._pages(requests.partition(self.table, pk), _reading(pk))
 
-    def walk(self, of: Query | str, without: str) -> Iterator[Key]:
-        """The keys of what a query finds, or of one partition of the table, without the items that have an attribute."""
-        found = self._pages(requests.walk(self.table, of, without), _reading(of))
+    def walk(self, source: Query | str, without: str) -> Iterator[Key]:
+        """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
+        found = self._pages(requests.walk(self.table, source, without), _reading(source))
         return (Key(item["PK"], item["SK"]) for item in found)
 
-    def _pages(self, request: requests.Request, what: str) -> Iterator[Item]:
+    def _pages(self, request: requests.ClientCall, what: str) -> Iterator[Item]:
         while True:
             found, last = self._page(request, what)
             yield from found
@@ -157,41 +205,20 @@ class DynamoStore:
                 return
             request = {**request, "ExclusiveStartKey": last}
 
-    def _page(self, request: requests.Request, what: str) -> tuple[list[Item], dict[str, Any]]:
-        """A page's items and where it ended, nowhere at the end."""
+    def _page(self, request: requests.ClientCall, what: str) -> tuple[list[Item], dict[str, Any]]:
+        """The items of a page, and the wire key at which it ended: empty at the end."""
         with self._failures(what):
             page = self._client.query(**request)
         return [requests.item(wire) for wire in page["Items"]], page.get("LastEvaluatedKey") or {}
 
-    def create_table(self, slots: int) -> None:
-        """Creates the table with its indexes and its TTL and waits until it is active; one that exists is checked.
-
-        Raises Terminal, saying what differs, when the existing table has another key, other indexes or another TTL.
-        """
-        request = definition.create_table(self.table, slots)
-        exists = self.describe() is not None
-        with self._failures("creating"):
-            if not exists:
-                with suppress(self._client.exceptions.ResourceInUseException):
-                    self._client.create_table(**request)
-            waiter = self._client.get_waiter("table_exists")
-            waiter.wait(TableName=self.table, WaiterConfig={"Delay": 1, "MaxAttempts": 300})
-            description = self._client.describe_table(TableName=self.table)["Table"]
-        if wrong := definition.misfits(description, slots):
-            raise Terminal(f"table {self.table} exists, but does not fit: " + "; ".join(wrong))
-        self._enable_ttl()
-
-    def describe(self) -> int | None:
-        """The number of the table's slots, or None when there is no such table."""
+    def _description(self) -> Mapping[str, Any] | None:
+        """What DescribeTable answers; None when there is no such table."""
         with self._failures("describing"):
             try:
-                return definition.slots_of(self._client.describe_table(TableName=self.table)["Table"])
+                described: Mapping[str, Any] = self._client.describe_table(TableName=self.table)["Table"]
             except self._client.exceptions.ResourceNotFoundException:
                 return None
-
-    def close(self) -> None:
-        """Closes the connections; the store is not used afterwards."""
-        self._client.close()
+        return described
 
     def _enable_ttl(self) -> None:
         with self._failures("enabling the TTL"):
@@ -204,8 +231,8 @@ class DynamoStore:
                     "disable its TTL, or give another table name"
                 )
 
-    def _batch(self, request: requests.Request) -> Iterator[Mapping[str, Any]]:
-        """The items of one BatchGetItem. What is left unprocessed is asked again, after a pause when nothing came."""
+    def _batch(self, request: requests.ClientCall) -> Iterator[Mapping[str, Any]]:
+        """The items of one BatchGetItem. Keys that DynamoDB leaves unprocessed go out again, after a pause where no item came."""
         idle = 0
         while request["RequestItems"]:
             with self._failures("reading", *_keys(request, self.table)):
@@ -217,7 +244,7 @@ class DynamoStore:
             if request["RequestItems"] and idle >= self._patience.attempts:
                 (first, *_) = _keys(request, self.table)
                 raise Transient(
-                    f"table {self.table}: reading {at(first)}: unprocessed {idle} times: the table is throttled; wait"
+                    f"table {self.table}: reading {key_text(first)}: unprocessed {idle} times: the table is throttled; wait"
                 )
             if request["RequestItems"] and idle:
                 self._pause(idle)
@@ -227,17 +254,17 @@ class DynamoStore:
         time.sleep(self._random.uniform(0, limit))
 
     def _count(self, event_name: str, **_: Any) -> None:
-        """Called by botocore before each attempt; returns nothing, so that the request goes on."""
+        """botocore calls this before each attempt. The result is None, so that botocore goes on with the request."""
         with self._lock:
             self.requests[event_name.rsplit(".", 1)[-1]] += 1
 
     @contextmanager
     def _failures(self, doing: str, *keys: Key) -> Iterator[None]:
-        """Raises what botocore raises as ours; of several keys the first is named."""
+        """Turns the errors of botocore into ours. Of several keys the message names the first."""
         try:
             yield
         except (ClientError, BotoCoreError) as error:
-            where = f"table {self.table}: {doing}" + (f" {at(keys[0])}" if keys else "")
+            where = f"table {self.table}: {doing}" + (f" {key_text(keys[0])}" if keys else "")
             raise _failure(where, error) from error
 
 
@@ -247,17 +274,18 @@ def _config(patience: Patience) -> Config:
         connect_timeout=patience.connect_s,
         read_timeout=patience.read_s,
         max_pool_connections=patience.connections,
-        parameter_validation=False,  # requests are compared whole in tests; checking them again costs 8 % of a write
+        parameter_validation=False,  # tests compare requests whole; a check here costs 8 % of a write
         tcp_keepalive=True,
     )
 
 
-def _reading(of: Query | str) -> str:
-    return f"reading partition {of}" if isinstance(of, str) else f"querying {of.slot} for {of.value!r}"
+def _reading(source: Query | str) -> str:
+    return f"reading partition {source}" if isinstance(source, str) else f"querying {source.slot} for {source.value!r}"
 
 
 def _check_length(http_response: Any, **_: Any) -> None:
-    """Called by botocore with each last answer: it takes one that stays cut short, however often it asks, for an empty one."""
+    """botocore calls this with the last answer of a request. It would take an answer that every attempt cuts short for an empty
+    one."""
     length, expected = len(http_response.content), http_response.headers.get("Content-Length")
     if expected is not None and length != int(expected):
         raise IncompleteReadError(actual_bytes=length, expected_bytes=expected)
@@ -267,7 +295,7 @@ def _item(wire: Mapping[str, Any] | None) -> Item | None:
     return requests.item(wire) if wire else None
 
 
-def _keys(request: requests.Request, name: str) -> list[Key]:
+def _keys(request: requests.ClientCall, name: str) -> list[Key]:
     return [Key(key["PK"]["S"], key["SK"]["S"]) for key in request["RequestItems"][name]["Keys"]]
 
 

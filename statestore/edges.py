@@ -1,28 +1,30 @@
-"""Edge items: which rows hold a join key, in the table itself, where a read is strongly consistent and a row may hold many.
+"""Edges: items of the table that name the rows which hold a join key. Reads of them are strongly consistent, and a row may hold
+many keys.
 
     PK      `EDGE#<entity>#<fields>=<key>`: `EDGE#star#username=octocat`, `EDGE#team#member_ids[]=7`
     SK      the row's sort key
     row     the row's partition key
-    _f, _v  the format version, and the version of the row that named the key last
+    _f, _v  the format version, and the last version of the row that named the key
 
-An edge is a candidate, the row itself is the evidence. Every edge of a row's new version is put before the row is written, and
-one is removed only in the name of a version of the row that does not name its key, after that version was seen (docs/edges.md).
+An edge is a hint: the reader checks the row itself. The writer puts every edge of a row's new version before it writes the row.
+The writer removes an edge only for a version of the row that does not name its key, after it has seen that version
+(docs/edges.md).
 """
 
 from statestore import keys
-from statestore.items import FORMAT, Edge
+from statestore.item_attributes import write_note
+from statestore.items import Edge
 from statestore.keys import Key
 from statestore.store import AbsentOrBelow, Delete, Item, Write
 
 
 def put_edge(row: Key, edge: Edge, version: str) -> Write:
-    """Says that `version` of the row names the edge's key; refused where a version as new says so."""
-    values = {"_f": FORMAT, "_v": version, "row": row.pk}
-    return Write(key=_key(row, edge), set=values, when=AbsentOrBelow("_v", version))
+    """Records that `version` of the row names the edge's key. The store refuses it where an edge as new or newer is there."""
+    return write_note(_key(row, edge), {"_v": version, "row": row.pk}, when=AbsentOrBelow("_v", version))
 
 
 def drop_edge(row: Key, edge: Edge, version: str) -> Delete:
-    """Removes an edge that `version` of the row does not name; refused where a version as new names it."""
+    """Removes an edge that `version` of the row does not name. The store refuses it where an edge as new or newer is there."""
     return Delete(key=_key(row, edge), when=AbsentOrBelow("_v", version))
 
 

@@ -2,12 +2,12 @@
 
 
 class StoreError(Exception):
-    """Any failure of a store; the message names the table, the request and the cure."""
+    """Any failure of a store. The message names the table and the request, and says what to do."""
 
 
 class Transient(StoreError):
-    """May be tried again: throttled, timed out, unreachable."""
+    """A later try may succeed: throttled, timed out, unreachable."""
 
 
 class Terminal(StoreError):
-    """Trying again does not help: no such table, no permission, a malformed request."""
+    """A later try fails too: no such table, no permission, a malformed request."""

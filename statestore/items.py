@@ -1,21 +1,21 @@
-"""What an item of the table looks like, and how rows are read from and written to it.
+"""The attributes of the table's items, and how rows become items and back.
 
-    PK, SK              `TABLE#star`, the spelt primary key
+    PK, SK              `TABLE#star`, the encoded primary key
     _f                  the format version of the item
-    _v                  the row's version, `epoch.offset` with fixed width, so that text order is version order; a count behind
-                        it where columns were filled since (`next_fill`)
-    <column>            a declared column; a name that could be one of these attributes gets a leading `.`
+    _v                  the row's version, `epoch.offset` with fixed width, so that text order is version order; then a count,
+                        where a later write filled columns (`next_fill`)
+    <column>            a declared column; a name that could be one of these attributes has a leading `.`
     _more               the undeclared columns, as one JSON text
     GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
-    prev_k              what GSI_k held before the last write, set by that write itself
-    _edges              the keys that edges name the row by, of an entity that has such: JSON of [fields, key] pairs
-    _edges_before       what `_edges` held before the last write, set by that write itself
-    _pending            former keys that writes of batches without a commit left behind: [slot or fields, key, version] each
-    _deleted, ttl       a delete marker, and when DynamoDB may forget it (seconds since 1970)
+    prev_k              the content of GSI_k before the last write; that write itself sets it
+    _edges              the keys by which edges name the row, where the entity has edges: JSON of [fields, key] pairs
+    _edges_before       the content of `_edges` before the last write; that write itself sets it
+    _pending            former keys, left by writes of batches without a commit: [slot or fields, key, version] each
+    _deleted, ttl       a delete marker, and the time after which DynamoDB may remove it (seconds since 1970)
 
-Text, numbers that DynamoDB holds exactly, booleans and nulls are stored as such; other values as {"json": text}. A value that
-the row's version did not bring is {"value": as above, "since": the version that it dates from}.
-Promises: one request writes a row and keeps its previous keys (rule 3 of the design). Does not send anything.
+Text, booleans, nulls, and numbers that DynamoDB holds exactly are stored as such; other values as {"json": text}. A value that
+is older than the row's version is {"value": as above, "since": its own version}.
+Promises: one request writes a row and keeps its previous keys (rule 3 of docs/architecture.md). Does not send anything.
 """
 
 import re
@@ -28,15 +28,17 @@ from typing import Any, NamedTuple
 import simplejson
 
 from statestore import keys
+from statestore.attribute_values import fits
 from statestore.keys import Key
-from statestore.store import Absent, AbsentOrBelow, Condition, Equals, Item, Write
+from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrBelow, Condition, Equals, Item, Write
 
 FORMAT = 1
+"""The format version of all items, `_f`."""
 DELETED = "_deleted"
 """The attribute that makes an item a delete marker."""
 MAX_COLUMNS = 300
-"""Most declared columns of a row: one write sets them all, beside two attributes a slot and the item's own, and has room for
-`limits.MAX_CHANGES`."""
+"""The most declared columns of a row. One write sets all of them, two attributes per slot and the item's own, at most
+`limits.MAX_CHANGES` together."""
 _OWN = re.compile(r"PK|SK|ttl|(GSI|prev)_\d+|[_.].*")
 _MAX_NUMBER = 10**38
 _VERSION = 26
@@ -44,12 +46,12 @@ _VERSION = 26
 
 
 Edge = tuple[str, str]
-"""A key that edges (`statestore.edges`) name a row by: (fields as `keys.field_names` spells them, key)."""
-Held = tuple[int | str, str]
+"""A key by which edges (`statestore.edges`) name a row: (the fields in the form of `keys.field_names`, key)."""
+JoinKey = tuple[int | str, str]
 """A join key of a row: (slot, key), or an edge."""
 
 
-class Pending(NamedTuple):
+class PendingKey(NamedTuple):
     """A former key of a row in a slot, or by edges, and the version of the write that replaced it."""
 
     slot: int | str
@@ -58,10 +60,10 @@ class Pending(NamedTuple):
 
 
 class Image(NamedTuple):
-    """What a write makes of a row. `columns` None: a delete marker that may be forgotten at `forget` (seconds since 1970).
-    `columns` without some declared column leaves that column as it stands. `slots`: slot -> spelt key, None for no key.
-    `since`: of columns whose value is older than `version`, the version that it dates from. `edges`: what edges are to name the
-    row by, None for an entity without edges."""
+    """The new content of a row. `columns` None: a delete marker that DynamoDB may remove at `forget` (seconds since 1970). A
+    declared column that `columns` leaves out keeps its value. `slots`: slot -> encoded key, None for no key. `since`: column ->
+    the version of its value, where that is older than `version`. `edges`: the keys by which edges name the row, None for an
+    entity without edges."""
 
     key: Key
     version: str
@@ -75,30 +77,30 @@ class Image(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row as the table holds it. `columns` None: a delete marker. `since`: as an image's."""
+    """A row as the table holds it. `columns` None: a delete marker. `since`: as in `Image`."""
 
     key: Key
     version: str
     columns: Mapping[str, Any] | None
     more: Mapping[str, Any]
     slots: Mapping[int, str]
-    pending: tuple[Pending, ...]
+    pending: tuple[PendingKey, ...]
     since: Mapping[str, str] = {}
     edges: frozenset[Edge] = frozenset()
 
-    def keys(self) -> frozenset[Held]:
-        """The keys that the row has now."""
-        held = frozenset([(k, key) for k, key in self.slots.items() if not keys.is_no_key(key)])
-        return held | self.edges if self.edges else held
+    def keys(self) -> frozenset[JoinKey]:
+        """The present join keys of the row."""
+        in_slots = frozenset([(k, key) for k, key in self.slots.items() if not keys.is_no_key(key)])
+        return in_slots | self.edges if self.edges else in_slots
 
 
-def spell_version(epoch: int, offset: int) -> str:
+def encode_version(epoch: int, offset: int) -> str:
     """The version of a change: its epoch, then its offset."""
     return f"{str(epoch).zfill(6)}.{str(offset).zfill(19)}"
 
 
 def next_fill(version: str) -> str:
-    """The version of a row once older changes filled columns of it: above the row's own, below that of every later change."""
+    """The version of a row after an older change filled columns of it: above the row's own, below that of every later change."""
     own, fills = version[:_VERSION], version[_VERSION + 1 :]
     return f"{own}.{int(fills or 0) + 1:06d}"
 
@@ -109,19 +111,28 @@ def slot_name(slot: int) -> str:
 
 
 def write_image(image: Image, *, below: str) -> Write:
-    """The one write of a change: refused unless what stands there is older than `below`, the first version of the batch."""
+    """The one write of a change. The store refuses it unless the stored row is older than `below`, the first version of the
+    batch."""
     copy = _copied(tuple(image.slots), image.edges is not None)
     return Write(image.key, _sets(image), copy, (*_unset(image), "_pending"), _older(below))
 
 
+def leaves_room(image: Image, write: Write) -> bool:
+    """Whether the row's item has room for an update by an image of this size: the update also keeps a copy of the keys and edges
+    that this write sets."""
+    copies = _copied(tuple(image.slots), image.edges is not None)
+    copied = {target: write.set[source] for target, source in copies.items() if source in write.set}
+    return fits({"PK": write.key.pk, "SK": write.key.sk, **write.set, **copied}, MAX_ITEM_BYTES)
+
+
 def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
-    """The second write, over what an attempt that never committed left: refused unless `seen` still stands there. The former
-    keys of `seen` with versions from `keep_from` on stay pending."""
-    pending: list[Pending] = []
+    """The second write of a change, over a row `seen` of an attempt that never committed. The store refuses it when the row is no
+    longer `seen`. The former keys of `seen` with versions from `keep_from` on stay pending."""
+    pending: list[PendingKey] = []
     if seen is not None:
         pending = [p for p in seen.pending if p.version >= keep_from]
-        kept = {*image.slots.items(), *(image.edges or ())}
-        pending += [Pending(*held, image.version) for held in sorted(seen.keys(), key=str) if held not in kept]
+        present = {*image.slots.items(), *(image.edges or ())}
+        pending += [PendingKey(*key, image.version) for key in sorted(seen.keys(), key=str) if key not in present]
     sets = _sets(image)
     if pending:
         sets["_pending"] = [list(p) for p in pending]
@@ -135,7 +146,7 @@ def read_row(item: Item) -> Row:
     """The row that an item holds."""
     layout = _layout(tuple(item))
     slots = {slot: item[name] for name, slot in layout.slots}
-    former: list[Held] = [(slot, item[name]) for name, slot in layout.former]
+    former: list[JoinKey] = [(slot, item[name]) for name, slot in layout.former]
     edges = read_edges(item.get("_edges"))
     former += read_edges(item.get("_edges_before"))
     version = item["_v"]
@@ -146,7 +157,7 @@ def read_row(item: Item) -> Row:
 
 
 def read_columns(item: Item) -> dict[str, Any] | None:
-    """The declared columns of the row that an item holds; None for a delete marker. All that a join has to know of a row."""
+    """The declared columns of the row that an item holds; None for a delete marker. A join needs no more of a row."""
     if DELETED in item:
         return None
     columns = {column: item[name] for name, column in _layout(tuple(item)).columns}
@@ -164,22 +175,22 @@ def read_more(item: Item) -> dict[str, Any]:
 
 
 def written_row(image: Image, old: Row | None) -> Row:
-    """The row as it stands after `write_image` was done over `old`."""
+    """The row after `write_image` replaced `old`."""
     columns = image.columns
     if columns is not None and len(columns) < len(image.declared) and old is not None and old.columns is not None:
         columns = {**old.columns, **columns}
     slots = {k: key or keys.no_key(image.key) for k, key in image.slots.items()}
     edges = image.edges or frozenset()
-    pending: tuple[Pending, ...] = ()
+    pending: tuple[PendingKey, ...] = ()
     if old is not None:
-        former: list[Held] = [(k, key) for k, key in old.slots.items() if k in slots]
+        former: list[JoinKey] = [(k, key) for k, key in old.slots.items() if k in slots]
         former += old.edges
         pending = tuple(_pending({}, {*slots.items(), *edges}, former, image.version))
     return Row(image.key, image.version, columns, image.more, slots, pending, {}, edges)
 
 
 def read_edges(text: str | None) -> frozenset[Edge]:
-    """The edges that an attribute of a row holds."""
+    """The edges in an attribute of a row."""
     return frozenset((fields, key) for fields, key in _loads(text)) if text else frozenset()
 
 
@@ -218,7 +229,7 @@ def _sets(image: Image) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _copied(slots: tuple[int, ...], edges: bool) -> Mapping[str, str]:
-    """The copies that keep the keys of these slots, and the edges, as they stood before a write."""
+    """The copies that keep the keys of these slots, and the edges, from before a write."""
     copies = {f"prev_{k}": slot_name(k) for k in slots}
     return MappingProxyType(copies | {"_edges_before": "_edges"} if edges else copies)
 
@@ -234,12 +245,12 @@ def _unset(image: Image) -> tuple[str, ...]:
     return (DELETED, "ttl") if image.more else (DELETED, "ttl", "_more")
 
 
-def _pending(item: Item, now: Collection[Held], former: Iterable[Held], version: str) -> Iterable[Pending]:
-    for held in former:
-        if held not in now and not keys.is_no_key(held[1]):
-            yield Pending(*held, version)
+def _pending(item: Item, now: Collection[JoinKey], former: Iterable[JoinKey], version: str) -> Iterable[PendingKey]:
+    for join_key in former:
+        if join_key not in now and not keys.is_no_key(join_key[1]):
+            yield PendingKey(*join_key, version)
     for k, key, since in item.get("_pending", ()):
-        yield Pending(k if type(k) is str else int(k), key, since)
+        yield PendingKey(k if type(k) is str else int(k), key, since)
 
 
 def _since(item: Item, layout: "_Layout") -> dict[str, str]:
@@ -248,7 +259,7 @@ def _since(item: Item, layout: "_Layout") -> dict[str, str]:
 
 
 class _Layout(NamedTuple):
-    """Which attributes of an item are what: pairs of the attribute's name and the column or slot that it holds."""
+    """The meaning of an item's attributes: pairs of the attribute's name and the column or slot that it holds."""
 
     columns: tuple[tuple[str, str], ...]
     slots: tuple[tuple[str, int], ...]
@@ -257,7 +268,7 @@ class _Layout(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _layout(names: tuple[str, ...]) -> _Layout:
-    """The layout of items with these attributes; rows of an entity have few different ones."""
+    """The layout of items with these attributes. The rows of an entity have few different layouts."""
     columns = [(name, name.removeprefix(".")) for name in names if name.startswith(".") or not _OWN.fullmatch(name)]
     slots = [(name, int(name[4:])) for name in names if _OWN.fullmatch(name) and name.startswith("GSI_")]
     former = [(name, int(name[5:])) for name in names if _OWN.fullmatch(name) and name.startswith("prev_")]

@@ -1,15 +1,18 @@
-"""How keys are spelt: the one module that knows `#`, `!` and the escape sign.
+"""Encodes keys: the one module that knows `#`, `!`, the escape sign and the names of partitions.
 
-Promises: the spelling is injective (two different key tuples of one type never meet), readable for ordinary values,
-canonical per value (42, 42.0 and Decimal("42.00") are one key), never empty, at most `LIMIT` bytes. Strings are compared byte
-for byte.
+Promises: the encoding is injective (two different key tuples of one type never give one key), readable for ordinary values,
+canonical per value (42, 42.0 and Decimal("42.00") are one key), never empty, at most `LIMIT` bytes. Strings compare byte for
+byte.
 
     part    = "%" (the empty string) | text with %, # and a leading ! escaped
     key     = part *("#" part)       | the first bytes of that, "%~", 64 hex digits   when longer than LIMIT bytes
-    no key  = "!" PK "!" SK          what a slot holds for a row that has no key there; no value is spelt so
-    edge    = "EDGE#" entity "#" fields "=" key     the partition that names the rows which hold a key (statestore.edges)
+    no key  = "!" PK "!" SK          the content of a slot whose row has no key there; no value has this encoding
 
-A slot and a sort key are spelt alike, so a row found by another row's slot value can be read by that value as its sort key.
+    rows    = "TABLE#" entity, or "TABLE#" entity "#" shard     the partitions of an entity's rows
+    edges   = "EDGE#" entity "#" fields "=" key                 the partition that names the rows which hold a key
+    others  = kind, or kind "#" name                            the job's progress: `LEDGER#user_profile`, `RUNS`
+
+Slots and sort keys have one encoding. So a reader can use the slot value of one row as the sort key of another.
 Does not: know which columns make a key, or in which order; the caller's plan does.
 """
 
@@ -17,11 +20,15 @@ import hashlib
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from zlib import crc32
 
 LIMIT = 1024
 """Bytes of UTF-8 in a key. DynamoDB takes 2048 in a partition key and 1024 in a sort key; the smaller serves both."""
+
+
+ProgressKind = Literal["IDENTITY", "LEDGER", "OPEN", "REPLAYS", "RUNS", "SEQUENCES"]
+"""The kinds of partitions for the job's progress. They hold no rows and no edges."""
 
 
 class Key(NamedTuple):
@@ -31,8 +38,8 @@ class Key(NamedTuple):
     sk: str
 
 
-def spell(parts: Sequence[object]) -> str | None:
-    """The key that `parts` make (str, int, Decimal, float or bool each), or None when one of them is None: null joins nothing."""
+def encode(parts: Sequence[object]) -> str | None:
+    """The key of `parts` (str, int, Decimal, float or bool each); None when a part is None: a null joins nothing."""
     if len(parts) == 1 and type(parts[0]) is str:
         key = _text(parts[0])
         return key if len(key) * 4 <= LIMIT else _cut(key)
@@ -57,19 +64,30 @@ def partitions(entity: str, shards: int) -> list[str]:
     return [_partition(entity, None)] if shards == 1 else [_partition(entity, shard) for shard in range(shards)]
 
 
+def partition_prefix(entity: str) -> str:
+    """The prefix of all partition keys of an entity with several shards: `TABLE#star#`."""
+    return f"TABLE#{entity}#"
+
+
+@lru_cache(maxsize=4096)
+def progress_partition(kind: ProgressKind, name: str = "") -> str:
+    """A partition of the job's progress: `RUNS`, or `LEDGER#user_profile` where each product has its own."""
+    return f"{kind}#{name}" if name else kind
+
+
 def row_key(entity: str, shards: int, sk: str) -> Key:
-    """The primary key of a row, from its spelt key."""
+    """The primary key of a row, from its encoded key."""
     return Key(partition(entity, shards, sk), sk)
 
 
 @lru_cache(maxsize=4096)
 def entity_of(pk: str) -> str:
-    """The entity whose rows live in partition `pk`."""
+    """The entity of the rows in partition `pk`."""
     return pk.split("#", 2)[1]
 
 
 def no_key(key: Key) -> str:
-    """What a slot of the row holds when the row has no key there: found by no join, but evidence that the index shows the row."""
+    """The content of a slot in which the row has no key: no join finds it, but it proves that the index shows the row."""
     return _cut(f"!{key.pk}!{key.sk}")
 
 
@@ -79,12 +97,12 @@ def is_no_key(slot: str) -> bool:
 
 
 def field_names(fields: Sequence[str]) -> str:
-    """How the fields that edges are kept by are spelt: `username`, `owner#name`, `ids[]`."""
+    """The fields of an edge as one text: `username`, `owner#name`, `ids[]`."""
     return "#".join(_text(field).replace("=", "%3D") for field in fields)
 
 
 def edge_partition(entity: str, fields: str, key: str) -> str:
-    """The partition of the edges to the rows of `entity` whose `fields` (see `field_names`) hold `key`."""
+    """The partition of the edges that name the rows of `entity` whose `fields` (see `field_names`) hold `key`."""
     return _cut(f"EDGE#{entity}#{fields}={key}")
 
 

@@ -1,7 +1,7 @@
-"""What DynamoDB does not take, said before anything is sent, so that every store and every emulator refuses alike.
+"""Refuses requests that DynamoDB does not take, before they are sent: so every store and every emulator refuses the same.
 
-Every complaint is a `Terminal` that names the key, the attribute, the cause and the cure. Does not: look at what stands
-in the table, so an item that grows past its limit is for the store to find.
+Each error is a `Terminal` that names the key, the attribute and the cause, and says what to do. Does not: read the table; the
+store itself finds an item that grows past its limit.
 """
 
 import re
@@ -9,19 +9,20 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from statestore.attribute_values import canonical
 from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.store import Absent, AbsentOrBelow, Condition, Query, Write
-from statestore.values import canonical
 
 KEY_BYTES = 1024
-"""Of PK and of SK: DynamoDB takes 2048 in a partition key, but PK is the range key of every index as well."""
+"""The limit of PK and of SK. DynamoDB takes 2048 in a partition key, but PK is also the range key of every index."""
 
 SLOT_BYTES = 2048
+"""The limit of a slot, which is the hash key of its index."""
 
 MAX_CHANGES = 350
-"""Attributes in one write: an update expression has 4 KB, of which a set takes at most 10 bytes and a copy 30. Copies are
-as few as slots, so 350 always fit."""
+"""The most attributes in one write. An update expression has 4 KB: a set takes at most 10 bytes of it, a copy 30. A row has no
+more copies than slots and one more, so 350 always fit."""
 
 _ORDERED = (str, int, Decimal)
 _SLOT = re.compile(r"GSI_\d+")
@@ -39,14 +40,16 @@ def check_key(key: Key) -> None:
 
 
 def check_condition(key: Key, when: Condition | None) -> None:
-    """Raises Terminal for a condition on what cannot be compared."""
+    """Raises Terminal for a condition with a value that cannot be compared."""
     if when is None or isinstance(when, Absent):
         return
     kind = type(when.value)
     if kind is str and when.value.isascii():
         return
     if isinstance(when, AbsentOrBelow) and kind not in _ORDERED:
-        raise Terminal(f"{at(key)}: {when.attribute} has no order against a {kind.__name__}: give a text or a number")
+        raise Terminal(
+            f"{key_text(key)}: {when.attribute} has no order against a {kind.__name__}: give a text or a number"
+        )
     try:
         canonical(when.value)
     except ValueError as error:
@@ -65,12 +68,12 @@ def check_query(query: Query) -> None:
 
 
 def storable(write: Write) -> dict[str, Any]:
-    """The attributes that a write sets, as they will be read back. Raises Terminal where DynamoDB would refuse."""
+    """The attributes that a write sets, as a reader will get them. Raises Terminal where DynamoDB would refuse."""
     check_key(write.key)
     check_condition(write.key, write.when)
     slots, complaint = _names(tuple(write.set), tuple(write.copy.items()), write.remove)
     if complaint:
-        raise Terminal(f"{at(write.key)}: {complaint}")
+        raise Terminal(f"{key_text(write.key)}: {complaint}")
     values = dict(write.set)
     name = ""
     try:
@@ -95,13 +98,13 @@ def is_slot(attribute: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def is_copied(attribute: str) -> bool:
-    """Whether an attribute may be the target of a copy: `prev_1` or `_edges_before`, but not `prev_name`. No other may be, since
-    an empty text in one means that the source was missing (see `requests`)."""
+    """Whether an attribute may be the target of a copy: `prev_1` or `_edges_before`, but not `prev_name`. In a target, an empty
+    text means that the source was missing (see `requests`)."""
     return _COPIED.fullmatch(attribute) is not None
 
 
-def at(key: Key) -> str:
-    """The key as a message shows it, cut when it is long."""
+def key_text(key: Key) -> str:
+    """The key as messages show it, at most 200 characters."""
     return f"{key.pk} / {key.sk}"[:200]
 
 
@@ -109,8 +112,8 @@ def at(key: Key) -> str:
 def _names(
     sets: tuple[str, ...], copies: tuple[tuple[str, str], ...], removes: tuple[str, ...]
 ) -> tuple[frozenset[str], str]:
-    """Which of the attributes that a write sets are slots, and what is wrong with its names, if anything. Writes of an entity
-    have few different ones."""
+    """The slots among the attributes that a write sets, and the error in its names, or "". The writes of an entity have few
+    different sets of names, so the cache serves most calls."""
     changes = len(sets) + len(copies) + len(removes)
     complaint = ""
     if changes > MAX_CHANGES:
@@ -125,7 +128,7 @@ def _names(
 
 def _check_text(key: Key, name: str, value: Any, limit: int) -> str:
     if type(value) is not str or not value:
-        raise Terminal(f"{at(key)}: {name} is {value!r}: a key is a non-empty text; a row without one omits it")
+        raise Terminal(f"{key_text(key)}: {name} is {value!r}: a key is a non-empty text; a row without one omits it")
     if value.isascii() and len(value) <= limit:
         return value
     try:
@@ -134,10 +137,10 @@ def _check_text(key: Key, name: str, value: Any, limit: int) -> str:
         raise _unstorable(key, name, error) from None
     if size > limit:
         raise Terminal(
-            f"{at(key)}: {name} has {size} bytes, at most {limit} are possible: spell it with statestore.keys"
+            f"{key_text(key)}: {name} has {size} bytes, at most {limit} are possible: encode it with statestore.keys"
         )
     return value
 
 
 def _unstorable(key: Key, name: str, error: ValueError) -> Terminal:
-    return Terminal(f"{at(key)}: attribute {name}: {error}")
+    return Terminal(f"{key_text(key)}: attribute {name}: {error}")

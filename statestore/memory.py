@@ -1,8 +1,8 @@
-"""The plainest store, which defines what a store means: a map of items, and a map per index, in this process.
+"""The plainest store, which defines the meaning of all stores: a map of items, and a map per index, in this process.
 
-Promises: the outcomes, errors, order and request counts of DynamoDB, one write at a time. Returned items are the stored
-ones: they are never changed afterwards, and the caller must not change them. Does not: keep anything when the process
-ends, or expire items by their TTL.
+Promises: the outcomes, errors, order and request counts of DynamoDB, one write at a time. The store returns the stored items
+themselves and never changes them; the caller must not change them. Does not: keep anything when the process ends, or expire
+items by their TTL.
 """
 
 from collections import Counter, deque
@@ -13,6 +13,7 @@ from operator import attrgetter
 from threading import Lock
 from typing import Any
 
+from statestore.attribute_values import canonical, encode, fits
 from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.limits import check_condition, check_key, check_query, is_slot, storable
@@ -25,26 +26,28 @@ from statestore.store import (
     Done,
     Equals,
     Item,
-    Outcome,
     Page,
     Query,
     Refused,
+    TableDescription,
     TooLarge,
     Write,
+    WriteOutcome,
 )
 from statestore.table import MAX_SLOTS, slot_names
-from statestore.values import canonical, encode, fits
+
+_NAME = "memory"
 
 
 class _Index:
-    """One index: slot value -> key -> item, and which value it shows each row under."""
+    """One index: slot value -> key -> item, and for each row the value under which the index shows it."""
 
     def __init__(self) -> None:
         self.values: dict[str, dict[Key, Item]] = {}
         self.shown: dict[Key, str] = {}
 
     def show(self, key: Key, item: Item, value: str | None) -> None:
-        """Shows a row under a value, and no more under the one before; under none when it has none."""
+        """Shows a row under `value` instead of its former value; None removes the row from the index."""
         before = self.shown.get(key)
         if before is not None and before != value:
             rows = self.values[before]
@@ -57,21 +60,45 @@ class _Index:
 
 
 class MemoryStore:
-    """A `Store` of `slots` indexes, which show a write `lag` seconds after it on `clock`, all of them at once."""
+    """A `Store` of `slots` indexes. All of them show a write `lag` seconds after it on `clock`. `slots` None: there is no table
+    before `create`."""
 
-    def __init__(self, slots: int = MAX_SLOTS, *, lag: float = 0.0, clock: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self, slots: int | None = MAX_SLOTS, *, lag: float = 0.0, clock: Callable[[], float] = lambda: 0.0
+    ) -> None:
         self.requests: Counter[str] = Counter()
         self._items: dict[Key, Item] = {}
         self._partitions: dict[str, dict[Key, None]] = {}
-        self._indexes: dict[str, _Index] = {name: _Index() for name in slot_names(slots)}
+        self._indexes: dict[str, _Index] = {} if slots is None else {name: _Index() for name in slot_names(slots)}
         self._lag, self._clock = lag, clock
         self._late: deque[tuple[float, Key, Item, Collection[str]]] = deque()
         self._lock = Lock()
 
-    def write(self, write: Write) -> Outcome:
-        """Sends one conditional update and says what stood there."""
+    def create(self, slots: int) -> None:
+        """Creates the table, or checks the one that exists."""
+        names = slot_names(slots)
+        with self._lock:
+            if self._indexes and len(self._indexes) != slots:
+                raise Terminal(
+                    f"table {_NAME} exists, but does not fit: it has {len(self._indexes)} slots, not {slots}: set slots to "
+                    f"{len(self._indexes)}"
+                )
+            self._indexes = self._indexes or {name: _Index() for name in names}
+
+    def describe(self) -> TableDescription | None:
+        """Describes the table; None when there is none."""
+        if not self._indexes:
+            return None
+        return TableDescription(name=_NAME, slots=len(self._indexes), keys=("PK", "SK"), expires=False)
+
+    def close(self) -> None:
+        """Does nothing: there is no connection."""
+
+    def write(self, write: Write) -> WriteOutcome:
+        """Does one conditional update and returns the former item."""
         values = storable(write)
         with self._lock:
+            self._check_created()
             self.requests["UpdateItem"] += 1
             old = self._items.get(write.key)
             if not _holds(write.when, old):
@@ -83,10 +110,11 @@ class MemoryStore:
             return Done(old)
 
     def delete(self, delete: Delete) -> Done | Refused:
-        """Sends one conditional delete and says what stood there."""
+        """Does one conditional delete and returns the former item."""
         check_key(delete.key)
         check_condition(delete.key, delete.when)
         with self._lock:
+            self._check_created()
             self.requests["DeleteItem"] += 1
             old = self._items.get(delete.key)
             if not _holds(delete.when, old):
@@ -95,32 +123,35 @@ class MemoryStore:
             return Done(old)
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
-        """Reads items by key, strongly consistent, in as few requests as there can be; absent ones are left out."""
+        """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
         unique = dict.fromkeys(keys)
         for key in unique:
             check_key(key)
         with self._lock:
+            self._check_created()
             self.requests["BatchGetItem"] += -(-len(unique) // MAX_KEYS)
             return {key: item for key in unique if (item := self._items.get(key)) is not None}
 
     def query(self, query: Query) -> list[Item]:
-        """Reads one index: by partition key, within one by the order of arrival (DynamoDB promises none)."""
+        """Reads one index, in the order of partition keys, then of arrival (DynamoDB promises no order)."""
         with self._lock:
+            self._check_created()
             found = self._shown(query)
             if query.pk is not None:
                 return [item for key, item in found.items() if key.pk == query.pk]
             prefix = query.pk_prefix or ""
             return [found[key] for key in sorted(found, key=attrgetter("pk")) if key.pk.startswith(prefix)]
 
-    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
+    def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of one index, or of one partition of the table, in the order of their keys."""
         with self._lock:
-            if isinstance(of, str):
+            self._check_created()
+            if isinstance(source, str):
                 self.requests["Query"] += 1
-                found, every = self._items, self._partitions.get(of, {})
+                found, every = self._items, self._partitions.get(source, {})
             else:
-                found = self._shown(of)
-                every = {key: None for key in found if _asked(of, key)}
+                found = self._shown(source)
+                every = {key: None for key in found if source.covers(key)}
             asked = [key for key in every if after is None or key > after]
             keys = sorted(asked) if len(asked) <= limit else nsmallest(limit, asked)
             return Page([found[key] for key in keys], keys[-1] if len(keys) == limit else None)
@@ -128,20 +159,25 @@ class MemoryStore:
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, by sort key."""
         with self._lock:
+            self._check_created()
             self.requests["Query"] += 1
             return [self._items[key] for key in sorted(self._partitions.get(pk, ()))]
 
     def items(self, pk: str) -> Iterator[Item]:
-        """The same, as they stand now."""
+        """The same items, as they are now."""
         return iter(self.partition(pk))
 
-    def walk(self, of: Query | str, without: str) -> Iterator[Key]:
-        """The keys of what a query finds, or of one partition of the table, without the items that have an attribute."""
-        found = self.partition(of) if isinstance(of, str) else self.query(of)
+    def walk(self, source: Query | str, without: str) -> Iterator[Key]:
+        """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
+        found = self.partition(source) if isinstance(source, str) else self.query(source)
         return (Key(item["PK"], item["SK"]) for item in found if without not in item)
 
+    def _check_created(self) -> None:
+        if not self._indexes:
+            raise Terminal(f"there is no table {_NAME}: create it")
+
     def _put(self, key: Key, new: Item | None) -> None:
-        """Keeps an item, or none, under the key."""
+        """Replaces the item of a key; None removes it."""
         if new is not None:
             if key not in self._items:
                 self._partitions.setdefault(key.pk, {})[key] = None
@@ -152,7 +188,7 @@ class MemoryStore:
                 del self._partitions[key.pk]
 
     def _shown(self, query: Query) -> dict[Key, Item]:
-        """What an index shows under a value, in all partitions."""
+        """The items that an index shows under a value, in all partitions."""
         check_query(query)
         index = self._indexes.get(query.slot)
         if index is None:
@@ -178,7 +214,7 @@ class MemoryStore:
             self._show(key, item, names)
 
     def _show(self, key: Key, item: Item, names: Collection[str]) -> None:
-        """Shows a row in the indexes that it has, or had, a key in."""
+        """Shows a row in the indexes of these slots: all in which it has, or had, a key."""
         for name in names:
             if name in self._indexes:
                 self._indexes[name].show(key, item, item.get(name))
@@ -186,16 +222,12 @@ class MemoryStore:
 
 @lru_cache(maxsize=4096)
 def _slots(names: tuple[str, ...]) -> frozenset[str]:
-    """The slots among the attributes of an item; those of an entity have few different ones."""
+    """The slots among the attributes of an item. The items of an entity have few different sets of names."""
     return frozenset(filter(is_slot, names))
 
 
-def _asked(query: Query, key: Key) -> bool:
-    return key.pk == query.pk if query.pk is not None else key.pk.startswith(query.pk_prefix or "")
-
-
 def _updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
-    """The item after the write; copies see the item before it."""
+    """The item after the write. Copies read the item before the write."""
     if not old:
         return {"PK": write.key.pk, "SK": write.key.sk, **values}
     new = {**old, **values}
@@ -219,9 +251,9 @@ def _holds(when: Condition | None, item: Item | None) -> bool:
     return isinstance(when, AbsentOrBelow) and _below(item.get(when.attribute), when.value)
 
 
-def _below(stands: Any, value: Any) -> bool:
-    """Whether `stands < value`, as DynamoDB has it: a missing attribute, or one of another type, is below nothing."""
-    text = isinstance(stands, str)
-    if stands is None or isinstance(stands, (bool, list, dict)) or text is not isinstance(value, str):
+def _below(stored: Any, value: Any) -> bool:
+    """Whether `stored < value`, as in DynamoDB: a missing attribute, or one of another type, is below nothing."""
+    text = isinstance(stored, str)
+    if stored is None or isinstance(stored, (bool, list, dict)) or text is not isinstance(value, str):
         return False
-    return bool(stands < value)
+    return bool(stored < value)

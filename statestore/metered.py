@@ -1,43 +1,42 @@
 """The memory store that also counts what DynamoDB would charge: request units, as AWS documents them for on-demand tables.
 
-    write   1 unit a KB of the larger of the item before and after; the same for every index that shows the item, twice where
-            its key there changes; refused: 1 unit a KB of what stands there
-    key     1 unit for 4 KB of each item, strongly consistent; 1 for one that is not there
-    query   half a unit for 4 KB of all that it returns (an index is eventually consistent); a whole one of the table itself
+    write   1 unit per KB of the larger item, the one before or after the write; the same for each index that shows the item,
+            twice where its key there changes; a refused write: 1 unit per KB of the stored item
+    key     1 unit per 4 KB of each item (strongly consistent); 1 unit for a key without an item
+    query   half a unit per 4 KB of the whole answer of an index (eventually consistent); 1 unit where the table itself answers
 
-`written` and `read` count them.
+`written` and `read` count these units.
 """
 
 from collections.abc import Callable, Collection
 from decimal import Decimal
 
+from statestore.attribute_values import item_size
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Delete, Done, Item, Outcome, Page, Query, Refused, Write
-from statestore.table import MAX_SLOTS, slot_names
-from statestore.values import item_size
+from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
+from statestore.table import MAX_SLOTS
 
 WRITE_BYTES, READ_BYTES = 1024, 4096
 HALF = Decimal("0.5")
 
 
 class MeteredStore(MemoryStore):
-    """A `MemoryStore` that charges."""
+    """A `MemoryStore` that counts request units."""
 
-    def __init__(self, slots: int = MAX_SLOTS, *, clock: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, slots: int | None = MAX_SLOTS, *, clock: Callable[[], float] = lambda: 0.0) -> None:
         super().__init__(slots, clock=clock)
         self.written = 0
         self.read = Decimal(0)
-        self._names = slot_names(slots)
 
-    def write(self, write: Write) -> Outcome:
-        """Sends one conditional update and says what stood there."""
+    def write(self, write: Write) -> WriteOutcome:
+        """Does one conditional update and returns the former item."""
         outcome = super().write(write)
         self._charge(write.key, outcome)
         return outcome
 
     def delete(self, delete: Delete) -> Done | Refused:
-        """Sends one conditional delete and says what stood there."""
+        """Does one conditional delete and returns the former item."""
         outcome = super().delete(delete)
         self._charge(delete.key, outcome)
         return outcome
@@ -54,11 +53,11 @@ class MeteredStore(MemoryStore):
         self.read += _units(sum(map(_bytes, found)), READ_BYTES) * HALF
         return found
 
-    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
+    def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of one index, or of one partition of the table."""
-        found = super().page(of, after, limit)
+        found = super().page(source, after, limit)
         units = _units(sum(map(_bytes, found.items)), READ_BYTES)
-        self.read += units if isinstance(of, str) else units * HALF
+        self.read += units if isinstance(source, str) else units * HALF
         return found
 
     def partition(self, pk: str) -> list[Item]:
@@ -67,17 +66,17 @@ class MeteredStore(MemoryStore):
         self.read += _units(sum(map(_bytes, found)), READ_BYTES)
         return found
 
-    def _charge(self, key: Key, outcome: Outcome) -> None:
+    def _charge(self, key: Key, outcome: WriteOutcome) -> None:
         match outcome:
             case Done(old):
                 new = self._items.get(key)
                 self.written += _units(max(_bytes(old), _bytes(new)), WRITE_BYTES)
-                self.written += sum(self._indexed(name, old or {}, new or {}) for name in self._names)
+                self.written += sum(self._indexed(name, old or {}, new or {}) for name in self._indexes)
             case Refused(current):
                 self.written += _units(_bytes(current), WRITE_BYTES)
 
     def _indexed(self, name: str, old: Item, new: Item) -> int:
-        """What one index writes."""
+        """The units that one index takes."""
         if old.get(name) == new.get(name):
             return _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) if name in new else 0
         return sum(_units(_bytes(item), WRITE_BYTES) for item in (old, new) if name in item)

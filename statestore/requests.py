@@ -1,9 +1,9 @@
-"""The low-level requests to DynamoDB, as keyword arguments of boto3's client methods; nothing is sent here.
+"""Builds the requests to DynamoDB: the keyword arguments of boto3's client methods. Sends none.
 
-A copy whose source is missing: `Write.copy` promises that the target is then removed, but one expression cannot set or
-remove as the case may be. So `SET prev_1 = if_not_exists(GSI_1, "")` is sent, and on reading a `prev_k` that holds the
-empty text is dropped. Nothing is lost by it: what is copied are slots, never empty, and `limits` takes no other target
-and refuses to set one to the empty text.
+A copy whose source is missing removes its target (`Write.copy`), but no DynamoDB expression can choose between set and remove. So
+the request says `SET prev_1 = if_not_exists(GSI_1, "")`, and `item` drops a `prev_k` that holds the empty text. Nothing is lost:
+the sources of copies, slots and `_edges`, are never empty. `limits` takes no other target and refuses to set one to the empty
+text.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,13 +11,14 @@ from itertools import product
 from string import ascii_lowercase, digits
 from typing import Any
 
+from statestore.attribute_values import canonical, decode, encode
 from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.limits import check_condition, check_key, check_query, is_copied, storable
 from statestore.store import Absent, AbsentOrBelow, Condition, Delete, Equals, Item, Query, Write
-from statestore.values import canonical, decode, encode
 
-Request = dict[str, Any]
+ClientCall = dict[str, Any]
+"""The keyword arguments of one method of boto3's client."""
 
 MAX_KEYS = 100
 """Keys that one BatchGetItem takes."""
@@ -29,36 +30,36 @@ _SHORT = (*_DIGITS, *map("".join, product(_DIGITS[1:], _DIGITS)))
 _RETURN = {"ReturnValues": "ALL_OLD", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
-def update_item(table: str, write: Write) -> Request:
-    """The conditional update. Raises Terminal for a write that DynamoDB refuses whatever stands there."""
+def update_item(table: str, write: Write) -> ClientCall:
+    """The conditional update. Raises Terminal for a write that DynamoDB refuses over any item."""
     values = storable(write)
-    spelt = _Expression()
+    expression = _Expression()
     sets = [
-        f"{spelt.name(target)}=if_not_exists({spelt.name(source)},{spelt.value(_MISSING)})"
+        f"{expression.name(target)}=if_not_exists({expression.name(source)},{expression.value(_MISSING)})"
         for target, source in write.copy.items()
     ]
-    sets += [f"{spelt.name(name)}={spelt.value(value)}" for name, value in values.items()]
-    removes = [spelt.name(name) for name in write.remove]
+    sets += [f"{expression.name(name)}={expression.value(value)}" for name, value in values.items()]
+    removes = [expression.name(name) for name in write.remove]
     clauses = [
         *(["SET " + ",".join(sets)] if sets else []),
         *(["REMOVE " + ",".join(removes)] if removes else []),
     ]
     update = {"UpdateExpression": " ".join(clauses)} if clauses else {}
-    condition = spelt.condition(write.when)
-    return {"TableName": table, "Key": _key(write.key), **update, **condition, **spelt.attributes(), **_RETURN}
+    condition = expression.condition(write.when)
+    return {"TableName": table, "Key": _key(write.key), **update, **condition, **expression.attributes(), **_RETURN}
 
 
-def delete_item(table: str, delete: Delete) -> Request:
+def delete_item(table: str, delete: Delete) -> ClientCall:
     """The conditional delete. Raises Terminal for a key that no item can have."""
     check_key(delete.key)
     check_condition(delete.key, delete.when)
-    spelt = _Expression()
-    condition = spelt.condition(delete.when)
-    return {"TableName": table, "Key": _key(delete.key), **condition, **spelt.attributes(), **_RETURN}
+    expression = _Expression()
+    condition = expression.condition(delete.when)
+    return {"TableName": table, "Key": _key(delete.key), **condition, **expression.attributes(), **_RETURN}
 
 
-def batch_get_item(table: str, keys: Collection[Key]) -> list[Request]:
-    """Strongly consistent reads of all the keys, each key once, 100 to a request."""
+def batch_get_item(table: str, keys: Collection[Key]) -> list[ClientCall]:
+    """Strongly consistent reads of all keys, each key once, 100 per request."""
     unique = list(dict.fromkeys(keys))
     for key in unique:
         check_key(key)
@@ -68,8 +69,8 @@ def batch_get_item(table: str, keys: Collection[Key]) -> list[Request]:
     ]
 
 
-def query(table: str, query: Query, after: Key | None = None, limit: int | None = None) -> Request:
-    """A page of the query, the first unless an earlier one ended `after` some item, of at most `limit` items.
+def query(table: str, query: Query, after: Key | None = None, limit: int | None = None) -> ClientCall:
+    """A page of the query, of at most `limit` items: the first, or the next one when an earlier page ended at `after`.
 
     Raises Terminal for a query that DynamoDB refuses."""
     check_query(query)
@@ -88,7 +89,7 @@ def query(table: str, query: Query, after: Key | None = None, limit: int | None 
     }
 
 
-def partition(table: str, pk: str, after: Key | None = None, limit: int | None = None) -> Request:
+def partition(table: str, pk: str, after: Key | None = None, limit: int | None = None) -> ClientCall:
     """A page of a partition of the table, strongly consistent; `after` and `limit` as for `query`."""
     return {
         "TableName": table,
@@ -100,13 +101,13 @@ def partition(table: str, pk: str, after: Key | None = None, limit: int | None =
     }
 
 
-def walk(table: str, of: Query | str, without: str) -> Request:
-    """The first page of the keys of a query's items, or of a partition's, without those that have an attribute.
+def walk(table: str, source: Query | str, without: str) -> ClientCall:
+    """The first page of the keys of a query's items, or of a partition's; not those with the attribute `without`.
 
     Raises Terminal for a query that DynamoDB refuses."""
-    asked = {**partition(table, of), "ConsistentRead": False} if isinstance(of, str) else query(table, of)
+    request = {**partition(table, source), "ConsistentRead": False} if isinstance(source, str) else query(table, source)
     return {
-        **asked,
+        **request,
         "ProjectionExpression": "PK,SK",
         "FilterExpression": "attribute_not_exists(#a0)",
         "ExpressionAttributeNames": {"#a0": without},
@@ -114,7 +115,7 @@ def walk(table: str, of: Query | str, without: str) -> Request:
 
 
 def item(wire: Mapping[str, Any]) -> Item:
-    """The item that an answer holds, without the targets of copies that found nothing.
+    """The item in an answer, without the targets of copies whose source was missing.
 
     Raises Terminal for an item that `update_item` cannot have written.
     """
@@ -130,8 +131,8 @@ def _key(key: Key) -> dict[str, Any]:
 
 
 class _Expression:
-    """Placeholders of one request: `#a0` for names, `:v0` for values, so that no column name is a reserved word; numbered in base
-    36, which leaves room for more of them."""
+    """The placeholders of one request: `#a0` for names, `:v0` for values, so that no column name is a reserved word. Numbers are
+    in base 36, which leaves room for more of them."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -144,7 +145,7 @@ class _Expression:
         self._values.append(value)
         return f":v{_SHORT[len(self._values) - 1]}"
 
-    def condition(self, when: Condition | None) -> Request:
+    def condition(self, when: Condition | None) -> ClientCall:
         match when:
             case None:
                 return {}
@@ -156,7 +157,7 @@ class _Expression:
                 text = f"{self.name(attribute)} = {self.value(canonical(value))}"
         return {"ConditionExpression": text}
 
-    def attributes(self) -> Request:
+    def attributes(self) -> ClientCall:
         names = {placeholder: name for name, placeholder in self._names.items()}
         values = {f":v{_SHORT[number]}": encode(value) for number, value in enumerate(self._values)}
         return {

@@ -1,8 +1,8 @@
-"""What a store must do: four requests over items, and their answers, as plain values.
+"""The contract of a store: the table itself, four requests over its items, and their answers, as plain values.
 
-An item is a flat map from attribute name to value (str, int, Decimal, bool, None, or a list or map of these); `PK` and `SK` are
-among its attributes, and `GSI_1 .. GSI_n` put it into the indexes. Two implementations keep one contract
-(tests/contract): `statestore.memory`, the plainest, which defines the meaning, and `statestore.dynamodb`.
+An item is a flat map from attribute name to value (str, int, Decimal, bool, None, or a list or map of these). `PK` and `SK` are
+among its attributes, and `GSI_1 .. GSI_n` put it into the indexes. Two implementations keep one contract (tests/contract):
+`statestore.memory`, the plainest, which defines the meaning, and `statestore.dynamodb`.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from statestore.keys import Key
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 Item = Mapping[str, Any]
-"""An item of the table. Integral numbers come back as int, others as Decimal."""
+"""An item of the table. Stores return integral numbers as int, others as Decimal."""
 
 MAX_ITEM_BYTES = 400 * 1024
 """DynamoDB's limit for an item, attribute names included."""
@@ -47,10 +47,10 @@ Condition = Absent | AbsentOrBelow | Equals
 
 
 class Write(NamedTuple):
-    """One conditional UpdateItem. All parts see the item as it was before the write.
+    """One conditional UpdateItem. All parts read the item before the write.
 
-    set: attributes to set. copy: target attribute -> source attribute, copied as it stood before; where the source is missing
-    the target is removed. remove: attributes to remove. when: refused unless it holds (None: always done).
+    set: attributes to set. copy: target attribute -> source attribute; where the source is missing, the write removes the target.
+    remove: attributes to remove. when: the store refuses the write unless it holds (None: the store always writes).
     """
 
     key: Key
@@ -62,80 +62,106 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """One conditional DeleteItem; deleting what is not there is done, unless the condition says otherwise."""
+    """One conditional DeleteItem. Without an item the delete is done, unless the condition does not hold."""
 
     key: Key
     when: Condition | None = None
 
 
 class Query(NamedTuple):
-    """All items whose `slot` (`GSI_2`) holds `value`, eventually consistent; of one partition `pk`, or of all partitions whose
-    key begins with `pk_prefix`, when given."""
+    """All items whose `slot` (`GSI_2`) holds `value`, eventually consistent. Where given: only of the partition `pk`, or of the
+    partitions whose keys begin with `pk_prefix`."""
 
     slot: str
     value: str
     pk: str | None = None
     pk_prefix: str | None = None
 
+    def covers(self, key: Key) -> bool:
+        """Whether the query reads the partition of this key."""
+        return key.pk == self.pk if self.pk is not None else key.pk.startswith(self.pk_prefix or "")
+
 
 class Page(NamedTuple):
-    """A part of what a query finds. `after`: where the next one goes on, None at the end. An empty page need not be the last."""
+    """A page of the items of a query. `after`: the key after which the next page starts, None at the end. An empty page need not
+    be the last."""
 
     items: list[Item]
     after: Key | None
 
 
 class Done(NamedTuple):
-    """The write was done; `old` is the item that stood there before."""
+    """The store did the write; `old` is the former item."""
 
     old: Item | None
 
 
 class Refused(NamedTuple):
-    """The condition did not hold; `current` is the item that stands there."""
+    """The condition did not hold; `current` is the stored item."""
 
     current: Item | None
 
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
-    """The item would pass 400 KB; nothing was written."""
+    """The item would exceed 400 KB; the store wrote nothing."""
 
 
-Outcome = Done | Refused | TooLarge
+WriteOutcome = Done | Refused | TooLarge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDescription:
+    """A table as it exists: its name, its number of slots, and the names of its key attributes, partition key first. `expires`:
+    whether the store deletes an item some time after the item's `ttl`."""
+
+    name: str
+    slots: int
+    keys: tuple[str, ...]
+    expires: bool
 
 
 class Store(Protocol):
     """A table with its indexes.
 
-    `requests` counts what was asked of DynamoDB, by the API's names (UpdateItem, DeleteItem, BatchGetItem, Query): pages and
-    repeats count each. All methods raise `statestore.errors.Transient` after their own retries, else `Terminal`.
+    `requests` counts the requests by their names in DynamoDB's API (UpdateItem, DeleteItem, BatchGetItem, Query); each page and
+    each retry counts. All methods raise `statestore.errors.Transient` after their own retries, else `Terminal`.
     """
 
     requests: Counter[str]
 
-    def write(self, write: Write) -> Outcome:
-        """Sends one conditional update and says what stood there."""
+    def create(self, slots: int) -> None:
+        """Creates the table with 1 to 20 slots, and waits until requests can use it. A table that exists keeps its items; the
+        store checks it and raises Terminal with what does not fit. Without a table, every request but `describe` is Terminal."""
+
+    def describe(self) -> TableDescription | None:
+        """Describes the table; None when there is none."""
+
+    def close(self) -> None:
+        """Closes the connections. The caller does not use the store afterwards."""
+
+    def write(self, write: Write) -> WriteOutcome:
+        """Does one conditional update and returns the former item."""
 
     def delete(self, delete: Delete) -> Done | Refused:
-        """Sends one conditional delete and says what stood there."""
+        """Does one conditional delete and returns the former item."""
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
-        """Reads items by key, strongly consistent, in as few requests as there can be; keys without an item are left out."""
+        """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
 
     def query(self, query: Query) -> list[Item]:
-        """Reads one index to the last page. A hint: it may be late."""
+        """Reads one index to the last page. The answer is a hint: the index may be late."""
 
-    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
-        """Reads at most `limit` items of one index, or of the partition of the table with this key, strongly consistent, from
-        where an earlier page ended."""
+    def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, or, strongly consistent, of the partition of the table with this key. Starts
+        behind `after`, the end of an earlier page."""
 
     def partition(self, pk: str) -> list[Item]:
-        """Reads all items of one partition of the table, strongly consistent, by sort key: bookkeeping and edges."""
+        """Reads all items of one partition of the table, strongly consistent, by sort key: progress and edges."""
 
     def items(self, pk: str) -> Iterator[Item]:
-        """The same, a page at a time: the rows of an entity, which may be many. Never on the live path."""
+        """The same items, a page at a time: for the rows of an entity, which may be many. Live work never uses this."""
 
-    def walk(self, of: Query | str, without: str) -> Iterator[Key]:
-        """The keys of what a query finds, or of the partition of the table with this key, page by page, eventually consistent;
-        items that have the attribute `without` are left out. For counting and sampling, however many there are."""
+    def walk(self, source: Query | str, without: str) -> Iterator[Key]:
+        """The keys of the items of a query, or of the partition of the table with this key, page by page, eventually consistent.
+        Leaves out items with the attribute `without`. For counts and samples of any number of items."""

@@ -1,6 +1,6 @@
-"""The table definition: its keys, its indexes `GSI_1 .. GSI_n`, its TTL attribute. Spells requests, sends none.
+"""The table definition: its keys, its indexes `GSI_1 .. GSI_n`, its TTL attribute. Builds requests, sends none.
 
-All indexes are made with the table: an empty one costs nothing, and a new join is then a registry row, never DDL.
+The table has all its indexes from the start: an empty index costs nothing, and a new join is then a registry row, never DDL.
 """
 
 import re
@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from statestore.errors import Terminal
+from statestore.store import TableDescription
 
 TTL = "ttl"
-"""The attribute after which DynamoDB expires an item: seconds since 1970."""
+"""The attribute with the time after which DynamoDB deletes an item: seconds since 1970."""
 
 MAX_SLOTS = 20
-"""Indexes that DynamoDB gives a table by default."""
+"""The most indexes that DynamoDB gives a table by default."""
 
 _PREFIX = "GSI_"
 
@@ -36,7 +37,7 @@ def table_name(name: str) -> str:
 
 
 def create_table(table: str, slots: int) -> dict[str, Any]:
-    """The CreateTable request: on demand, every index with all attributes."""
+    """The CreateTable request: billing on demand, every index with all attributes."""
     names = slot_names(slots)
     return {
         "TableName": table_name(table),
@@ -53,7 +54,7 @@ def enable_ttl(table: str) -> dict[str, Any]:
 
 
 def slots_of(description: Mapping[str, Any]) -> int:
-    """How many slots a table has, from DescribeTable's `Table`: `GSI_1` up to the first that is missing."""
+    """The number of slots of a table, from DescribeTable's `Table`: `GSI_1` up to the first that is missing."""
     found = {index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())}
     slots = 0
     while f"{_PREFIX}{slots + 1}" in found:
@@ -61,8 +62,18 @@ def slots_of(description: Mapping[str, Any]) -> int:
     return slots
 
 
+def table_description(description: Mapping[str, Any], ttl: Mapping[str, Any]) -> TableDescription:
+    """The plain value, from DescribeTable's `Table` and DescribeTimeToLive's `TimeToLiveDescription`."""
+    return TableDescription(
+        name=description["TableName"],
+        slots=slots_of(description),
+        keys=tuple(key["AttributeName"] for key in _schema(description)),
+        expires=ttl["TimeToLiveStatus"] in ("ENABLED", "ENABLING") and ttl["AttributeName"] == TTL,
+    )
+
+
 def misfits(description: Mapping[str, Any], slots: int) -> list[str]:
-    """What of an existing table differs from the definition, with the cure of each; empty when it fits."""
+    """The differences of an existing table from the definition, each with what to do; empty when the table fits."""
     wrong = []
     if _schema(description) != _KEYS:
         wrong.append("its key is not PK (hash), SK (range): give another table name")
@@ -76,12 +87,14 @@ def misfits(description: Mapping[str, Any], slots: int) -> list[str]:
         name = index["IndexName"]
         fits = {"KeySchema": _schema(index), "Projection": {"ProjectionType": index["Projection"]["ProjectionType"]}}
         if name.startswith(_PREFIX) and {"IndexName": name, **fits} != _index(name):
-            wrong.append(f"index {name} is not {name} (hash), PK (range), projection ALL: delete it and make it anew")
+            wrong.append(
+                f"index {name} is not {name} (hash), PK (range), projection ALL: delete it and create it again"
+            )
     return wrong
 
 
 def _schema(described: Mapping[str, Any]) -> list[dict[str, str]]:
-    """A key schema, hash first, whatever else the answer says of it."""
+    """A key schema, hash first, without the other fields of the answer."""
     keys = [{"AttributeName": key["AttributeName"], "KeyType": key["KeyType"]} for key in described["KeySchema"]]
     return sorted(keys, key=lambda key: key["KeyType"])
 

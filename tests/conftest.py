@@ -1,4 +1,4 @@
-"""What holds for all tests: the marker `slow`, that with CI=true nothing is skipped for want of a part, and the DynamoDB APIs."""
+"""For all tests: the marker `slow`, the rule that with CI=true a skip is a failure, and the DynamoDB APIs."""
 
 import os
 from collections.abc import Generator, Iterator
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-settings.register_profile("statestore", deadline=None)  # no test checks a time
+settings.register_profile("statestore", deadline=None)  # no test checks a duration
 settings.load_profile("statestore")
 
 MAY_SKIP = ("moto_lies",)
-"""Markers of tests that are skipped for what a double does, not for what a machine lacks."""
+"""Markers of tests that a double makes impossible. A missing part of the machine is no reason for a skip."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """With CI=true a skip is a failure: a machine that builds has Java, jars and a Postgres."""
+    """With CI=true a skip is a failure: the build machine has Java, the jars and Postgres."""
     report = yield
     excused = hasattr(report, "wasxfail") or any(item.get_closest_marker(name) for name in MAY_SKIP)
     if report.skipped and not excused and os.environ.get("CI") == "true":
@@ -55,9 +55,9 @@ def moto() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def dynamodb_local() -> Iterator[str]:
-    """The endpoint of DynamoDB Local; where it cannot be had, tests are skipped, but never on the build machine."""
+    """The endpoint of DynamoDB Local. If it cannot start, its tests are skipped; on the build machine they fail."""
     from processor.errors import PartError
-    from processor.local.dynamodb import start_dynamodb_local
+    from processor.local.dynamodb_api import start_dynamodb_local
 
     try:
         part = start_dynamodb_local(Path(__file__).parents[1] / ".statestore")

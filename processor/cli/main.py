@@ -1,4 +1,4 @@
-"""The command `statestore`: verbs and their flags. Each verb imports what it needs when it runs, so that `try` starts at once.
+"""The command `statestore`: its verbs and their flags. A verb imports its clients when it runs, so that `try` starts at once.
 
 Exit status: 0 done, 1 a wrong input or a failed check, 2 wrong usage.
 """
@@ -8,29 +8,43 @@ import sys
 from collections.abc import Sequence
 
 from processor.cli import (
-    demo,
-    explain,
-    get,
-    job,
-    local,
-    plan,
-    registry,
-    rejects,
-    schema,
-    statistics,
-    test,
-    trial,
-    verify,
+    apply_command,
+    demo_command,
+    explain_command,
+    get_command,
+    local_command,
+    plan_command,
+    rejects_command,
+    run_command,
+    schema_command,
+    statistics_command,
+    test_command,
+    try_command,
+    verify_command,
 )
 from processor.errors import StatestoreError
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
-VERBS = (demo, trial, test, plan, registry, statistics, job, get, explain, schema, verify, rejects, local)
+VERBS = (
+    demo_command,
+    try_command,
+    test_command,
+    plan_command,
+    apply_command,
+    statistics_command,
+    run_command,
+    get_command,
+    explain_command,
+    schema_command,
+    verify_command,
+    rejects_command,
+    local_command,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a verb; expected errors are printed, without a traceback."""
+    """Runs a verb and returns the exit status. Prints an expected error as one message, without a traceback."""
     parser = argparse.ArgumentParser(
         prog="statestore", description="Documents from change streams, joined over one DynamoDB table."
     )
@@ -48,3 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except BrokenPipeError:
         return 0
+    except OSError as error:  # a file, a directory or an address that an option names
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"statestore {options.verb}: {where}{error.strerror or error}", file=sys.stderr)
+        return 1

@@ -1,4 +1,4 @@
-"""Flags that several verbs share, and what they make."""
+"""Flags that several verbs share, and the values that verbs make of them."""
 
 import argparse
 import os
@@ -11,67 +11,72 @@ from typing import TYPE_CHECKING
 
 from processor.definitions.load import load, read_directory
 from processor.errors import PartError
-from processor.model.product import Definitions
-from processor.settings import Settings, flags, read_settings
+from processor.local.state import LOCAL_DIR
+from processor.product.product import Definitions
+from processor.settings import Settings, read_settings, setting_flags
 
 if TYPE_CHECKING:
     from processor.local.parts import Addresses
 
-LOCAL_DIR = Path(".statestore/local")
-
 
 def add_definitions(parser: argparse.ArgumentParser, *, required: bool = True, otherwise: str = "") -> None:
-    """`--definitions DIR`; `otherwise`: what counts without it."""
-    help = "entities.yaml and products" + (f" (default: {otherwise})" if otherwise else "")
+    """Adds `--definitions DIR`. `otherwise`: the default, for the help text."""
+    help = "directory with entities.yaml and products" + (f" (default: {otherwise})" if otherwise else "")
     parser.add_argument("--definitions", metavar="DIR", type=Path, required=required, help=help)
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """A flag for each setting, `--settings FILE`, and `--embedded`."""
+    """Adds a flag for each setting, `--settings FILE`, and the flags of the embedded parts."""
     group = parser.add_argument_group(
-        "settings", "each also as STATESTORE_<NAME>, or in the file given by --settings (TOML)"
+        "settings", "each also as the variable STATESTORE_<NAME>, or in the file of --settings (TOML)"
     )
     group.add_argument("--settings", metavar="FILE", help="settings file")
-    for name, text in flags():
+    for name, text in setting_flags():
         group.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar="X", help=text)
     parser.add_argument(
         "--embedded",
         action="store_true",
-        help="Kafka, Postgres and the DynamoDB API on this machine: those of `local up`, else its own",
+        help="use Kafka, Postgres and the DynamoDB API on this machine: the parts of `local up` if they run, else new ones",
     )
     parser.add_argument(
-        "--local-dir", metavar="DIR", type=Path, default=LOCAL_DIR, help=f"where `local up` keeps them ({LOCAL_DIR})"
+        "--local-dir",
+        metavar="DIR",
+        type=Path,
+        default=LOCAL_DIR,
+        help=f"where `local up` keeps its parts ({LOCAL_DIR})",
     )
 
 
-def settings_of(options: argparse.Namespace) -> Settings:
-    """The settings that the flags, the environment and the file make."""
-    given = {name: getattr(options, name, None) for name, _ in flags()}
+def load_settings(options: argparse.Namespace) -> Settings:
+    """The settings of the flags, the environment and the settings file."""
+    given = {name: getattr(options, name, None) for name, _ in setting_flags()}
     return read_settings(given, file=getattr(options, "settings", None))
 
 
-def definitions_of(options: argparse.Namespace) -> Definitions:
+def load_definitions(options: argparse.Namespace) -> Definitions:
+    """The definitions of the directory that `--definitions` names."""
     return load(read_directory(options.definitions))
 
 
 @contextmanager
-def addressed(options: argparse.Namespace) -> Iterator[Settings]:
-    """The settings with their addresses: those given, or with `--embedded` those of the parts that are up, else of fresh ones."""
-    settings = settings_of(options)
+def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
+    """The settings of the flags. With `--embedded` their addresses are those of the parts of `local up` if these run, else of new
+    parts, which end with the block. Raises PartError if a part of `local up` died."""
+    settings = load_settings(options)
     if not options.embedded:
         yield settings
         return
-    from processor.local import parts, standing
+    from processor.local import parts, shared_parts
 
-    embedded_credentials()
-    running = standing.status(options.local_dir)
+    set_embedded_credentials()
+    running = shared_parts.status(options.local_dir)
     if running is not None:
         dead = [name for name, alive in running.alive.items() if not alive]
         if dead:
             raise PartError(", ".join(dead), "died since `local up`", "start it again with `statestore local up`")
         yield with_addresses(settings, running.addresses)
     else:
-        with parts.embedded(progress=say) as addresses:
+        with parts.embedded_parts(progress=print_progress) as addresses:
             yield with_addresses(settings, addresses)
 
 
@@ -86,12 +91,12 @@ def with_addresses(settings: Settings, addresses: "Addresses") -> Settings:
     )
 
 
-def embedded_credentials() -> None:
-    """The embedded DynamoDB API takes any credentials, but the client wants some."""
+def set_embedded_credentials() -> None:
+    """Sets AWS credentials if there are none: the embedded DynamoDB API accepts any, but the client requires some."""
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "embedded")
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "embedded")
 
 
-def say(text: str) -> None:
-    """Progress, for a person."""
+def print_progress(text: str) -> None:
+    """Prints a line of progress to stderr."""
     print(text, file=sys.stderr, flush=True)

@@ -1,64 +1,68 @@
-"""What verbs print: messages and dead letters as recorded lines, a summary of counts, tables."""
+"""Output that several verbs share: recorded lines of messages and dead letters, and a summary of counts."""
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
-from processor.account import PARTS
-from processor.model.change import Record, Rejected
-from processor.model.owed import stopped_line
-from processor.model.step import Message
-from processor.recorded import open_writer, to_line, to_reject_line
+from processor.plan.declared_columns import UNREADABLE
+from processor.progress.backlog import stopped_line
+from processor.records.message import Message
+from processor.records.record import Record, Rejected
+from processor.records.recorded_topics import check_writable, open_writer, to_line, to_reject_line
+from processor.rounds.account import PARTS
 
 
 def write_published(records: Iterable[Record], path: str) -> None:
-    """Published messages, one line each; `-` is standard output."""
+    """Writes published messages, a line each. The path `-` is standard output."""
     with open_writer(path) as file:
         file.writelines(to_line(record) + "\n" for record in records)
 
 
 def write_rejects(rejects: Iterable[Rejected], path: str | None) -> None:
-    """Dead letters, one line each, with the reason. Nowhere without a path."""
+    """Writes dead letters with their reasons, a line each. Without a path it writes nothing."""
     if path is not None:
         with open_writer(path) as file:
             file.writelines(to_reject_line(rejected) + "\n" for rejected in rejects)
 
 
+def check_outputs(to: str | None, rejects: str | None) -> None:
+    """Raises RecordedError, before the work begins, if one of the two files cannot be written."""
+    for path in (to, rejects_path(rejects, to)):
+        if path is not None:
+            check_writable(path)
+
+
 def rejects_path(given: str | None, to: str | None) -> str | None:
-    """Where dead letters go: where the user said, else beside the messages."""
+    """The file for dead letters: the one that the user named, else a file next to that of the messages, else None."""
     if given is not None or to is None or to == "-":
         return given
     return to + ".rejects.jsonl"
 
 
-def in_topics(messages: Iterable[Message]) -> Iterable[Record]:
-    """Messages as the records that they become in topics of one partition."""
+def to_records(messages: Iterable[Message]) -> Iterable[Record]:
+    """The messages as records of topics with one partition each."""
     offsets: Counter[str] = Counter()
     for m in messages:
         yield Record(topic=m.topic, partition=0, offset=offsets[m.topic], key=m.key, value=m.value, headers=m.headers)
         offsets[m.topic] += 1
 
 
-def stopped_products(stopped: Mapping[str, str]) -> int:
-    """Names the products that are stopped; returns the exit status that follows."""
+def report_stopped_products(stopped: Mapping[str, str]) -> int:
+    """Prints each stopped product with its reason. Returns the exit status: 1 if there is one."""
     for product, why in sorted(stopped.items()):
         print(stopped_line(product, why), file=sys.stderr)
     return 1 if stopped else 0
 
 
 def summary(tally: Mapping[str, int]) -> str:
-    """Counts in two lines: the account of the records, and what came of it."""
+    """The counts in two lines: the account of the records, then messages and requests."""
     account = " + ".join(f"{tally.get(part, 0)} {part}" for part in PARTS)
     requests = ", ".join(
         f"{n} {name.removeprefix('request ')}" for name, n in sorted(tally.items()) if name.startswith("request ")
     )
     others = ", ".join(f"{tally.get(name, 0)} {name}" for name in ("published", "unchanged", "cut", "ambiguous"))
+    if unreadable := tally.get(UNREADABLE):
+        others += (
+            f", {unreadable} {UNREADABLE} (stored before their column was declared, of another type: shown as null)"
+        )
     return f"{tally.get('read', 0)} records read = {account}\n{others}; requests: {requests or 'none'}"
-
-
-def aligned(rows: list[list[str]], right: Collection[int]) -> Iterator[str]:
-    """The lines of a table. `right`: the columns that are aligned to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (t.rjust(w) if n in right else t.ljust(w) for n, (t, w) in enumerate(zip(row, widths, strict=True)))
-        yield ("  " + "  ".join(cells)).rstrip()

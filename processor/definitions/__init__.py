@@ -1,1 +1,1 @@
-"""Definitions: the YAML that authors write, checked and made into the model; and the model written back."""
+"""Definitions: this package checks the YAML that authors write, makes the model from it, and writes the model back as YAML."""

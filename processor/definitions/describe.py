@@ -1,50 +1,52 @@
-"""The model as definitions again: JSON values which `load` reads back to equal model values.
+"""Writes the model as definitions: JSON values that `load` reads back to equal model values.
 
-Equal for whatever `load` can make: a level's `join`s stand before its `embed`s.
+The values are equal for every model that `load` can make: there, the `join`s of a level come before its `embed`s.
 """
 
 from typing import Any
 
-from processor.definitions.columns import write_path
-from processor.model.entity import Entity
-from processor.model.expression import Column, Expression
-from processor.model.product import Bare, Fields, Join, Order, Product, Selection, Whole
+from processor.definitions.expressions.names import write_path
+from processor.product.expressions.expression import Column, Expression
+from processor.product.product import BareValue, Fields, Join, OrderTerm, Product, Selection, WholeRow
+from processor.records.entity import Entity
 
 
-def write(expression: Expression) -> str:
+def write_expression(expression: Expression) -> str:
     """The expression as an author writes it."""
     return write_path(expression) if isinstance(expression, Column) else expression.text
 
 
 def describe_entity(entity: Entity) -> dict[str, Any]:
-    """The entity's value in `entities.yaml` (its name is the key there)."""
+    """The entity's value in `entities.yaml`; the key there is the entity's name."""
     described: dict[str, Any] = {
         "topic": entity.topic,
         "key": list(entity.key),
         "columns": {name: str(column) for name, column in entity.columns.items()},
         "shards": entity.shards,
     }
+    if entity.truncate != "refuse":
+        described["truncate"] = entity.truncate
     return described if entity.format is None else described | {"format": entity.format}
 
 
 def describe_product(product: Product) -> dict[str, Any]:
-    """The product's file."""
+    """The value of the product's file."""
     heading = {"product": product.name, "root": product.root, "topic": product.topic}
     if product.where is not None:
-        heading["where"] = write(product.where)
+        heading["where"] = write_expression(product.where)
     return heading | _selection(product.selection) | _joins(product.joins)
 
 
 def _selection(selection: Selection) -> dict[str, Any]:
     match selection:
-        case Whole():
+        case WholeRow():
             return {}
-        case Bare(of=of):
-            return {"value": write(of)}
+        case BareValue(expression=expression):
+            return {"value": write_expression(expression)}
         case Fields(members=members):
-            if all(of == Column(name=name) for name, of in members):
+            if all(expression == Column(name=name) for name, expression in members):
                 return {"fields": [name for name, _ in members]}
-            return {"fields": {name: write(of) for name, of in members}}
+            return {"fields": {name: write_expression(expression) for name, expression in members}}
 
 
 def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
 def _join(join: Join) -> dict[str, Any]:
     described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": dict(join.on)}
     if join.where is not None:
-        described["where"] = write(join.where)
+        described["where"] = write_expression(join.where)
     if join.required:
         described["required"] = True
     if join.strong:
@@ -70,5 +72,5 @@ def _join(join: Join) -> dict[str, Any]:
     return described | _selection(join.selection) | _joins(join.joins)
 
 
-def _term(order: Order) -> str:
-    return ("-" if order.descending else "") + write(order.by)
+def _term(order: OrderTerm) -> str:
+    return ("-" if order.descending else "") + write_expression(order.by)

@@ -1,22 +1,31 @@
-"""`entities.yaml`: the tables of the source."""
+"""Reads `entities.yaml`: the tables of the source."""
 
 from collections.abc import Mapping
 from typing import get_args
 
-from processor.definitions.errors import Problems, suggest
-from processor.definitions.shape import as_count, as_map, as_name, as_text, as_texts, as_topic, check_keys, describe
-from processor.definitions.yaml_nodes import Map, Node, Scalar
-from processor.model.elements import element
-from processor.model.entity import ColumnType, Entity, RecordFormat
-from processor.model.types import parse_type
+from processor.definitions.problems import Problems, suggest
+from processor.definitions.shape import (
+    as_count,
+    as_map,
+    as_name,
+    as_text,
+    as_texts,
+    as_topic,
+    check_keys,
+    describe_node,
+)
+from processor.definitions.yaml_nodes import Map, Scalar, YamlNode
+from processor.product.join_fields import parse_element
+from processor.records.column_types import parse_type
+from processor.records.entity import ColumnType, Entity, RecordFormat, TruncateChoice
 from statestore.items import MAX_COLUMNS
 
-_KEYS = ("topic", "key", "columns", "shards", "format")
+_KEYS = ("topic", "key", "columns", "shards", "format", "truncate")
 _MOST_SHARDS = 100
 
 
-def read_entities(root: Node, problems: Problems) -> dict[str, Entity | None]:
-    """The entities in the order written; None for one with problems, so that what names it is not called unknown."""
+def read_entities(root: YamlNode, problems: Problems) -> dict[str, Entity | None]:
+    """The entities in the order written. An entity with problems has None, so that no reader reports its name as unknown."""
     cure = "write `name: {key: [...], columns: {name: type}}`"
     entries = as_map(root, "the file", cure, problems)
     if entries is None:
@@ -24,7 +33,7 @@ def read_entities(root: Node, problems: Problems) -> dict[str, Entity | None]:
     return {name: _read_entity(key, node, problems) for name, (key, node) in entries.entries.items()}
 
 
-def _read_entity(key: Scalar, node: Node, problems: Problems) -> Entity | None:
+def _read_entity(key: Scalar, node: YamlNode, problems: Problems) -> Entity | None:
     before = len(problems)
     name = as_name(key, "the name of an entity", problems)
     body = as_map(node, f"entity `{key.text}`", "write `key` and `columns` below it", problems)
@@ -35,9 +44,18 @@ def _read_entity(key: Scalar, node: Node, problems: Problems) -> Entity | None:
     columns_read = len(problems) == before
     key_columns = _read_key(name, key, body, columns if columns_read else None, problems)
     topic, shards, record_format = _read_options(name, body, problems)
+    truncate = _read_truncate(body, problems)
     if len(problems) > before:
         return None
-    return Entity(name=name, topic=topic, key=key_columns, columns=columns, shards=shards, format=record_format)
+    return Entity(
+        name=name,
+        topic=topic,
+        key=key_columns,
+        columns=columns,
+        shards=shards,
+        format=record_format,
+        truncate=truncate,
+    )
 
 
 def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict[str, ColumnType]:
@@ -47,15 +65,15 @@ def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict
     columns = as_map(body.get("columns"), f"`columns` of entity `{name}`", cure, problems)
     if columns and len(columns.entries) > MAX_COLUMNS:
         what = f"entity `{name}` declares {len(columns.entries)} columns; one write holds {MAX_COLUMNS} at most"
-        problems.add(columns, what, "declare those that products use; the others are stored as well, undeclared")
+        problems.add(columns, what, "declare only the columns that products use; the job stores the others undeclared")
     types: dict[str, ColumnType] = {}
     for column, (column_key, node) in columns.entries.items() if columns else ():
         as_text(column_key, "the name of a column", "use text without control characters", problems)
-        if element(column):
-            problems.add(column_key, f"the column name `{column}` reads as elements of another column", "rename it")
-        text = as_text(
-            node, f"the type of column `{column}`", "write a type, e.g. `string`, `string[]` in quotes", problems
-        )
+        if parse_element(column):
+            what = f"the column name `{column}` means the elements of another column"
+            problems.add(column_key, what, "rename the column")
+        type_cure = 'write a type, e.g. `string` or `"string[]"`'
+        text = as_text(node, f"the type of column `{column}`", type_cure, problems)
         if text is None:
             continue
         try:
@@ -68,14 +86,14 @@ def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict
 def _read_key(
     name: str, key: Scalar, body: Map, columns: Mapping[str, ColumnType] | None, problems: Problems
 ) -> tuple[str, ...]:
-    """The key columns; checked against `columns` if those are known (None: they have problems of their own)."""
+    """The key columns. Checks that `columns` has each as a scalar; skips that check where `columns` is None (it has problems)."""
     node = body.get("key")
     cure = "write the primary key's columns, e.g. `key: [id]`"
     if node is None:
         problems.add(key, f"entity `{name}` has no `key`", cure)
         return ()
     parts = as_texts(node, f"`key` of entity `{name}`", cure, problems)
-    if not parts and describe(node) == "an empty list":
+    if not parts and describe_node(node) == "an empty list":
         problems.add(node, f"`key` of entity `{name}` is empty", cure)
     seen: set[str] = set()
     for item, column in parts:
@@ -88,7 +106,7 @@ def _read_key(
             problems.add(item, f"entity `{name}` has no column `{column}` for its `key`", suggest(column, columns))
         elif columns[column].kind is None:
             what = f"key column `{column}` of entity `{name}` is {columns[column]}"
-            problems.add(item, what, "a key is made of scalars, not of json or arrays")
+            problems.add(item, what, "use scalar columns in a key, not json or arrays")
     return tuple(column for _, column in parts)
 
 
@@ -104,3 +122,16 @@ def _read_options(name: str, body: Map, problems: Problems) -> tuple[str, int, R
         if text is not None and record_format is None:
             problems.add(format_node, f"there is no format `{text}`", suggest(text, formats))
     return topic or name, shards or 1, record_format
+
+
+def _read_truncate(body: Map, problems: Problems) -> TruncateChoice:
+    node = body.get("truncate")
+    choices = get_args(TruncateChoice)
+    if node is None:
+        return "refuse"
+    text = as_text(node, "`truncate`", f"write one of {', '.join(choices)}", problems)
+    if text == "delete":
+        problems.add(node, "`truncate: delete` is not available yet", "write `refuse` (the default) or `ignore`")
+    elif text is not None and text not in choices:
+        problems.add(node, f"there is no choice `{text}` for `truncate`", suggest(text, choices))
+    return "ignore" if text == "ignore" else "refuse"

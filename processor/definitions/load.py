@@ -1,17 +1,17 @@
-"""A directory of definitions -> `Definitions`: `entities.yaml`, and one file a product beside it or under `products/`.
+"""Reads a directory of definitions: `entities.yaml`, and one file per product, next to it or under `products/`.
 
-`read_directory` and `read_tests` touch files; `load` is pure, and reports all problems at once.
+`read_directory` and `read_tests` read files. `load` is pure: it makes `Definitions` from texts, and reports all problems at once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from processor.definitions.entities import read_entities
-from processor.definitions.errors import DefinitionError, Place, Problem, Problems
+from processor.definitions.problems import DefinitionError, Location, Problem, Problems
 from processor.definitions.products import Heading, read_product
-from processor.definitions.yaml_nodes import Map, Node, read_yaml
-from processor.model.entity import Entity
-from processor.model.product import Definitions, Product
+from processor.definitions.yaml_nodes import Map, YamlNode, read_yaml
+from processor.product.product import Definitions, Product
+from processor.records.entity import Entity
 
 ENTITIES = "entities.yaml"
 _SUFFIXES = {".yaml", ".yml", ".json"}
@@ -20,13 +20,13 @@ _SUFFIXES = {".yaml", ".yml", ".json"}
 def read_directory(path: Path) -> dict[str, str]:
     """The text of each definition file by its name relative to the directory, sorted.
 
-    Others are not looked at. Raises: DefinitionError when the directory or one of those files cannot be read.
+    Ignores all other files. Raises: DefinitionError when the directory or one of these files cannot be read.
     """
     return _read(path, (path, path / "products"))
 
 
 def read_tests(path: Path) -> dict[str, str]:
-    """The text of each file of tests (`tests/*.yaml`, see `processor.definitions.cases`), like `read_directory`."""
+    """The text of each file of tests (`tests/*.yaml`, see `processor.definitions.product_tests`), like `read_directory`."""
     return _read(path, (path / "tests",))
 
 
@@ -63,12 +63,12 @@ def _files(path: Path, folders: Iterable[Path]) -> Iterator[str]:
 
 
 def load(texts: Mapping[str, str]) -> Definitions:
-    """The definitions that the files (by relative name) say. Raises: DefinitionError with everything that is wrong."""
+    """The definitions in these texts, by the relative names of their files. Raises: DefinitionError with all problems."""
     problems = Problems()
     nodes = {file: read_yaml(file, texts[file], problems) for file in sorted(texts)}
     if ENTITIES not in texts:
         others = [file for file in ("entities.yml", "entities.json") if file in texts]
-        cure = f"rename {others[0]} to {ENTITIES}" if others else "write the tables of the source there"
+        cure = f"rename {others[0]} to {ENTITIES}" if others else "create it, with the tables of the source"
         raise DefinitionError([Problem(file=ENTITIES, line=0, what="the file is missing", cure=cure)])
     root = nodes.pop(ENTITIES)
     products: dict[str, Product] = {}
@@ -79,17 +79,17 @@ def load(texts: Mapping[str, str]) -> Definitions:
     return Definitions(entities={name: e for name, e in entities.items() if e is not None}, products=products)
 
 
-def _entity_topics(root: Node, entities: Mapping[str, Entity | None], problems: Problems) -> dict[str, str]:
-    """Who has each topic already; an entity whose topic another has is a problem."""
+def _entity_topics(root: YamlNode, entities: Mapping[str, Entity | None], problems: Problems) -> dict[str, str]:
+    """The owner of each topic, in words. Adds a problem for each entity whose topic another entity has."""
     owners: dict[str, str] = {}
     for name, entity in entities.items():
         if entity is not None and isinstance(root, Map):
-            _claim(entity.topic, f"entity `{name}`", root.key(name), owners, problems)
+            _claim_topic(entity.topic, f"entity `{name}`", root.key_node(name), owners, problems)
     return owners
 
 
 def _read_products(
-    nodes: Mapping[str, Node | None],
+    nodes: Mapping[str, YamlNode | None],
     entities: Mapping[str, Entity | None],
     topics: dict[str, str],
     problems: Problems,
@@ -102,17 +102,18 @@ def _read_products(
             continue
         if heading.name in headings:
             other = headings[heading.name].name_node
-            what = f"the product `{heading.name}` is in {other.file} already"
+            what = f"{other.file} already defines the product `{heading.name}`"
             problems.add(heading.name_node, what, "rename one of them")
             continue
         headings[heading.name] = heading
-        _claim(heading.topic, f"product `{heading.name}`", heading.topic_node, topics, problems)
+        _claim_topic(heading.topic, f"product `{heading.name}`", heading.topic_node, topics, problems)
         if product is not None:
             products[product.name] = product
     return products
 
 
-def _claim(topic: str, owner: str, place: Place, owners: dict[str, str], problems: Problems) -> None:
+def _claim_topic(topic: str, owner: str, location: Location, owners: dict[str, str], problems: Problems) -> None:
     first = owners.setdefault(topic, owner)
     if first != owner:
-        problems.add(place, f"the topic `{topic}` of {owner} is that of {first} already", "give each its own `topic`")
+        what = f"{owner} has the topic `{topic}`, which {first} already has"
+        problems.add(location, what, "give each its own `topic`")

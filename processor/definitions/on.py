@@ -1,18 +1,19 @@
-"""`on`: the pairs of child and parent columns that a join sets equal; one side of it may be the elements of an array."""
+"""Reads `on`: the pairs of child and parent columns that a join sets equal. One side may be the elements of an array."""
 
-from processor.definitions.columns import Level
-from processor.definitions.errors import Problems, suggest
+from processor.definitions.expressions.names import NameScope
+from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import as_map, as_text
-from processor.definitions.yaml_nodes import Node, Scalar
-from processor.model.elements import column_of, element, type_of
-from processor.model.entity import ColumnType, Entity
+from processor.definitions.yaml_nodes import Scalar, YamlNode
+from processor.product.join_fields import parse_element, type_of
+from processor.records.entity import ColumnType, Entity
+from registry.model import column_of
 
 _ON = "write `on: {child column: parent column}`"
-Pairs = tuple[tuple[str, str], ...]
+JoinPairs = tuple[tuple[str, str], ...]
 
 
-def read_on(node: Node | None, join: Scalar, child: Level, above: Level, problems: Problems) -> Pairs:
-    """The (child, parent) pairs of the join, in the order written; without those that are no text."""
+def read_on(node: YamlNode | None, join: Scalar, child: NameScope, above: NameScope, problems: Problems) -> JoinPairs:
+    """The (child, parent) pairs of the join, in the order written. Leaves out a pair that is not text, with a problem."""
     if node is None:
         problems.add(join, f"the join `{join.text}` has no `on`", _ON)
     pairs = as_map(node, "`on`", _ON, problems)
@@ -22,7 +23,7 @@ def read_on(node: Node | None, join: Scalar, child: Level, above: Level, problem
         if parent is None:
             continue
         on.append((key.text, parent))
-        # The list, because both sides are to be checked.
+        # A list, not a generator: it checks both sides, also where the first one fails.
         if all([_check_side(key.text, key, child, problems), _check_side(parent, value, above, problems)]):
             _check_pair(key, parent, child, above, problems)
     if pairs is not None:
@@ -30,65 +31,66 @@ def read_on(node: Node | None, join: Scalar, child: Level, above: Level, problem
     return tuple(on)
 
 
-def _check_side(field: str, node: Node, level: Level, problems: Problems) -> bool:
-    """Is the field there? True also if nobody knows, because its entity has problems of its own."""
-    columns, column = level.columns, column_of(field)
+def _check_side(field: str, node: YamlNode, scope: NameScope, problems: Problems) -> bool:
+    """Whether the field exists. True also where the entity has problems of its own, because then nobody can know."""
+    columns, column = scope.columns, column_of(field)
     if columns is None or field in columns:
         return True
     if column != field and column in columns:
-        return _check_element(field, node, level, problems)
+        return _check_element(field, node, scope, problems)
     if "." in column:
-        problems.add(node, f"`{field}` is no column of `{level.entity}`", "join on columns of the two rows themselves")
+        what = f"`{field}` is not a column of `{scope.entity}` itself"
+        problems.add(node, what, "join on columns of the two rows themselves")
     else:
-        problems.add(node, f"entity `{level.entity}` has no column `{column}`", suggest(column, columns))
+        problems.add(node, f"entity `{scope.entity}` has no column `{column}`", suggest(column, columns))
     return False
 
 
-def _check_element(field: str, node: Node, level: Level, problems: Problems) -> bool:
-    read, columns = element(field), level.columns
+def _check_element(field: str, node: YamlNode, scope: NameScope, problems: Problems) -> bool:
+    read, columns = parse_element(field), scope.columns
     if read is None or columns is None:
         return True
-    declared, said = columns[read.column], f"`{level.entity}.{read.column}` is {columns[read.column]}"
+    declared, column_is = columns[read.column], f"`{scope.entity}.{read.column}` is {columns[read.column]}"
     if not declared.array:
         cure = f"write `{read.column}`" if declared.kind else f"declare `{read.column}` as an array, `json[]`"
-        problems.add(node, f"{said}, which has no elements", cure)
+        problems.add(node, f"{column_is}, which has no elements", cure)
     elif read.member is not None and declared.name != "json":
-        problems.add(node, f"{said}, whose elements have no members", f"write `{read.column}[]`")
+        problems.add(node, f"{column_is}, whose elements have no members", f"write `{read.column}[]`")
     elif read.member is not None and ("." in read.member or "[]" in read.member):
-        problems.add(node, f"`{field}` reaches below a member of the elements", f"write `{read.column}[].<member>`")
+        problems.add(node, f"`{field}` names a part of a member of the elements", f"write `{read.column}[].<member>`")
     else:
         return True
     return False
 
 
-def _check_pair(key: Scalar, parent: str, child: Level, above: Level, problems: Problems) -> None:
+def _check_pair(key: Scalar, parent: str, child: NameScope, above: NameScope, problems: Problems) -> None:
     sides = ((child, key.text), (above, parent))
-    kinds = {_kind(level, field, key, problems) for level, field in sides} - {"json"}
+    kinds = {_comparable_kind(scope, field, key, problems) for scope, field in sides} - {"json"}
     if len(kinds) > 1 and None not in kinds:
-        said = " and ".join(f"`{level.entity}.{field}` is {_type(level, field)}" for level, field in sides)
-        problems.add(key, f"{said}: they never match", "join columns of the same type")
+        types = " and ".join(f"`{scope.entity}.{field}` is {_field_type(scope, field)}" for scope, field in sides)
+        problems.add(key, f"{types}: they never match", "join columns of the same type")
 
 
-def _kind(level: Level, field: str, node: Node, problems: Problems) -> str | None:
-    """What the field's values compare as; `json` for those of json elements, None for what joins nothing, or is unknown."""
-    declared = _type(level, field)
+def _comparable_kind(scope: NameScope, field: str, node: YamlNode, problems: Problems) -> str | None:
+    """The kind that the field's values compare as. `json`: for json elements; None: the field joins nothing, or is unknown."""
+    declared = _field_type(scope, field)
     if declared is None or declared.kind:
         return declared.kind if declared else None
-    if element(field):
+    if parse_element(field):
         return "json"
     cure = f"write `{field}[]` to join its elements" if declared.array else "join on a scalar column"
-    problems.add(node, f"`{level.entity}.{field}` is {declared}, which joins nothing", cure)
+    problems.add(node, f"`{scope.entity}.{field}` is {declared}, which joins nothing", cure)
     return None
 
 
-def _type(level: Level, field: str) -> ColumnType | None:
-    entity = level.entities.get(level.entity)
+def _field_type(scope: NameScope, field: str) -> ColumnType | None:
+    entity = scope.entities.get(scope.entity)
     return type_of(field, entity) if isinstance(entity, Entity) else None
 
 
-def _check_arrays(on: list[tuple[str, str]], node: Node, problems: Problems) -> None:
-    """The elements of one array, at most, are looked up."""
-    arrays = {(side, read.column) for pair in on for side, field in enumerate(pair) if (read := element(field))}
+def _check_arrays(on: list[tuple[str, str]], node: YamlNode, problems: Problems) -> None:
+    """Adds a problem where `on` names the elements of more than one array."""
+    arrays = {(side, read.column) for pair in on for side, field in enumerate(pair) if (read := parse_element(field))}
     if len(arrays) > 1:
         names = " and ".join(f"`{column}[]`" for _, column in sorted(arrays))
-        problems.add(node, f"`on` takes the elements of several arrays, {names}", "join on the elements of one array")
+        problems.add(node, f"`on` names the elements of several arrays, {names}", "join on the elements of one array")

@@ -1,37 +1,37 @@
-"""A product file: one document definition."""
+"""Reads a product file: one document definition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from processor.definitions.columns import Level
-from processor.definitions.errors import Problems, suggest
+from processor.definitions.expressions.names import NameScope
 from processor.definitions.joins import read_joins
+from processor.definitions.problems import Problems, suggest
 from processor.definitions.selection import check_members, read_selection, read_where
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
-from processor.definitions.sql_product import read_sql
-from processor.definitions.yaml_nodes import Map, Node
-from processor.model.entity import Entity
-from processor.model.product import Product
+from processor.definitions.sql.sql_product import read_sql
+from processor.definitions.yaml_nodes import Map, YamlNode
+from processor.product.product import Product
+from processor.records.entity import Entity
 
 _KEYS = ("product", "root", "topic", "where", "fields", "value", "join", "embed", "sql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """What a product is called, with the nodes that say so: known even when its tree has problems."""
+    """The name and the topic of a product, with their nodes. The reader knows them even when the product's tree has problems."""
 
     name: str
-    name_node: Node
+    name_node: YamlNode
     topic: str
-    topic_node: Node
+    topic_node: YamlNode
 
 
 def read_product(
-    root: Node, entities: Mapping[str, Entity | None], problems: Problems
+    root: YamlNode, entities: Mapping[str, Entity | None], problems: Problems
 ) -> tuple[Heading | None, Product | None]:
-    """The product of a file; None where there are problems."""
+    """The heading and the product of a file. Each is None where it has problems."""
     before = len(problems)
-    cure = "write `product: name`, `root: entity` and what it shows; files that are no products belong elsewhere"
+    cure = "write at least `product: name` and `root: entity`; move a file that is not a product elsewhere"
     body = as_map(root, "a product file", cure, problems)
     if body is None:
         return None, None
@@ -45,17 +45,17 @@ def read_product(
     entity = _read_root(body, entities, problems) if body else None
     if body is None or entity is None:
         return heading, None
-    level = Level(entities=entities, entity=entity)
-    joins = read_joins(body, level, True, problems)
-    level = replace(level, joins=joins)
-    selection = read_selection(body, level, problems)
-    where = read_where(body.get("where"), level, problems)
-    check_members(body, selection, joins, level, problems)
+    scope = NameScope(entities=entities, entity=entity)
+    joins = read_joins(body, scope, problems)
+    scope = replace(scope, joins=joins)
+    selection = read_selection(body, scope, problems)
+    where = read_where(body.get("where"), scope, problems)
+    check_members(body, selection, joins, scope, problems)
     if heading is None or len(problems) > before:
         return heading, None
-    found = tuple(join for join in joins.values() if join is not None)
+    valid_joins = tuple(join for join in joins.values() if join is not None)
     product = Product(
-        name=heading.name, topic=heading.topic, root=entity, selection=selection, joins=found, where=where
+        name=heading.name, topic=heading.topic, root=entity, selection=selection, joins=valid_joins, where=where
     )
     return heading, product
 
@@ -73,7 +73,7 @@ def _read_heading(body: Map, problems: Problems) -> Heading | None:
 def _read_root(body: Map, entities: Mapping[str, Entity | None], problems: Problems) -> str | None:
     node = body.get("root")
     if node is None:
-        problems.add(body.key("product"), "the product has no `root`", "write `root: entity`")
+        problems.add(body.key_node("product"), "the product has no `root`", "write `root: entity`")
         return None
     entity = as_text(node, "`root`", "write the name of an entity", problems)
     if entity is not None and entity not in entities:

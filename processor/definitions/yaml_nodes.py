@@ -1,8 +1,8 @@
 """YAML 1.2 text (JSON included) as a tree of nodes that know their file and line.
 
-A line of JSON, the form in which the registry keeps definitions, is read as JSON: it is the same tree, many times sooner.
-Only this module imports ruamel.yaml. Keys are text and unique; what is not is a problem. Anchors and aliases work;
-merge keys (`<<`) are not YAML 1.2 and come out as a key of that name. Tags are looked at on plain scalars only.
+The registry stores each definition as one line of JSON. This module reads such a line as JSON: the tree is the same, and reading
+is many times faster. Only this module imports ruamel.yaml. Keys are text and unique; any other key is a problem. Anchors and
+aliases work. Merge keys (`<<`) are not YAML 1.2 and become a key of that name. Tags count on plain scalars only.
 """
 
 import json
@@ -14,23 +14,29 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
-from ruamel.yaml.nodes import Node as YamlNode
+from ruamel.yaml.nodes import Node as RuamelNode
 
-from processor.definitions.errors import Problems
+from processor.definitions.problems import Problems
 
 _TRUE = {"true", "on", "yes", "y"}
+_MAX_DEPTH = 100
+"""Levels of lists and mappings. Joins 45 deep fit, and readers of definitions need less than Python's stack for them."""
+_MAX_ALIASED = 100_000
+"""Values that aliases may add to a file. Readers read a shared value again at each alias, and a few lines can mean billions."""
+_MAX_INTEGER = 1000
+"""Digits of an integer. A longer one stays text: Python refuses to read integers of over 4,300 digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scalar:
-    """A single value: `value` as YAML types it (a float stays text, and is marked `real`), `text` as it was written. `block`: the
-    lines after `line`, as they are (`|`)."""
+    """A single value. `value`: as YAML types it, but a float stays text and has `is_float` set; `text`: as the author wrote it;
+    `block`: the value is a literal block (`|`), which begins on the line after `line`."""
 
     file: str
     line: int
     value: str | int | bool | None
     text: str
-    real: bool = False
+    is_float: bool = False
     block: bool = False
 
 
@@ -40,146 +46,195 @@ class Sequence:
 
     file: str
     line: int
-    items: tuple["Node", ...]
+    items: tuple["YamlNode", ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Map:
-    """A mapping, in the order written: each value with the node of its key."""
+    """A mapping, in the order written. Each entry has the node of its key and its value."""
 
     file: str
     line: int
-    entries: Mapping[str, tuple[Scalar, "Node"]]
+    entries: Mapping[str, tuple[Scalar, "YamlNode"]]
 
-    def get(self, key: str) -> "Node | None":
-        """The value of a key, None without it."""
+    def get(self, key: str) -> "YamlNode | None":
+        """The value of a key; None for a missing key."""
         entry = self.entries.get(key)
         return entry[1] if entry else None
 
-    def key(self, key: str) -> Scalar:
-        """The node of a key that is there."""
+    def key_node(self, key: str) -> Scalar:
+        """The node of a key. Raises KeyError for a missing key."""
         return self.entries[key][0]
 
 
-Node = Scalar | Sequence | Map
+YamlNode = Scalar | Sequence | Map
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Start:
+class _FileLine:
     file: str
     line: int
 
 
-def read_yaml(file: str, text: str, problems: Problems) -> Node | None:
-    """The one document of a file; None, with a problem noted, when it is empty or no YAML."""
-    if (stored := _json(text)) is not None:
-        return _node(file, stored)
+def read_yaml(file: str, text: str, problems: Problems) -> YamlNode | None:
+    """The tree of the one document in a file. For an empty file, or text that is not YAML: adds a problem and returns None."""
+    try:
+        root = _read_json(file, text) or _compose(file, text, problems)
+        if root is not None:
+            _check_size(root)
+        return root
+    except RecursionError:
+        what, cure = f"the file nests more than {_MAX_DEPTH} levels", "write it with fewer levels"
+    except _TooManyAliases:
+        what, cure = f"its aliases mean more than {_MAX_ALIASED:,} values", "write the values out, or remove aliases"
+    problems.add(_FileLine(file=file, line=1), what, cure)
+    return None
+
+
+def _read_json(file: str, text: str) -> YamlNode | None:
+    stored = _parse_json_line(text)
+    return None if stored is None else _json_node(file, stored)
+
+
+class _TooManyAliases(Exception):
+    """The values of a file, with those that aliases repeat, are too many."""
+
+
+def _check_size(root: YamlNode) -> None:
+    """Raises: RecursionError for a tree with too many levels; _TooManyAliases."""
+    measured: dict[int, tuple[int, int]] = {}
+    size, depth = _measure(root, measured)
+    if depth > _MAX_DEPTH:
+        raise RecursionError
+    if size > len(measured) + _MAX_ALIASED:
+        raise _TooManyAliases
+
+
+def _measure(node: YamlNode, measured: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """The number of values in a tree, and its levels. Measures a shared node once, and counts it at each use."""
+    if id(node) not in measured:
+        match node:
+            case Map(entries=entries):
+                below = [_measure(value, measured) for _, value in entries.values()]
+            case Sequence(items=items):
+                below = [_measure(item, measured) for item in items]
+            case _:
+                below = []
+        measured[id(node)] = (1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0))
+    return measured[id(node)]
+
+
+def _compose(file: str, text: str, problems: Problems) -> YamlNode | None:
     try:
         root = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join(str(part) for part in (error.context, error.problem) if part)
-        line = min(mark.line + 1, len(text.splitlines()) or 1) if mark else 1  # the end of the file is on its last line
-        problems.add(_Start(file=file, line=line), f"this is not YAML: {what}", _cure(what))
+        # For an error at the end of the text, ruamel's mark is one line after the last line.
+        line = min(mark.line + 1, len(text.splitlines()) or 1) if mark else 1
+        problems.add(_FileLine(file=file, line=line), f"this is not YAML: {what}", _yaml_cure(what))
         return None
     except YAMLError as error:
         problems.add(
-            _Start(file=file, line=1), f"this is not YAML: {str(error).splitlines()[0]}", "save it as UTF-8 text"
+            _FileLine(file=file, line=1), f"this is not YAML: {str(error).splitlines()[0]}", "save it as UTF-8 text"
         )
         return None
     if root is None or (isinstance(root, ScalarNode) and root.value == ""):
-        problems.add(_Start(file=file, line=1), "the file is empty", "write a definition, or remove the file")
+        problems.add(_FileLine(file=file, line=1), "the file is empty", "write a definition, or remove the file")
         return None
     return _Converter(file, problems).node(root)
 
 
-def _json(text: str) -> dict[str, Any] | None:
-    """What a line of JSON holds, an object of text, integers, booleans and nulls; None for anything that YAML is to judge."""
+def _parse_json_line(text: str) -> dict[str, Any] | None:
+    """The value of one line of JSON: an object of text, integers, booleans and nulls. For other text: None, and YAML reads it."""
     if not text.startswith("{") or "\n" in text:
         return None
     try:
         found: dict[str, Any] = json.loads(
-            text, object_pairs_hook=_unique, parse_float=_refused, parse_constant=_refused
+            text, object_pairs_hook=_check_unique, parse_float=_refuse, parse_constant=_refuse
         )
         return found
     except (ValueError, RecursionError):
         return None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    return found if len(found) == len(pairs) else _refused("a key is written twice")
+    return found if len(found) == len(pairs) else _refuse("a key is written twice")
 
 
-def _refused(text: str) -> Any:
+def _refuse(text: str) -> Any:
     raise ValueError(text)
 
 
-def _node(file: str, value: Any) -> Node:
+def _json_node(file: str, value: Any) -> YamlNode:
     match value:
         case dict():
-            entries = {_whole(key): (_scalar(file, key), _node(file, inner)) for key, inner in value.items()}
+            entries = {
+                _join_surrogates(key): (_json_scalar(file, key), _json_node(file, inner))
+                for key, inner in value.items()
+            }
             return Map(file=file, line=1, entries=entries)
         case list():
-            return Sequence(file=file, line=1, items=tuple(_node(file, item) for item in value))
+            return Sequence(file=file, line=1, items=tuple(_json_node(file, item) for item in value))
         case _:
-            return _scalar(file, value)
+            return _json_scalar(file, value)
 
 
-def _scalar(file: str, value: str | int | bool | None) -> Scalar:
+def _json_scalar(file: str, value: str | int | bool | None) -> Scalar:
     if isinstance(value, str):
-        return Scalar(file=file, line=1, value=_whole(value), text=_whole(value))
+        return Scalar(file=file, line=1, value=_join_surrogates(value), text=_join_surrogates(value))
     return Scalar(file=file, line=1, value=value, text=json.dumps(value))
 
 
-def _cure(what: str) -> str:
+def _yaml_cure(what: str) -> str:
     if "another document" in what:
-        return "write one definition a file"
+        return "write one definition per file"
     if "flow" in what or "[" in what:
         return "close the bracket, or quote text with brackets, commas or braces in it"
     return "check indentation, colons and quotes near that line"
 
 
 class _Converter:
-    """Turns ruamel's nodes into ours, each shared (anchored) node once."""
+    """Makes our nodes from ruamel's, once for each shared (anchored) node."""
 
     def __init__(self, file: str, problems: Problems) -> None:
         self._file = file
         self._problems = problems
-        self._done: dict[int, Node | None] = {}
+        self._converted: dict[int, YamlNode | None] = {}
 
-    def node(self, node: YamlNode) -> Node:
+    def node(self, node: RuamelNode) -> YamlNode:
         line = node.start_mark.line + 1
-        if id(node) in self._done:
-            if (known := self._done[id(node)]) is not None:
+        if id(node) in self._converted:
+            if (known := self._converted[id(node)]) is not None:
                 return known
-            place = _Start(file=self._file, line=line)
-            self._problems.add(place, "an anchor contains an alias to itself", "write the value out")
+            location = _FileLine(file=self._file, line=line)
+            self._problems.add(location, "an anchor contains an alias to itself", "write the value out")
             return Scalar(file=self._file, line=line, value=None, text="")
-        self._done[id(node)] = None
-        made = self._make(node, line)
-        self._done[id(node)] = made
-        return made
+        self._converted[id(node)] = None
+        converted = self._convert(node, line)
+        self._converted[id(node)] = converted
+        return converted
 
-    def _make(self, node: YamlNode, line: int) -> Node:
+    def _convert(self, node: RuamelNode, line: int) -> YamlNode:
         match node:
             case MappingNode():
                 return Map(file=self._file, line=line, entries=self._entries(node))
             case SequenceNode():
                 return Sequence(file=self._file, line=line, items=tuple(self.node(item) for item in node.value))
             case _:
-                real = str(node.tag).endswith(":float")
+                is_float = str(node.tag).endswith(":float")
                 block = isinstance(node, ScalarNode) and node.style == "|"
-                value, text = _value(node), _whole(node.value)
-                return Scalar(file=self._file, line=line, value=value, text=text, real=real, block=block)
+                value, text = _typed_value(node), _join_surrogates(node.value)
+                return Scalar(file=self._file, line=line, value=value, text=text, is_float=is_float, block=block)
 
-    def _entries(self, node: MappingNode) -> dict[str, tuple[Scalar, Node]]:
-        entries: dict[str, tuple[Scalar, Node]] = {}
+    def _entries(self, node: MappingNode) -> dict[str, tuple[Scalar, YamlNode]]:
+        entries: dict[str, tuple[Scalar, YamlNode]] = {}
         for yaml_key, yaml_value in node.value:
             key, value = self.node(yaml_key), self.node(yaml_value)
             if not isinstance(key, Scalar):
                 self._problems.add(
-                    key, "a key is a list or a mapping", "write a name before the colon, quoted if need be"
+                    key, "a key is a list or a mapping", "write a name before the colon, in quotes if necessary"
                 )
                 continue
             name = self._name(key)
@@ -188,21 +243,20 @@ class _Converter:
                 self._problems.add(key, what, "remove one of them")
                 continue
             if isinstance(value, Scalar) and value.text == "" and value.value is None:
-                value = Scalar(
-                    file=self._file, line=key.line, value=None, text=""
-                )  # YAML puts nothing on the next line
+                # ruamel places an empty value on the next line; an author looks for it on the line of its key.
+                value = Scalar(file=self._file, line=key.line, value=None, text="")
             entries[name] = (replace(key, value=name), value)
         return entries
 
     def _name(self, key: Scalar) -> str:
-        """The text of a key; one that YAML reads as another type is a problem, read as what was probably meant."""
+        """The text of a key. For a key that YAML reads as another type: adds a problem and returns the probable key."""
         if isinstance(key.value, str):
             return key.value
         if isinstance(key.value, bool):
             what, cure = f"the key `{key.text}` is a YAML boolean", "remove `%YAML 1.1`, or quote the key"
             if key.text.lower() == "true":
                 cure = (
-                    "write `on` (an old YAML editor may have turned it into true), or quote a name that is really meant"
+                    "write `on` (an old YAML editor may have turned it into `true`), or quote the key to keep this name"
                 )
             self._problems.add(key, what, cure)
             return "on" if key.value else key.text
@@ -210,21 +264,21 @@ class _Converter:
         return key.text
 
 
-def _value(node: YamlNode) -> str | int | bool | None:
-    text = _whole(node.value)
+def _typed_value(node: RuamelNode) -> str | int | bool | None:
+    text = _join_surrogates(node.value)
     match str(node.tag).rpartition(":")[2]:
         case "null":
             return None
         case "bool":
             return text.lower() in _TRUE
-        case "int" if re.fullmatch(r"[-+]?[0-9]+", text):
+        case "int" if re.fullmatch(rf"[-+]?[0-9]{{1,{_MAX_INTEGER}}}", text):
             return int(text)
-        case "int" if re.fullmatch(r"0[xo][0-9a-fA-F]+", text):
+        case "int" if re.fullmatch(r"0x[0-9a-fA-F]{1,500}|0o[0-7]{1,500}", text):
             return int(text, 0)
         case _:
             return text
 
 
-def _whole(text: str) -> str:
-    """The text with surrogate pairs, JSON's two escapes, joined to one character; a lone half becomes U+FFFD."""
+def _join_surrogates(text: str) -> str:
+    """The text with each surrogate pair (two JSON escapes) joined to one character. A lone surrogate becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

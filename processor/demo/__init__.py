@@ -1,1 +1,1 @@
-"""The demo's data: real GitHub events retold as what a source database would have sent."""
+"""The demo's data: real GitHub events, turned into the change streams of a source database."""

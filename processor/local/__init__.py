@@ -1,1 +1,1 @@
-"""The embedded parts: a real Kafka broker, Postgres and DynamoDB API on this machine, without Docker."""
+"""The embedded parts: a real Kafka broker, a Postgres server and a DynamoDB API on this machine, without Docker."""

@@ -1,4 +1,4 @@
-"""The user's cache: sets of files that are fetched once, whole or not at all, by any number of processes at a time."""
+"""The user's cache: sets of files. A set is complete or absent, and several processes at once fetch it only once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Progress = Callable[[str], None]
 
 
 def cache_directory() -> Path:
-    """`$XDG_CACHE_HOME/statestore`, else `~/.cache/statestore`, else (none can be written) one of temporary files."""
+    """`$XDG_CACHE_HOME/statestore`, else `~/.cache/statestore`, else a temporary directory; the first that this user can write.
+
+    Raises PartError if the temporary directory belongs to another user.
+    """
     homes = [Path(os.environ["XDG_CACHE_HOME"])] if os.environ.get("XDG_CACHE_HOME") else []
     if os.environ.get("HOME"):
         homes.append(Path(os.environ["HOME"]) / ".cache")
@@ -30,43 +33,46 @@ def cache_directory() -> Path:
 
 
 def _private(directory: Path) -> Path:
-    """A directory with a known name in a place where all may write: ours alone, or an error (its jars are run)."""
+    """Make a directory with a known name in a place where all users may write. Raises PartError if another user owns it.
+
+    Java runs the jars in it, so another user must not be able to write them.
+    """
     directory.mkdir(mode=0o700, exist_ok=True)
     if directory.is_symlink() or directory.stat().st_uid != os.getuid():
         raise PartError(
-            "The cache", f"{directory} belongs to another user", "set XDG_CACHE_HOME to a directory of yours"
+            "The cache", f"{directory} belongs to another user", "set XDG_CACHE_HOME to a directory that belongs to you"
         )
     return directory.resolve()
 
 
-def once(name: str, fill: Callable[[Path], None], progress: Progress) -> Path:
-    """The directory `name` of the cache, filled by `fill` when it is not there.
+def fetch_once(name: str, fill: Callable[[Path], None], progress: Progress) -> Path:
+    """The directory `name` of the cache. If it is absent, `fill` makes its files first.
 
-    1. One process at a time holds the lock of the name; the others wait, and find the work done.
-    2. It fills a directory beside, which no one else reads.
-    3. A rename makes it the one: before it there is nothing, after it everything.
+    1. One process at a time holds the lock of the name. The other processes wait, and then find the directory.
+    2. The process fills a temporary directory next to it, which no other process reads.
+    3. A rename gives the directory its name: no process ever sees an incomplete set.
     """
     sets = cache_directory() / "jars"
     target = sets / name
     if target.is_dir():
         return target
     sets.mkdir(exist_ok=True)
-    with locked(sets / f".{name}.lock", lambda: progress(f"{name}: another process is fetching it, waiting")):  # 1
+    with locked(sets / f".{name}.lock", lambda: progress(f"{name}: waiting for another process that fetches it")):  # 1
         for abandoned in sets.glob(f".{name}.new-*"):
             shutil.rmtree(abandoned, ignore_errors=True)
         if not target.is_dir():
-            fresh = Path(tempfile.mkdtemp(prefix=f".{name}.new-", dir=sets))
+            new_set = Path(tempfile.mkdtemp(prefix=f".{name}.new-", dir=sets))
             try:
-                fill(fresh)  # 2
-                fresh.rename(target)  # 3
+                fill(new_set)  # 2
+                new_set.rename(target)  # 3
             finally:
-                shutil.rmtree(fresh, ignore_errors=True)
+                shutil.rmtree(new_set, ignore_errors=True)
     return target
 
 
 @contextlib.contextmanager
 def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold an advisory lock between processes; `waiting` is called once if another one holds it."""
+    """Hold an advisory lock between processes. Calls `waiting` once if another process holds the lock."""
     with path.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Apache Ivy, as PySpark carries it, run as a program: resolve modules of a Maven repository and copy their files."""
+"""Run the Apache Ivy of PySpark as a program: resolve modules of a Maven repository and copy their files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from processor.local.cache import Progress, cache_directory
 from processor.local.java import find_java
 
 PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
-ATTEMPTS = 2
-EVERY = 10  # one line of progress for so many files
+FETCH_ATTEMPTS = 2
+FILES_PER_LINE = 10  # files for each line of progress
 NOT_FOUND = ": not found"
 
 
-class NotFound(PartError):
-    """The repository does not hold the module: final, another attempt does not help."""
+class NotInRepository(PartError):
+    """The repository does not have the module; another attempt does not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Module:
 
 
 class Ivy:
-    """Ivy with a working directory of its own in our cache (~/.ivy2 is not touched). One process at a time per name."""
+    """Ivy with a working directory of its own in our cache; it does not use ~/.ivy2. One process at a time may use a name."""
 
     def __init__(self, name: str, pyspark_jars: Path, progress: Progress) -> None:
         self._name = name
@@ -45,30 +45,30 @@ class Ivy:
         self._home = cache_directory() / "ivy" / name
 
     def fetch(self, modules: list[Module], into: Path, *, types: str = "", transitive: bool = True) -> None:
-        """Copy the files of the modules, with all they need if `transitive`, into a directory.
+        """Copy the files of the modules into a directory; if `transitive`, the files of their dependencies too.
 
-        Raises NotFound, or PartError after a second attempt.
+        Raises NotInRepository, or PartError after a second attempt.
         """
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, FETCH_ATTEMPTS + 1):
             code, output = self._run(modules, into, types, transitive)
             if code == 0:
                 return
             if any(NOT_FOUND in line for line in output):
-                raise NotFound(
+                raise NotInRepository(
                     self._name, f"{', '.join(map(str, modules))} is not in the repository", "try another version"
                 )
-            if attempt < ATTEMPTS:
-                self._progress(f"{self._name}: the download failed, once more")
-        said = "\n".join(line for line in output if line.strip())[-1500:]
-        cure = "check the network, or name an Ivy settings file with your repository in IVY_SETTINGS"
-        raise PartError(self._name, f"its jars could not be fetched; Ivy said:\n{said}", cure)
+            if attempt < FETCH_ATTEMPTS:
+                self._progress(f"{self._name}: the download failed, trying again")
+        last_lines = "\n".join(line for line in output if line.strip())[-1500:]
+        cure = "check the network, or set IVY_SETTINGS to an Ivy settings file that names your repository"
+        raise PartError(self._name, f"its jars could not be fetched; Ivy printed:\n{last_lines}", cure)
 
     def description(self, module: Module) -> Path:
-        """Ivy's own description of a module that was fetched: its dependencies and their versions."""
+        """The path of Ivy's own description of a fetched module: its dependencies and their versions."""
         return self._home / "cache" / module.organisation / module.name / f"ivy-{module.version}.xml"
 
-    def forget(self) -> None:
-        """Remove Ivy's own copies, when all is fetched; until then they spare a second attempt the download."""
+    def clear(self) -> None:
+        """Remove Ivy's own copies of the files. Until then a second attempt needs no download of them."""
         shutil.rmtree(self._home, ignore_errors=True)
 
     def _run(self, modules: list[Module], into: Path, types: str, transitive: bool) -> tuple[int, list[str]]:
@@ -96,7 +96,7 @@ class Ivy:
     def _report(self, output: list[str]) -> None:
         if "[SUCCESSFUL" in output[-1]:
             done = sum("[SUCCESSFUL" in line for line in output)
-            if done % EVERY == 0:
+            if done % FILES_PER_LINE == 0:
                 self._progress(f"{self._name}: {done} files")
 
 

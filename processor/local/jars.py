@@ -1,8 +1,8 @@
-"""The jar sets that the parts and Spark need, fetched once by the Ivy inside PySpark; none is shipped with statestore.
+"""The sets of jars that the embedded parts and Spark need. The Ivy inside PySpark fetches each once; statestore ships none.
 
-Each function returns the directory that holds its set. The first call needs the network and reports to `progress`
-(one line a call); later calls look at one directory. Which repository Ivy asks is Ivy's own default (Maven Central);
-IVY_SETTINGS may name an Ivy settings file for another.
+Each function returns the directory of its set. The first call needs the network and reports each step to `progress` as one
+line. Later calls look at one directory only. Ivy asks its own default repository (Maven Central); IVY_SETTINGS may name an
+Ivy settings file with another one.
 """
 
 from __future__ import annotations
@@ -13,49 +13,49 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from processor.errors import PartError
-from processor.local.cache import Progress, once
-from processor.local.ivy import Ivy, Module, NotFound
+from processor.local.cache import Progress, fetch_once
+from processor.local.ivy import Ivy, Module, NotInRepository
 
-KAFKA = Module("org.apache.kafka", "kafka_2.13", "4.1.0")
-KAFKA_LOG = Module("org.slf4j", "slf4j-simple", "1.7.36")  # without it the broker writes no log at all
-DYNAMODB_LOCAL = Module("com.amazonaws", "DynamoDBLocal", "2.6.1")
-SPARK = "org.apache.spark"
+KAFKA_MODULE = Module("org.apache.kafka", "kafka_2.13", "4.1.0")
+KAFKA_LOG_MODULE = Module("org.slf4j", "slf4j-simple", "1.7.36")  # without this module the broker writes no log
+DYNAMODB_LOCAL_MODULE = Module("com.amazonaws", "DynamoDBLocal", "2.6.1")
+SPARK_ORGANISATION = "org.apache.spark"
 
 
 def silent(_: str) -> None:
-    """Progress that nobody reads."""
+    """A `Progress` that shows nothing."""
 
 
 def kafka_broker_jars(progress: Progress = silent) -> Path:
-    """The Kafka broker: 46 jars, 43 MB."""
+    """The jars of the Kafka broker: 46 jars, 43 MB."""
 
     def fill(directory: Path) -> None:
         progress("Kafka broker: fetching 43 MB of jars, once (about 40 s)")
         ivy = Ivy("kafka-broker", _pyspark_jars(), progress)
-        ivy.fetch([KAFKA, KAFKA_LOG], directory, types="jar bundle")
-        ivy.forget()
+        ivy.fetch([KAFKA_MODULE, KAFKA_LOG_MODULE], directory, types="jar bundle")
+        ivy.clear()
 
-    return once(f"kafka-broker-{KAFKA.version}", fill, progress)
+    return fetch_once(f"kafka-broker-{KAFKA_MODULE.version}", fill, progress)
 
 
 def dynamodb_local_jars(progress: Progress = silent) -> Path:
-    """DynamoDB Local: 85 files, 51 MB, native libraries among them. Its licence allows use, not redistribution."""
+    """The files of DynamoDB Local: 85 files, 51 MB, with native libraries. Its licence allows use, not redistribution."""
 
     def fill(directory: Path) -> None:
         progress("DynamoDB Local: fetching 51 MB of jars, once (about 40 s)")
         ivy = Ivy("dynamodb-local", _pyspark_jars(), progress)
-        ivy.fetch([DYNAMODB_LOCAL], directory)
-        ivy.forget()
+        ivy.fetch([DYNAMODB_LOCAL_MODULE], directory)
+        ivy.clear()
 
-    return once(f"dynamodb-local-{DYNAMODB_LOCAL.version}", fill, progress)
+    return fetch_once(f"dynamodb-local-{DYNAMODB_LOCAL_MODULE.version}", fill, progress)
 
 
 def spark_kafka_jars(progress: Progress = silent) -> Path:
-    """Spark's Kafka connector for the installed PySpark: the four jars that PySpark does not carry itself.
+    """The Kafka connector of the installed PySpark: the four jars that PySpark does not contain.
 
-    Both versions are read off PySpark's own jars. Where a repository lacks the exact release, the next older patch of
-    the same minor version is taken, for the token provider also the first release of the major version: 4.0.0's works
-    with 4.1.1's connector.
+    The names of PySpark's own jars give the versions of Scala and of Spark. If the repository does not have the exact
+    release, this function takes the next older patch of the same minor version. For the token provider it also tries the
+    first release of the major version: the one of 4.0.0 works with the connector of 4.1.1.
     """
     pyspark_jars = _pyspark_jars()
     scala, spark = _spark_version(pyspark_jars)
@@ -64,14 +64,14 @@ def spark_kafka_jars(progress: Progress = silent) -> Path:
         progress(f"Kafka connector of Spark {spark}: fetching 4 jars, once")
         ivy = Ivy(f"spark-kafka-{spark}", pyspark_jars, progress)
         older = _same_minor(spark)
-        connector = _first(ivy, f"spark-sql-kafka-0-10_{scala}", older, directory)
+        connector = _fetch_first(ivy, f"spark-sql-kafka-0-10_{scala}", older, directory)
         first_of_major = f"{spark.split('.')[0]}.0.0"
-        _first(ivy, f"spark-token-provider-kafka-0-10_{scala}", [*older, first_of_major], directory)
-        needed = [_needed(ivy, connector, "kafka-clients"), _needed(ivy, connector, "commons-pool2")]
+        _fetch_first(ivy, f"spark-token-provider-kafka-0-10_{scala}", [*older, first_of_major], directory)
+        needed = [_dependency(ivy, connector, "kafka-clients"), _dependency(ivy, connector, "commons-pool2")]
         ivy.fetch(needed, directory, types="jar", transitive=False)
-        ivy.forget()
+        ivy.clear()
 
-    return once(f"spark-kafka-{scala}-{spark}", fill, progress)
+    return fetch_once(f"spark-kafka-{scala}-{spark}", fill, progress)
 
 
 def _pyspark_jars() -> Path:
@@ -81,17 +81,19 @@ def _pyspark_jars() -> Path:
         if any(place.glob("ivy-*.jar")):
             return place
     raise PartError(
-        "Jars", "PySpark, whose Ivy fetches them, is not installed", "pip install 'statestore[spark,local]'"
+        "Jars",
+        "PySpark is not installed, and its Ivy is needed to fetch the jars",
+        "pip install 'statestore[spark,local]'",
     )
 
 
 def _spark_version(jars: Path) -> tuple[str, str]:
-    """Scala's and Spark's versions, e.g. ("2.13", "4.1.1"), from the name of spark-core's jar."""
+    """The versions of Scala and of Spark, e.g. ("2.13", "4.1.1"), from the name of the jar of spark-core."""
     for jar in jars.glob("spark-core_*.jar"):
         match = re.fullmatch(r"spark-core_([\d.]+)-([\d.]+)\.jar", jar.name)
         if match:
             return match[1], match[2]
-    raise PartError("Kafka connector of Spark", f"{jars} holds no released spark-core", "install a released PySpark")
+    raise PartError("Kafka connector of Spark", f"{jars} has no released spark-core", "install a released PySpark")
 
 
 def _same_minor(version: str) -> list[str]:
@@ -100,20 +102,20 @@ def _same_minor(version: str) -> list[str]:
     return [f"{major}.{minor}.{older}" for older in range(int(patch), -1, -1)]
 
 
-def _first(ivy: Ivy, name: str, versions: list[str], directory: Path) -> Module:
-    """Fetch the first of the versions that the repository holds."""
+def _fetch_first(ivy: Ivy, name: str, versions: list[str], directory: Path) -> Module:
+    """Fetch the first of the versions that the repository has. Raises PartError if the repository has none."""
     for version in versions:
-        module = Module(SPARK, name, version)
+        module = Module(SPARK_ORGANISATION, name, version)
         try:
             ivy.fetch([module], directory, types="jar", transitive=False)
-        except NotFound:
+        except NotInRepository:
             continue
         return module
     raise PartError(name, f"none of {', '.join(versions)} is in the repository", "install another PySpark")
 
 
-def _needed(ivy: Ivy, module: Module, name: str) -> Module:
-    """A dependency of a fetched module, at the version that the module declares."""
+def _dependency(ivy: Ivy, module: Module, name: str) -> Module:
+    """A dependency of a fetched module, with the version that the module declares."""
     for entry in ElementTree.parse(ivy.description(module)).iter("dependency"):
         if entry.get("name") == name:
             return Module(entry.get("org", ""), name, entry.get("rev", ""))

@@ -1,4 +1,4 @@
-"""Finding a Java that can run the parts."""
+"""Find a Java that can run the embedded parts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from processor.errors import PartError
 
-OLDEST = 17  # Kafka 4 brokers need it; Spark 3.5 and 4 run on it
-INSTALL = f"install a JDK or JRE {OLDEST} or newer, and set JAVA_HOME to it or put its java on PATH"
+OLDEST_JAVA = 17  # Kafka 4 brokers need it; Spark 3.5 and 4 run on it
+INSTALL_JAVA = f"install a JDK or JRE {OLDEST_JAVA} or newer, and set JAVA_HOME to it or put its java on PATH"
 
 
 def find_java() -> str:
@@ -21,14 +21,14 @@ def find_java() -> str:
     if home:
         java = str(Path(home) / "bin" / "java")
         if shutil.which(java) is None:
-            raise PartError("Java", f"JAVA_HOME is {home}, and there is no bin/java in it", INSTALL)
+            raise PartError("Java", f"JAVA_HOME is {home}, which has no bin/java", INSTALL_JAVA)
     else:
         java = shutil.which("java") or ""
         if not java:
-            raise PartError("Java", "there is no java on PATH, and JAVA_HOME is not set", INSTALL)
+            raise PartError("Java", "there is no java on PATH, and JAVA_HOME is not set", INSTALL_JAVA)
     major = _major_version(java)
-    if major < OLDEST:
-        raise PartError("Java", f"{java} is version {major}, too old", INSTALL)
+    if major < OLDEST_JAVA:
+        raise PartError("Java", f"{java} is version {major}, which is too old", INSTALL_JAVA)
     return java
 
 
@@ -37,8 +37,10 @@ def _major_version(java: str) -> int:
     try:
         run = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PartError("Java", f"{java} does not run ({error})", INSTALL) from error
+        raise PartError("Java", f"{java} does not run ({error})", INSTALL_JAVA) from error
     match = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
     if match is None:
-        raise PartError("Java", f"{java} -version says no version: {(run.stderr + run.stdout).strip()[:200]}", INSTALL)
+        raise PartError(
+            "Java", f"{java} -version prints no version: {(run.stderr + run.stdout).strip()[:200]}", INSTALL_JAVA
+        )
     return int(match[1])

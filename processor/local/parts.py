@@ -1,4 +1,4 @@
-"""All embedded parts together, for as long as a `with` block lasts. Parts that stay between commands: `standing.py`."""
+"""All embedded parts together, for the time of a `with` block. `shared_parts.py` has parts that stay longer."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pathlib import Path
 from types import FrameType
 
 from processor.local.cache import Progress
-from processor.local.dynamodb import start_moto
+from processor.local.dynamodb_api import start_moto
 from processor.local.jars import kafka_broker_jars, silent
-from processor.local.kafka import start_kafka
-from processor.local.kept import Owner
-from processor.local.postgres import start_postgres
-from processor.local.program import Part
+from processor.local.kafka_broker import start_kafka
+from processor.local.owned_process import Owner
+from processor.local.postgres_server import start_postgres
+from processor.local.program import EmbeddedPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Where the three parts answer: host:port, a SQLAlchemy URL, an http URL."""
+    """The addresses of the three embedded parts: host:port, a SQLAlchemy URL, an http URL."""
 
     bootstrap_servers: str
     registry_url: str
@@ -32,32 +32,32 @@ class Addresses:
 
 
 @contextlib.contextmanager
-def embedded(directory: Path | None = None, progress: Progress = silent) -> Iterator[Addresses]:
-    """Kafka, Postgres and moto, started together, gone at the end of the block with all their data.
+def embedded_parts(directory: Path | None = None, progress: Progress = silent) -> Iterator[Addresses]:
+    """Start Kafka, Postgres and moto together; end them, and remove all their data, at the end of the block.
 
-    They live in a new directory inside `directory` (default: the system's place for temporary files). They end with
-    the block, an exception, Ctrl-C, SIGTERM (which leaves the block as SystemExit(143), unless the program handles it
-    itself), and also when this process is killed with -9. Raises PartError.
+    Their data is in a new directory inside `directory` (default: the system's directory for temporary files). They end with
+    the block, with an exception, with Ctrl-C, with SIGTERM, and also when this process is killed with -9. SIGTERM leaves the
+    block as SystemExit(143), unless the program has a SIGTERM handler of its own. Raises PartError.
     """
-    with _sigterm_as_exit(), _scratch(directory) as scratch:
-        kafka_broker_jars(progress)  # here, where Ctrl-C can interrupt it
-        with Owner(remove=scratch) as owner:
-            yield _start_all(scratch, owner, progress)
+    with _sigterm_as_exit(), _temporary_directory(directory) as home:
+        kafka_broker_jars(progress)  # Ctrl-C interrupts the download here, not in a thread
+        with Owner(remove=home) as owner:
+            yield _start_all(home, owner, progress)
 
 
-def _start_all(scratch: Path, owner: Owner, progress: Progress) -> Addresses:
+def _start_all(home: Path, owner: Owner, progress: Progress) -> Addresses:
     progress("starting Kafka, Postgres and DynamoDB (moto)")
     with ThreadPoolExecutor(3) as pool:
-        kafka = pool.submit(start_kafka, scratch / "kafka", launch=owner.launch, progress=progress)
-        postgres = pool.submit(start_postgres, scratch / "postgres", launch=owner.launch)
-        dynamodb = pool.submit(start_moto, scratch / "dynamodb", launch=owner.launch)
-        futures: list[Future[Part]] = [kafka, postgres, dynamodb]
+        kafka = pool.submit(start_kafka, home / "kafka", launch=owner.launch, progress=progress)
+        postgres = pool.submit(start_postgres, home / "postgres", launch=owner.launch)
+        dynamodb = pool.submit(start_moto, home / "dynamodb", launch=owner.launch)
+        futures: list[Future[EmbeddedPart]] = [kafka, postgres, dynamodb]
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for future in done:
                 future.result()
         except BaseException:
-            owner.close()  # the other threads see their parts end, and the pool can end too
+            owner.close()  # then the other threads end, and with them the pool
             raise
     return Addresses(
         bootstrap_servers=kafka.result().endpoint,
@@ -67,20 +67,20 @@ def _start_all(scratch: Path, owner: Owner, progress: Progress) -> Addresses:
 
 
 @contextlib.contextmanager
-def _scratch(parent: Path | None) -> Iterator[Path]:
+def _temporary_directory(parent: Path | None) -> Iterator[Path]:
     if parent is not None:
         parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix="statestore-", dir=parent)).resolve()
+    home = Path(tempfile.mkdtemp(prefix="statestore-", dir=parent)).resolve()
     try:
-        scratch.chmod(0o711)  # Postgres of a root user runs as nobody, and must get through
-        yield scratch
+        home.chmod(0o711)  # under root Postgres runs as nobody, who must enter this directory
+        yield home
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def _sigterm_as_exit() -> Iterator[None]:
-    """Let SIGTERM raise SystemExit, so that blocks are left in order; a handler of the program's own is respected."""
+    """Make SIGTERM raise SystemExit, so that all blocks end in order. Leaves a handler of the program unchanged."""
     in_main = threading.current_thread() is threading.main_thread()
     if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield

@@ -15,21 +15,21 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Final
 
-from processor.model import canonical_json
-from processor.model.change import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Value
-from processor.model.debezium import (
+from processor.records import canonical_json
+from processor.records.debezium import (
     PLACEHOLDERS,
-    Image,
+    DebeziumImage,
     Schemas,
+    column_reading,
     is_unavailable,
     key_schemas,
     read_image,
-    reading,
     unwrap,
 )
-from processor.model.entity import ColumnType, Entity
-from processor.model.unexpected import describe
-from processor.model.values import DEBEZIUM, Convert, Reading, converter
+from processor.records.entity import ColumnType, Entity
+from processor.records.mismatch import describe_value
+from processor.records.record import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Truncated, Value
+from processor.records.values import DEBEZIUM, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
 """Bytes of a row's columns as compact JSON. An item of DynamoDB holds 409,600, with its keys and slots."""
@@ -70,8 +70,10 @@ class Decoder:
         """The change, or why there is none."""
         try:
             image = read_image(_json("value", record.value), self.entity)
-            if image is None:
-                return Ignored(record=record, why="control")
+            if image == "truncate" and self.entity.truncate == "refuse":
+                return Truncated(record=record, entity=self.entity.name)
+            if not isinstance(image, DebeziumImage):
+                return Ignored(record=record, why=image)
             parts = self._key_parts(record.key, image)
             row = self._row(image)
             key = self._key(parts, row, image)
@@ -80,7 +82,7 @@ class Decoder:
             return Rejected(record=record, reason=str(error))
         return Change(self.entity.name, key, None if image.deleted else row, record)
 
-    def _key_parts(self, data: bytes | None, image: Image) -> Mapping[str, Value]:
+    def _key_parts(self, data: bytes | None, image: DebeziumImage) -> Mapping[str, Value]:
         """The parts of the key that the Kafka key has."""
         value, schema = unwrap(self._key_value(data), self.entity)
         if value is None:
@@ -88,7 +90,7 @@ class Decoder:
         key = self.entity.key
         if type(value) is not dict:
             if len(key) > 1:
-                raise ValueError(f"key: expected an object with {', '.join(key)}, found {describe(value)}")
+                raise ValueError(f"key: expected an object with {', '.join(key)}, found {describe_value(value)}")
             value = {key[0]: value}
         converts = self._converts(key_schemas(schema, key), image.reading, key)
         parts, name = {}, ""
@@ -111,7 +113,7 @@ class Decoder:
             return data.decode()
         return value
 
-    def _row(self, image: Image) -> dict[str, Value]:
+    def _row(self, image: DebeziumImage) -> dict[str, Value]:
         """The image with canonical values: declared columns in their order, then the others as they came; of a delete
         only the key."""
         source, row, name = image.row, dict[str, Value](), ""
@@ -136,7 +138,7 @@ class Decoder:
                     row[name] = UNAVAILABLE if is_unavailable(value) else value
         return row
 
-    def _key(self, parts: Mapping[str, Value], row: dict[str, Value], image: Image) -> tuple[Value, ...]:
+    def _key(self, parts: Mapping[str, Value], row: dict[str, Value], image: DebeziumImage) -> tuple[Value, ...]:
         """The key; parts that the row lacks are put into it. The old image of a delete may hold nothing but the key of
         the table: there a null says nothing."""
         key = []
@@ -149,7 +151,7 @@ class Decoder:
             elif part is None:
                 part = stated
             elif part != stated:
-                one, other = describe(part), describe(stated)
+                one, other = describe_value(part), describe_value(stated)
                 raise ValueError(f"key part {name!r} is {one} in the Kafka key and {other} in the row")
             if part is None:
                 raise ValueError(f"key part {name!r} is missing")
@@ -159,7 +161,7 @@ class Decoder:
     def _converts(self, schemas: Schemas | None, untold: Reading, columns: Collection[str]) -> Mapping[str, Convert]:
         if schemas is None:
             return self._debezium if untold is DEBEZIUM else self._plain
-        return {name: converter(self.entity.columns[name], reading(schemas, name)) for name in columns}
+        return {name: converter(self.entity.columns[name], column_reading(schemas, name)) for name in columns}
 
 
 def _json(what: str, data: bytes | None) -> Value:

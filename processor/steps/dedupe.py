@@ -1,38 +1,39 @@
-"""A batch's changes of one key become one net change: the last by position, with unavailable values filled from earlier ones.
+"""A batch's changes of one key become one net change: the last by position, with unavailable values filled from earlier
+ones.
 
-Promises: order is delivery order, so a record read twice or out of order counts where its offset stands. Does not look at the
-table: what stays unavailable here is kept from the stored row by the write.
+Promises: order is delivery order, so a record that Spark reads twice or out of order counts at its offset. The step
+does not read the table: for values that stay unavailable here, the write keeps the stored ones.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from processor.model.change import UNAVAILABLE, Change
+from processor.records.record import UNAVAILABLE, Change
 
 
-class Net(NamedTuple):
-    """The net change of a key, and the changes that it stands for, oldest first."""
+class NetChange(NamedTuple):
+    """The net change of a key, and the changes that it combines, oldest first."""
 
     change: Change
     parts: tuple[Change, ...]
 
 
-def dedupe(changes: Iterable[Change]) -> list[Net]:
-    """One net change a key; keys in the order in which they were first seen."""
+def dedupe(changes: Iterable[Change]) -> list[NetChange]:
+    """One net change per key; keys in the order in which they first appear."""
     by_key: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
         by_key.setdefault((change.entity, *change.key), []).append(change)
-    return [net(parts) for parts in by_key.values()]
+    return [net_change(parts) for parts in by_key.values()]
 
 
-def net(parts: list[Change]) -> Net:
-    """The net change of changes of one key, in whatever order they were read."""
+def net_change(parts: list[Change]) -> NetChange:
+    """The net change of changes of one key, in any order."""
     if len(parts) > 1:
         parts = sorted(parts, key=lambda change: (change.record.epoch, change.record.offset))
     last = parts[-1]
     if len(parts) > 1 and last.row is not None and UNAVAILABLE in last.row.values():
         last = last._replace(row=_filled(parts), since=_since(parts))
-    return Net(last, tuple(parts))
+    return NetChange(last, tuple(parts))
 
 
 def _filled(parts: list[Change]) -> dict[str, object]:
@@ -46,7 +47,7 @@ def _filled(parts: list[Change]) -> dict[str, object]:
 
 
 def _since(parts: list[Change]) -> dict[str, tuple[int, int]]:
-    """Of the columns that the last change left out, the position of the one that brought what is filled in."""
+    """The positions of the changes that brought the filled columns: those that the last change did not send."""
     brought: dict[str, tuple[int, int]] = {}
     for part in parts:
         known, brought = brought, {}

@@ -1,19 +1,20 @@
 """Publishes the document of one root, once, fenced.
 
-1. Read the ledger, before anything is assembled.
-2. Assemble (a step handed in: steps do not know each other).
-3. Nothing to do only if the same value stands in the ledger, acknowledged.
-4. Reserve the next sequence with the value's hash, under the sequence read. Refused: start again at the ledger, afresh.
-5. Send. The end of the round, once the broker acknowledged all, is the mark of it.
+1. Read the ledger, before assembling.
+2. Assemble. (The caller passes the step: steps do not know each other.)
+3. Stop only if the ledger has the same hash, and the broker acknowledged it.
+4. Reserve the next sequence with the value's hash, under the sequence read. Refused: start again at the ledger.
+5. Send. The end of the round, once the broker acknowledged all messages, acknowledges the reservation.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from processor.model.ledger import (
-    DOUBTED,
-    Entry,
+from processor.plan.step import Send, Step
+from processor.progress.ledger import (
+    INVALIDATED,
+    LedgerEntry,
     Mark,
     Run,
     entry_key,
@@ -23,22 +24,20 @@ from processor.model.ledger import (
     reserve,
     run_key,
 )
-from processor.model.step import MAX_MESSAGE_BYTES, Message, Send, Step
+from processor.records.message import MAX_MESSAGE_BYTES, Message
 from statestore.store import Done
 
-Published = Literal["published", "unchanged", "contended"]
 
-
-class Failed(NamedTuple):
-    """A document that cannot be published, and why."""
+class Unpublishable(NamedTuple):
+    """A document that cannot be published, and the reason."""
 
     reason: str
 
 
-Result = Published | Failed
+PublishOutcome = Literal["published", "unchanged", "contended"] | Unpublishable
 
 
-class Body(NamedTuple):
+class EncodedDocument(NamedTuple):
     """A document as it goes out: the message's key and value; value None where there is no document."""
 
     key: str
@@ -46,69 +45,73 @@ class Body(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
-    """What all messages of a task share. `runs`: how far the runs known here came, this one's own among them."""
+class PublishContext:
+    """The facts that all messages of a product share in one task. `runs`: how far the known runs came, this task's own
+    among them. `earlier`: the highest sequence of the topic before the table's first message."""
 
     topic: str
     product: str
     headers: tuple[tuple[str, bytes], ...]
     mark: Mark
     runs: Mapping[int, Run]
+    earlier: int = 0
 
 
-def publish(sender: Sender, root: str, assembled: Callable[[], Step[Body]]) -> Step[Result]:
-    """Publishes one root's document. `contended`: another publisher reserved meanwhile; to be tried again with fresh reads.
-    Failed: nothing was reserved."""
-    (item,) = yield (entry_key(sender.product, root),)
-    entry = read_entry(item)
-    body = yield from _checked(assembled(), root)
-    if isinstance(body, Failed):
-        return body
-    digest = hash_of(body.value)
-    if entry.hash == digest and (yield from _acknowledged(sender, entry)):
+def publish(context: PublishContext, root: str, assembled: Callable[[], Step[EncodedDocument]]) -> Step[PublishOutcome]:
+    """Publishes one root's document. `contended`: another publisher reserved meanwhile, so the caller tries again with
+    fresh reads.
+    Unpublishable: the step reserved nothing."""
+    (item,) = yield (entry_key(context.product, root),)
+    entry = read_entry(item, context.earlier)
+    document = yield from _checked(assembled(), root)
+    if isinstance(document, Unpublishable):
+        return document
+    digest = hash_of(document.value)
+    if entry.hash == digest and (yield from _acknowledged(context, entry)):
         return "unchanged"
-    key = body.key or entry.key
-    reserved = Entry(entry.seq + 1, digest, sender.mark, key)
-    (outcome,) = yield (reserve(sender.product, root, entry, reserved),)
+    key = document.key or entry.key
+    reserved = LedgerEntry(entry.seq + 1, digest, context.mark, key)
+    (outcome,) = yield (reserve(context.product, root, entry, reserved),)
     if not isinstance(outcome, Done):
         return "contended"
-    headers = (*sender.headers, ("statestore.sequence", b"%d" % reserved.seq))
-    message = Message(sender.topic, key.encode(), body.value, headers)
+    headers = (*context.headers, ("statestore.sequence", b"%d" % reserved.seq))
+    message = Message(context.topic, key.encode(), document.value, headers)
     yield (Send(message),)
     return "published"
 
 
-def _checked(assembled: Step[Body], root: str) -> Step[Body | Failed]:
-    """The document, or why it cannot go out. What a request fails of is raised outside of the step, and is never taken for it."""
+def _checked(assembled: Step[EncodedDocument], root: str) -> Step[EncodedDocument | Unpublishable]:
+    """The document, or the reason why it cannot go out. The runner raises the error of a request outside of the step,
+    so such an error is never taken for a bad document."""
     try:
-        body = yield from assembled
+        document = yield from assembled
     except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        return Failed(f"the document of {root} cannot be made ({why}): correct the product or the row")
-    if body.value is not None and len(body.value) > MAX_MESSAGE_BYTES:
-        size = f"{len(body.value):,} bytes, more than the {MAX_MESSAGE_BYTES:,} of a message"
-        return Failed(f"the document of {root} has {size}: give its lists a limit")
-    return body
+        cause = f"{type(error).__name__}: {error}"
+        return Unpublishable(f"the document of {root} cannot be made ({cause}): correct the product or the row")
+    if document.value is not None and len(document.value) > MAX_MESSAGE_BYTES:
+        size = f"{len(document.value):,} bytes, more than the {MAX_MESSAGE_BYTES:,} of a message"
+        return Unpublishable(f"the document of {root} has {size}: give its lists a limit")
+    return document
 
 
-def doubt(product: str, root: str, key: str, mark: Mark) -> Step[None]:
-    """Makes the ledger forget which document was published, so that the next one goes out whatever it is; `key`: of its
-    message. A crash after this leaves nothing worse than one message too many."""
+def invalidate(product: str, root: str, key: str, mark: Mark, earlier: int = 0) -> Step[None]:
+    """Invalidates a ledger entry, so that the next document of the root goes out even if it is equal. `key`: the key of
+    its message; `earlier`: as in `PublishContext`. A crash after this costs at most one needless message."""
     while True:
         (item,) = yield (entry_key(product, root),)
-        entry = read_entry(item)
-        doubted = Entry(seq=entry.seq + 1, hash=DOUBTED, mark=mark, key=key)
-        (outcome,) = yield (reserve(product, root, entry, doubted),)
+        entry = read_entry(item, earlier)
+        invalidated = LedgerEntry(seq=entry.seq + 1, hash=INVALIDATED, mark=mark, key=key)
+        (outcome,) = yield (reserve(product, root, entry, invalidated),)
         if isinstance(outcome, Done):
             return
 
 
-def _acknowledged(sender: Sender, entry: Entry) -> Step[bool]:
+def _acknowledged(context: PublishContext, entry: LedgerEntry) -> Step[bool]:
     if entry.mark is None:
         return True
     number = entry.mark.run
-    run = sender.runs.get(number)
+    run = context.runs.get(number)
     if run is None:
         (item,) = yield (run_key(number),)
         run = read_run(number, item)
-    return run.kept(entry.mark)
+    return run.acknowledges(entry.mark)

@@ -1,85 +1,92 @@
-"""Writes one net change to the table, and says what it may have touched.
+"""Writes one net change to the table, and returns the row that it touched.
 
-    1. One conditional write: done where nothing stands, or something older than the batch's first offset in that partition
-       (what stands there was published by a batch that committed). The write itself keeps the previous keys.
-    2. Refused, and what stands there is this version or newer: nothing to write, unless newer changes left out columns that
-       this one knows (only a dead letter's replay can be ahead of it like that); its current and pending keys are touched, for
-       a crash may have swallowed their documents. All used columns count as changed.
-    3. Refused, and what stands there is older: an attempt that never committed left it. A second write, under the version
-       seen, merges: former keys from the batch's start on stay pending. Refused again: back to 2 or 3.
+    1. One conditional write. It succeeds where there is no row, or a row older than the batch's first offset in that
+       partition (a batch that committed has published that row). The write itself keeps the previous keys.
+    2. Refused, and the row in the table has this version or a newer one: the step writes nothing, unless newer changes
+       did not send columns that this change knows (only the replay of a dead letter causes that). The row's current and
+       pending keys are touched, because a crash may have swallowed their documents. All used columns count as changed.
+    3. Refused, and the row in the table is older: an attempt that never committed wrote it. A second write, under the
+       version seen, merges: former keys from the batch's start on stay pending. Refused again: back to 2 or 3.
 
-A value that the source left out (unavailable) stays as it stands, and dates from there: the row is read first, and step 3
-writes it.
+A value that the source did not send (unavailable) keeps its stored value and the version of that value: the step reads
+the row first, and 3 writes it.
 """
 
-from processor.model.change import UNAVAILABLE, Change
-from processor.model.images import filled_image, image_of, version_of
-from processor.model.plan import EntityPlan
-from processor.model.step import Step
-from processor.model.touch import MORE, How, Oversized, Touch
+from processor.plan.declared_columns import declared_row
+from processor.plan.plan import EntityPlan
+from processor.plan.row_image import filled_image, image_of, version_of
+from processor.plan.step import Step
+from processor.plan.touch import UNDECLARED, Oversized, Touch, TouchOutcome
+from processor.records.record import UNAVAILABLE, Change
 from statestore import keys
-from statestore.items import Held, Image, Row, merge_image, read_row, write_image, written_row
+from statestore.items import Image, JoinKey, Row, leaves_room, merge_image, write_image, written_row
 from statestore.keys import Key
 from statestore.store import Done, Refused, TooLarge
 
 
-def write_state(change: Change, plan: EntityPlan, *, start: str, forget: int) -> Step[Touch | Oversized]:
-    """Writes `change`. `start`: the version of the batch's first offset in the change's partition. `forget`: when a delete
-    marker may be forgotten, in seconds since 1970."""
-    sk = keys.spell(change.key)
+def write_state(change: Change, plan: EntityPlan, *, start: str, expires_at: int) -> Step[Touch | Oversized]:
+    """Writes `change`. `start`: the version of the batch's first offset in the change's partition. `expires_at`: when
+    DynamoDB may drop a delete marker, in seconds since 1970."""
+    sk = keys.encode(change.key)
     if sk is None:
         raise ValueError(f"a {change.entity} without a key reached the table")
     key = plan.key(sk)
     if change.row is not None and UNAVAILABLE in change.row.values():
         (item,) = yield (key,)
-        seen = read_row(item) if item is not None else None
+        seen = declared_row(item, plan) if item is not None else None
     else:
-        image = image_of(change, plan, key, None, forget)
-        (outcome,) = yield (write_image(image, below=start),)
-        if isinstance(outcome, Done):
-            return _applied(change, plan, image, read_row(outcome.old) if outcome.old is not None else None)
-        if isinstance(outcome, TooLarge):
+        image = image_of(change, plan, key, None, expires_at)
+        write = write_image(image, below=start)
+        if not leaves_room(image, write):
             return Oversized(change=change)
-        seen = read_row(outcome.current) if outcome.current is not None else None
-    return (yield from _merge(change, plan, key, seen, start, forget))
+        (answer,) = yield (write,)
+        if isinstance(answer, Done):
+            return _applied(change, plan, image, declared_row(answer.old, plan) if answer.old is not None else None)
+        if isinstance(answer, TooLarge):
+            return Oversized(change=change)
+        seen = declared_row(answer.current, plan) if answer.current is not None else None
+    return (yield from _merge(change, plan, key, seen, start, expires_at))
 
 
 def _merge(
-    change: Change, plan: EntityPlan, key: Key, seen: Row | None, start: str, forget: int
+    change: Change, plan: EntityPlan, key: Key, seen: Row | None, start: str, expires_at: int
 ) -> Step[Touch | Oversized]:
     while True:
-        how: How = "applied"
+        outcome: TouchOutcome = "applied"
         if seen is None or seen.version < version_of(change):
-            image = image_of(change, plan, key, seen, forget)
+            image = image_of(change, plan, key, seen, expires_at)
         else:
-            how = "replayed" if seen.version == version_of(change) else "superseded"
+            outcome = "replayed" if seen.version == version_of(change) else "superseded"
             fills = filled_image(change, plan, seen)
             if fills is None:
-                left = _pending(seen, start) - seen.keys()
-                return Touch(entity=change.entity, row=seen, left=left, changed=None, how=how)
+                former_keys = _pending(seen, start) - seen.keys()
+                return Touch(change.entity, seen, former_keys, None, outcome)
             image = fills
-        (outcome,) = yield (merge_image(image, seen, keep_from=start),)
-        match outcome:
+        write = merge_image(image, seen, keep_from=start)
+        if not leaves_room(image, write):
+            return Oversized(change=change)
+        (answer,) = yield (write,)
+        match answer:
             case TooLarge():
                 return Oversized(change=change)
             case Done():
-                if seen is None or seen.version < start:  # as one write would have found it
+                if seen is None or seen.version < start:  # as if the first write had succeeded
                     return _applied(change, plan, image, seen)
                 row = written_row(image, seen)
-                left = (seen.keys() | _pending(seen, start)) - row.keys()
-                return Touch(entity=change.entity, row=row, left=left, changed=None, how=how)
+                former_keys = (seen.keys() | _pending(seen, start)) - row.keys()
+                return Touch(change.entity, row, former_keys, None, outcome)
             case Refused(current):
-                seen = read_row(current) if current is not None else None
+                seen = declared_row(current, plan) if current is not None else None
 
 
-def _pending(row: Row, start: str) -> frozenset[Held]:
+def _pending(row: Row, start: str) -> frozenset[JoinKey]:
     return frozenset((p.slot, p.key) for p in row.pending if p.version >= start)
 
 
 def _applied(change: Change, plan: EntityPlan, image: Image, old: Row | None) -> Touch:
     row = written_row(image, old)
-    left = old.keys() - row.keys() if old is not None else frozenset()
-    return Touch(change.entity, row, left, _changed(plan, old, row), "applied")
+    former_keys = old.keys() - row.keys() if old is not None else frozenset()
+    return Touch(change.entity, row, former_keys, _changed(plan, old, row), "applied")
 
 
 def _changed(plan: EntityPlan, old: Row | None, row: Row) -> frozenset[str] | None:
@@ -90,5 +97,5 @@ def _changed(plan: EntityPlan, old: Row | None, row: Row) -> frozenset[str] | No
     used = plan.declared if plan.used is None else plan.used
     changed = {column for column in used if before.get(column) != after.get(column)}
     if plan.used is None and old is not None and old.more != row.more:
-        changed.add(MORE)
+        changed.add(UNDECLARED)
     return frozenset(changed)

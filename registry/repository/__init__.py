@@ -1,4 +1,4 @@
-"""The registry in Postgres: the only code that knows SQLAlchemy, beside `registry.tables` and the migrations."""
+"""The registry in Postgres: the only code that knows SQLAlchemy, in addition to `registry.tables` and the migrations."""
 
 from registry.repository.registry import Registry
 

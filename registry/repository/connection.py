@@ -1,4 +1,4 @@
-"""Connections to the registry's schema, and Postgres's errors in the registry's words."""
+"""Connections to the registry's schema; errors of Postgres become errors of the registry."""
 
 import os
 import re
@@ -10,13 +10,14 @@ import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url, text
 
 from registry.errors import RegistryBusy, RegistryError, RegistryMissing, RegistryRefused, RegistryUnreachable
-from registry.spelling import json_text
+from registry.json_text import json_text
+from registry.repository.migrate import check_revision
 
 CONNECT_SECONDS: Final = 10
-"""How long a connection may take, unless the URL says otherwise."""
+"""The time that a connection may take, unless the URL has another."""
 
 LOCK_SECONDS: Final = 30
-"""How long an edit waits for another edit."""
+"""The time that an edit waits for another edit."""
 
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
@@ -28,11 +29,11 @@ class Database:
         """Does not connect yet.
 
         Args:
-            url: `postgresql://...`; what it leaves out comes from the PG* environment, as in psql.
+            url: `postgresql://...`; parts that it leaves out come from the PG* environment, as in psql.
             schema: a lower-case Postgres identifier.
 
         Raises:
-            RegistryError: not such a URL or schema.
+            RegistryError: `url` is no Postgres URL, or `schema` no lower-case identifier.
         """
         if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
             raise RegistryError(
@@ -41,43 +42,54 @@ class Database:
         self.schema = schema
         self.url = _url(url)
         self.engine = _engine(self.url, schema)
+        self._checked = False
 
     @contextmanager
-    def transaction(self, *, lock_seconds: int = LOCK_SECONDS) -> Iterator[Connection]:
-        """A transaction, committed at the end.
+    def transaction(self, *, lock_seconds: int = LOCK_SECONDS, migrates: bool = False) -> Iterator[Connection]:
+        """A transaction that commits at the end. `migrates`: it checks the revision of the registry itself.
 
         Raises:
-            RegistryUnreachable, RegistryMissing, RegistryBusy, RegistryRefused: by what Postgres says.
+            UnknownRevision: another release migrated the registry.
+            RegistryUnreachable, RegistryMissing, RegistryBusy, RegistryRefused: the error of Postgres.
         """
-        with self._in_words(), self.engine.begin() as connection:
+        with self._translated_errors(), self.engine.begin() as connection:
             connection.execute(text("SELECT set_config('lock_timeout', :wait, true)"), {"wait": f"{lock_seconds}s"})
+            if not migrates:
+                self._check_revision(connection)
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A read-only transaction that sees one moment. Raises as `transaction` does."""
-        with self._in_words(), self.engine.connect() as connection:
+        with self._translated_errors(), self.engine.connect() as connection:
             seen = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with seen.begin():
+                self._check_revision(seen)
                 yield seen
 
+    def _check_revision(self, connection: Connection) -> None:
+        """Checks the revision once, before the first request: a newer registry may hold what this release cannot read."""
+        if not self._checked:
+            check_revision(connection, self.schema)
+            self._checked = True
+
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except exc.DBAPIError as error:
             raise self._translated(error) from error
 
     def _translated(self, error: exc.DBAPIError) -> Exception:
-        what = error.orig if isinstance(error.orig, psycopg.Error) else psycopg.Error()
-        said = str(what).strip().partition("\nCONTEXT:")[0].partition("\nLINE ")[0]
-        match what:
+        cause = error.orig if isinstance(error.orig, psycopg.Error) else psycopg.Error()
+        message = str(cause).strip().partition("\nCONTEXT:")[0].partition("\nLINE ")[0]
+        match cause:
             case (
                 psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedColumn()
             ):
                 return RegistryMissing(
                     f"schema {self.schema} of {_place(self.url)} holds no registry, or an older one: run "
-                    f"`statestore apply` ({said})"
+                    f"`statestore apply` ({message})"
                 )
             case psycopg.errors.LockNotAvailable() | psycopg.errors.DeadlockDetected():
                 return RegistryBusy(
@@ -85,23 +97,25 @@ class Database:
                     "try again"
                 )
             case psycopg.IntegrityError():
-                return RegistryRefused(said)
-            case psycopg.OperationalError() if what.sqlstate is None or what.sqlstate.startswith(
+                return RegistryRefused(message)
+            case psycopg.OperationalError() if cause.sqlstate is None or cause.sqlstate.startswith(
                 ("08", "28", "3D", "57P")
             ):
-                return RegistryUnreachable(f"no connection to the registry at {_place(self.url)}: {said}")
+                return RegistryUnreachable(f"no connection to the registry at {_place(self.url)}: {message}")
+            case psycopg.ProgrammingError() if cause.sqlstate is None:  # libpq refuses the address: an unknown option
+                return RegistryError(f"the registry's address {_place(self.url)} is wrong: {message}")
             case _:
-                return error
+                return RegistryError(f"Postgres at {_place(self.url)} refused a request of the registry: {message}")
 
 
 def _url(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except exc.ArgumentError:
-        # The text may hold a password, also in the error that is not chained here.
-        raise RegistryError("the registry's address is no URL: write postgresql://user@host:port/database") from None
+    except (exc.ArgumentError, ValueError):  # ValueError: the port is not a number
+        # The text may hold a password, and so may the original error: `from None` drops that error.
+        raise RegistryError("the registry's address is no URL: give postgresql://user@host:port/database") from None
     if parsed.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
-        raise RegistryError(f"the registry is kept in Postgres, not in {parsed.drivername}: write postgresql://...")
+        raise RegistryError(f"the registry is in Postgres, not in {parsed.drivername}: give postgresql://...")
     return parsed.set(drivername="postgresql+psycopg")
 
 
@@ -111,8 +125,8 @@ def _engine(url: URL, schema: str) -> Engine:
         url, pool_size=2, max_overflow=3, pool_pre_ping=True, connect_args=limit, json_serializer=json_text
     )
 
-    # First of all listeners, so that SQLAlchemy itself learns the schema as the connection's default. Not by the
-    # start-up packet's `options`, which poolers refuse.
+    # This listener runs first, so that SQLAlchemy itself takes the schema for the connection's default. The `options` of the
+    # start-up packet could set it too, but poolers refuse them.
     @event.listens_for(engine, "connect", insert=True)
     def lead_to_schema(connection: Any, _record: Any) -> None:
         connection.autocommit = True
@@ -123,7 +137,7 @@ def _engine(url: URL, schema: str) -> Engine:
 
 
 def _place(url: URL) -> str:
-    """Host, port and database, without user and password; what the URL leaves out as libpq fills it in."""
+    """Host, port and database, without user and password. Missing parts have the values that libpq takes."""
     host = url.host or url.query.get("host") or os.environ.get("PGHOST") or "localhost"
     port = url.port or url.query.get("port") or os.environ.get("PGPORT") or 5432
     database = url.database or os.environ.get("PGDATABASE") or url.username or "the user's database"

@@ -1,14 +1,16 @@
-"""Makes the registry's schema, or brings it to this release: the sum of `registry/migrations`."""
+"""Creates the registry's schema, or brings it to this release: the sum of `registry/migrations`."""
 
 from pathlib import Path
 from typing import Final
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, func, insert, select, text
 
-from registry.errors import RegistryError, RegistryTooNew, SlotsDiffer
+from registry.errors import RegistryError, SlotsDiffer, UnknownRevision
+from registry.repository.write import announce
 from registry.tables import meta
 from registry.tables import slots as slots_table
 
@@ -16,12 +18,12 @@ _MIGRATIONS: Final = Path(__file__).parent.parent / "migrations"
 
 
 def migrate(connection: Connection, schema: str, slots: int) -> None:
-    """Migrates within the caller's transaction; whoever migrates the same schema at the same time waits for it.
+    """Migrates within the caller's transaction. Other migrations of the same schema wait for its end.
 
     Raises:
-        RegistryError: not 1 to 20 slots.
-        SlotsDiffer: the registry was made with another number.
-        RegistryTooNew: the schema is of a later release.
+        RegistryError: `slots` is not 1 to 20.
+        SlotsDiffer: the registry has another number of slots.
+        UnknownRevision: another release migrated the schema, and this one does not know its revision.
     """
     if not 1 <= slots <= 20:
         raise RegistryError(f"{slots} slots: a DynamoDB table has 1 to 20 indexes")
@@ -30,10 +32,31 @@ def migrate(connection: Connection, schema: str, slots: int) -> None:
     _upgrade(connection, schema)
     stored = connection.scalar(select(meta.c.slots))
     if stored is None:
+        announce(connection)
         connection.execute(insert(slots_table), [{"slot": slot} for slot in range(1, slots + 1)])
         connection.execute(insert(meta).values(slots=slots))
     elif stored != slots:
         raise SlotsDiffer(stored, slots)
+
+
+def check_revision(connection: Connection, schema: str) -> None:
+    """Raises UnknownRevision for a registry that another release migrated. Accepts a schema without a registry, and one of an
+    older release."""
+    versions = f'"{schema}".alembic_version'
+    readable = "SELECT coalesce(has_table_privilege(to_regclass(:versions)::oid, 'SELECT'), false)"
+    if not connection.scalar(text(readable), {"versions": versions}):
+        return
+    known = {script.revision for script in ScriptDirectory(str(_MIGRATIONS)).walk_revisions()}
+    for stored in connection.scalars(text(f"SELECT version_num FROM {versions}")):
+        if stored not in known:
+            raise _unknown_revision(schema, f"its revision is '{stored}'")
+
+
+def _unknown_revision(schema: str, why: object) -> UnknownRevision:
+    return UnknownRevision(
+        f"another release of statestore migrated schema {schema}: install that release, or use another schema; a "
+        f"registry from before the first release cannot be migrated ({why})"
+    )
 
 
 def _upgrade(connection: Connection, schema: str) -> None:
@@ -42,6 +65,4 @@ def _upgrade(connection: Connection, schema: str) -> None:
     try:
         command.upgrade(config, "head")
     except CommandError as error:
-        raise RegistryTooNew(
-            f"schema {schema} is of a newer statestore than this: install that release ({error})"
-        ) from error
+        raise _unknown_revision(schema, error) from error

@@ -7,43 +7,43 @@ from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from registry.model import (
     KEY,
-    Answer,
+    AssignedPath,
     Assignment,
-    EdgeRead,
+    AssignmentState,
+    EdgePath,
     EntityEntry,
     JoinAccess,
     JoinSpec,
     ProductEntry,
     Snapshot,
-    State,
 )
 from registry.tables import access_paths, assignments, entities, joins, leases, meta, product_joins, products
 
 
 def read(connection: Connection) -> Snapshot:
-    """The registry as this transaction sees it; the caller sees to it that its statements see one moment."""
+    """The registry as this transaction sees it. The caller's transaction must see one moment: REPEATABLE READ, or the lock of an
+    edit."""
     settings = connection.execute(select(meta.c.version, meta.c.slots)).one()
-    held = tuple(_assignment(row) for row in _rows(connection, select(assignments).order_by("entity", "slot")))
+    known = tuple(_assignment(row) for row in _rows(connection, select(assignments).order_by("entity", "slot")))
     specs = {row["id"]: _join(row) for row in _rows(connection, select(joins))}
     return Snapshot(
         version=settings.version,
         slots=settings.slots,
         entities=tuple(_entity(row) for row in _rows(connection, select(entities).order_by("name"))),
         products=_products(connection, specs),
-        assignments=held,
-        joins=_accesses(connection, specs, held),
+        assignments=known,
+        joins=_accesses(connection, specs, known),
     )
 
 
 def has_run(connection: Connection) -> frozenset[str]:
-    """The entities that some job has run with: rows of them may be stored. A released lease counts, its rows are still
-    there."""
+    """The entities with which some job has run: rows of them may be stored. A released lease counts: its rows are still there."""
     applied = select(func.max(leases.c.applied_version)).scalar_subquery()
     return frozenset(connection.scalars(select(entities.c.name).where(entities.c.created_version <= applied)))
 
 
 def join_ids(connection: Connection) -> dict[JoinSpec, int]:
-    """The stored joins and the numbers that other tables know them by."""
+    """The stored joins with their ids in other tables."""
     return {_join(row): row["id"] for row in _rows(connection, select(joins))}
 
 
@@ -63,7 +63,9 @@ def _entity(row: RowMapping) -> EntityEntry:
 
 
 def _assignment(row: RowMapping) -> Assignment:
-    return Assignment(entity=row["entity"], slot=row["slot"], columns=tuple(row["columns"]), state=State(row["state"]))
+    return Assignment(
+        entity=row["entity"], slot=row["slot"], columns=tuple(row["columns"]), state=AssignmentState(row["state"])
+    )
 
 
 def _join(row: RowMapping) -> JoinSpec:
@@ -94,14 +96,14 @@ def _products(connection: Connection, specs: dict[int, JoinSpec]) -> tuple[Produ
 
 
 def _accesses(
-    connection: Connection, specs: dict[int, JoinSpec], held: tuple[Assignment, ...]
+    connection: Connection, specs: dict[int, JoinSpec], known: tuple[Assignment, ...]
 ) -> tuple[JoinAccess, ...]:
-    """The joins that have both paths; one that psql left without is no join that a product may use."""
-    by_slot = {(one.entity, one.slot): one for one in held}
+    """The joins that have both paths. An operator's psql may leave a join without one, but no product can use such a join."""
+    by_slot = {(one.entity, one.slot): one for one in known}
 
-    def answer(row: RowMapping) -> Answer:
+    def answer(row: RowMapping) -> AssignedPath:
         if row["edges"] is not None:
-            return EdgeRead(entity=row["entity"], fields=tuple(row["edges"]))
+            return EdgePath(entity=row["entity"], fields=tuple(row["edges"]))
         return KEY if row["slot"] is None else by_slot[row["entity"], row["slot"]]
 
     paths = {(row["join_id"], row["direction"]): answer(row) for row in _rows(connection, select(access_paths))}

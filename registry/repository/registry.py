@@ -1,24 +1,34 @@
 """The doorway to the registry: one object, each method one transaction."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Self
 
-from registry.edit import edit
-from registry.model import Applied, EpochBoundary, Lease, Plan, Snapshot
-from registry.repository import epochs, leases, statistics
+from registry.edit import edit, edited
+from registry.model import Applied, Binding, EpochBoundary, Lease, Requirements, Snapshot
+from registry.repository import epoch_store as epochs
+from registry.repository import identity_store as identities
+from registry.repository import lease_store as leases
+from registry.repository import statistics_store as statistics
 from registry.repository.connection import Database
 from registry.repository.migrate import migrate
 from registry.repository.read import has_run, read
-from registry.repository.write import lock, sign, write
-from registry.statistics import Statistics
+from registry.repository.write import announce, lock, sign, write
+from registry.state_statistics import Statistics
+
+Check = Callable[[Snapshot], object]
+"""The caller's own check of the whole registry. Raises an error for content that the caller's jobs could not run."""
+
+
+def no_check(_after: Snapshot) -> None:
+    """The check of a caller who runs no jobs."""
 
 
 class Registry:
     """A registry in one schema of a Postgres database. Safe to share between threads, not across a fork.
 
-    Every method may raise RegistryUnreachable and, all but `migrate`, RegistryMissing; those that write, RegistryBusy
-    when another edit is held open for 30 s.
+    Every method may raise RegistryUnreachable and UnknownRevision, and every method but `migrate` RegistryMissing. Methods
+    that write raise RegistryBusy when another edit stays open for 30 s.
     """
 
     def __init__(self, url: str, schema: str = "statestore") -> None:
@@ -42,13 +52,13 @@ class Registry:
         self._database.engine.dispose()
 
     def migrate(self, slots: int) -> None:
-        """Makes the schema and its tables, or brings them to this release. Does nothing the second time.
+        """Creates the schema and its tables, or brings them to this release. The second call changes nothing.
 
         Raises:
-            SlotsDiffer: the registry was made with another number of slots.
-            RegistryTooNew: the schema is of a later release.
+            SlotsDiffer: the registry has another number of slots.
+            UnknownRevision: another release migrated the schema, and this one does not know its revision.
         """
-        with self._database.transaction() as connection:
+        with self._database.transaction(migrates=True) as connection:
             migrate(connection, self._database.schema, slots)
 
     def snapshot(self) -> Snapshot:
@@ -56,94 +66,125 @@ class Registry:
         with self._database.reading() as connection:
             return read(connection)
 
-    def standing(self) -> tuple[Snapshot, frozenset[str]]:
-        """The whole registry at one version, and the entities that some job has run with: what an apply would start
-        from."""
+    def snapshot_for_apply(self) -> tuple[Snapshot, frozenset[str]]:
+        """The whole registry at one version, and the entities with which some job has run: the two inputs of an apply."""
         with self._database.reading() as connection:
             return read(connection), has_run(connection)
 
-    def apply(self, plan: Plan, *, who: str, why: str) -> Applied:
-        """Stores what differs, in one transaction that no other edit can interleave with; nothing, when nothing
-        differs.
+    def apply(self, required: Requirements, *, who: str, why: str, check: Check = no_check) -> Applied:
+        """Stores the differences in one transaction, while every other edit waits. Without a difference it writes nothing.
 
-        Entities and products that the plan does not name stay as they are; joins that no product uses any more go.
+        Entities and products that `required` does not name stay as they are. Joins that no product uses any more go.
 
         Args:
             who, why: for the history.
+            check: gets the whole registry as the apply would leave it, before the apply writes. Its error ends the apply.
 
         Raises:
-            Malformed, DefinitionChanged, NeedsBackfill, NoSlot: see `registry.edit.edit`.
-            RegistryRefused: a constraint of the database, such as two entities on one topic.
+            Malformed, DefinitionChanged, NeedsBackfill, NoSlot, TopicTaken: see `registry.edit.edit`.
+            RegistryRefused: a constraint of the database.
         """
         with self._database.transaction() as connection:
             lock(connection)
             sign(connection, who, why)
-            change = edit(read(connection), plan, has_run(connection))
-            return Applied(version=write(connection, change), changes=change.says)
+            stored = read(connection)
+            change = edit(stored, required, has_run(connection))
+            check(edited(stored, change))
+            return Applied(version=write(connection, change), changes=change.changes)
 
-    def take_lease(self, job: str, owner: str, publish_slots: int, *, take_over: bool, expires_after: float) -> Lease:
+    def binding(self) -> Binding:
+        """The registry's identity, and the job and the table that it is bound to."""
+        with self._database.reading() as connection:
+            return identities.read(connection)
+
+    def bind(self, binding: Binding) -> None:
+        """Binds the registry to a job and a table, if it still has this identity."""
+        with self._database.transaction() as connection:
+            announce(connection)
+            identities.bind(connection, binding)
+
+    def release_table(self) -> None:
+        """Gives the registry a new identity, bound to no table."""
+        with self._database.transaction() as connection:
+            announce(connection)
+            identities.release_table(connection)
+
+    def rename_job(self, job: str, *, take_over: bool) -> None:
+        """Binds the registry to a job of another name, which fences the runs of the earlier one. Raises LeaseHeld when one of
+        these is alive, unless the caller takes over."""
+        with self._database.transaction() as connection:
+            announce(connection)
+            identities.rename_job(connection, job, take_over=take_over)
+
+    def lanes_of_other_jobs(self, job: str) -> dict[str, int]:
+        """The other jobs that ever ran by this registry, and the highest number of lanes of each."""
+        with self._database.reading() as connection:
+            return identities.lanes_of_other_jobs(connection, job)
+
+    def take_lease(self, job: str, owner: str, lanes: int, *, take_over: bool, expires_after: float) -> Lease:
         """Takes a job's lease for a run: a new generation, which fences all before it.
 
         Args:
-            owner: names this run for people and for `LeaseHeld`; the same owner may always take it again.
-            publish_slots: how many this run uses; the lease returned says the most that any run has used.
-            take_over: take it from an owner that is alive.
-            expires_after: seconds without `renew` after which others may take it.
+            owner: the name of this run, for people and for `LeaseHeld`; the same owner may always take the lease again.
+            lanes: the number of lanes of this run; the returned lease has the highest number of any run.
+            take_over: take the lease from an owner that is alive.
+            expires_after: seconds without `renew` after which other owners may take the lease.
 
         Raises:
             LeaseHeld: another owner is alive.
         """
-        wanted = Lease(job=job, generation=0, owner=owner, publish_slots=publish_slots)
+        wanted = Lease(job=job, generation=0, owner=owner, lanes=lanes)
         with self._database.transaction() as connection:
             return leases.take(connection, wanted, take_over=take_over, expires_after=expires_after)
 
     def renew(self, lease: Lease) -> None:
-        """Says that the run is alive. Raises LeaseLost when another has taken over."""
+        """Records that the run is alive. Raises LeaseLost when another run has taken over."""
         with self._database.transaction() as connection:
             leases.renew(connection, lease)
 
     def holds(self, lease: Lease) -> bool:
-        """True while nobody has taken the lease over, and it was not released."""
+        """True while no other run has taken the lease, and this run has not released it."""
         with self._database.reading() as connection:
             return leases.holds(connection, lease)
 
-    def begin_attempt(self, lease: Lease, slot: int, round_: int) -> int | None:
-        """Counts the attempts of a publish slot's task in a round, from 0; None when the lease is lost."""
+    def begin_attempt(self, lease: Lease, lane: int, round_: int) -> int | None:
+        """Counts the attempts of a lane's task in a round, from 0; None when the lease is lost, or the run has begun a later
+        round."""
         with self._database.transaction() as connection:
-            return leases.begin_attempt(connection, lease, slot, round_)
+            return leases.begin_attempt(connection, lease, lane, round_)
 
     def release(self, lease: Lease) -> None:
-        """Gives the lease back, if it is still held."""
+        """Gives the lease back, if this run still has it."""
         with self._database.transaction() as connection:
             leases.release(connection, lease)
 
     def applied(self, lease: Lease, version: int) -> None:
-        """Reports that the job works by this version, before its first write under it.
+        """Records that the job works by this version, before the job's first write by it.
 
         Raises:
-            SnapshotOutdated: the registry was edited since: take a new snapshot and report that.
+            SnapshotOutdated: an edit changed the registry meanwhile: take a new snapshot and record that.
             LeaseLost: another run has taken over.
         """
         with self._database.transaction() as connection:
             leases.applied(connection, lease, version)
 
-    def epochs(self, topics: Collection[str]) -> tuple[EpochBoundary, ...]:
-        """The recorded boundaries of these topics, in order."""
+    def epochs(self, topics: Collection[str], entities: Collection[str] = ()) -> tuple[EpochBoundary, ...]:
+        """The recorded boundaries of these topics, and of every topic that these entities ever read, in order."""
         with self._database.reading() as connection:
-            return epochs.read(connection, topics)
+            return epochs.read(connection, topics, entities)
 
     def add_epochs(self, boundaries: Iterable[EpochBoundary]) -> None:
-        """Records boundaries, all or none; repeating one changes nothing. Raises EpochConflict when one has another
-        epoch."""
+        """Records boundaries, all or none. The same boundary again changes nothing. Raises EpochConflict when the registry has a
+        higher epoch for one."""
         with self._database.transaction() as connection:
             epochs.add(connection, boundaries)
 
     def statistics(self) -> Statistics | None:
-        """The statistics of the state that were kept last, None before the first."""
+        """The last statistics of the state; None before the first."""
         with self._database.reading() as connection:
             return statistics.read(connection)
 
     def keep_statistics(self, taken: Statistics) -> None:
-        """Keeps statistics of the state, and none of those before. That is no edit: the version stays."""
+        """Replaces the statistics of the state. This is no edit: the version stays."""
         with self._database.transaction() as connection:
             statistics.keep(connection, taken)

@@ -1,23 +1,30 @@
-"""Writes an edit. Decides nothing about content: `registry.edit` has."""
+"""Writes an edit. `registry.edit` decides its content, this module nothing."""
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, Text, cast, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.edit import Edit
-from registry.model import Answer, Assignment, EdgeRead, EntityEntry, JoinAccess, JoinSpec, ProductEntry
+from registry.model import AssignedPath, Assignment, EdgePath, EntityEntry, JoinAccess, JoinSpec, ProductEntry
 from registry.repository.read import join_ids
 from registry.tables import access_paths, assignments, entities, joins, meta, product_joins, products
 
 
 def sign(connection: Connection, who: str, why: str) -> None:
-    """Says to the history, for this transaction, who edits and why."""
+    """Sets, for this transaction, the author and the reason that the history records. Announces the edit: the database refuses
+    the edits of other transactions (`registry.migrations.first_rules`)."""
+    announce(connection)
     connection.execute(
         select(func.set_config("statestore.who", who, True), func.set_config("statestore.why", why, True))
     )
 
 
+def announce(connection: Connection) -> None:
+    """Allows the rest of this transaction to edit the registry."""
+    connection.execute(select(func.set_config("statestore.edit", cast(func.pg_current_xact_id(), Text), True)))
+
+
 def lock(connection: Connection) -> None:
-    """Waits for every other edit, psql's included, and keeps them out until the transaction ends."""
+    """Waits for every other edit, psql's included. Later edits wait until this transaction ends."""
     connection.execute(select(meta.c.version).with_for_update())
 
 
@@ -55,7 +62,7 @@ def _put_assignment(connection: Connection, one: Assignment) -> None:
 
 
 def _put_joins(connection: Connection, accesses: tuple[JoinAccess, ...]) -> dict[JoinSpec, int]:
-    """Puts joins with their paths, and returns the numbers of all joins."""
+    """Puts joins with their paths, and returns the ids of all joins."""
     for access in accesses:
         spec = access.join
         connection.execute(
@@ -76,11 +83,11 @@ def _put_joins(connection: Connection, accesses: tuple[JoinAccess, ...]) -> dict
     return ids
 
 
-def _put_path(connection: Connection, join: int, direction: str, entity: str, path: Answer) -> None:
+def _put_path(connection: Connection, join: int, direction: str, entity: str, path: AssignedPath) -> None:
     values = {
         "entity": entity,
         "slot": path.slot if isinstance(path, Assignment) else None,
-        "edges": list(path.fields) if isinstance(path, EdgeRead) else None,
+        "edges": list(path.fields) if isinstance(path, EdgePath) else None,
     }
     put = insert(access_paths).values(join_id=join, direction=direction, **values)
     connection.execute(put.on_conflict_do_update(index_elements=["join_id", "direction"], set_=values))

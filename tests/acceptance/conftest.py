@@ -1,4 +1,4 @@
-"""What the tests of `statestore run` share: parts that stay up for the session, and the demo's history in topics of one's own."""
+"""Fixtures of the tests of `statestore run`: embedded parts for the whole session, and the demo's history in topics per test."""
 
 import json
 import os
@@ -13,23 +13,23 @@ import pytest
 
 from processor.definitions.describe import describe_entity, describe_product
 from processor.definitions.load import load, read_directory
-from processor.demo.github import history, load_events
-from processor.demo.show import different
-from processor.local.standing import down, up
-from processor.model.product import Definitions
-from processor.oracle import oracle
-from processor.recorded import read_records
+from processor.demo.github import build_history, load_events
+from processor.demo.report import differing_keys
+from processor.inspect.oracle import oracle
+from processor.local.shared_parts import down, up
+from processor.product.product import Definitions
+from processor.records.recorded_topics import read_records
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
 EVENTS = 60
-"""So many of the example's events: 256 records, among them renames, deletes and a dead letter."""
+"""How many of the example's events a story uses: 256 records, among them renames, deletes and a dead letter."""
 
 NAMES = count()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """Records of the demo's history, in topics of their own. `flags`: where a job of its own works on the parts of `local`."""
+    """Records of the demo's history, in topics of their own. `flags`: of a separate job on the parts of the directory `local`."""
 
     name: str
     directory: Path
@@ -74,7 +74,7 @@ class Story:
         return ["run", *self.flags, "--checkpoint", str(self.checkpoint), "--lease-seconds", "5"]
 
     def run_on(self, endpoint: str) -> list[str]:
-        """The same, but with its table behind another endpoint."""
+        """The arguments of `run` with the table at another endpoint."""
         addresses = ["--bootstrap-servers", self.bootstrap_servers, "--registry", self.registry_url]
         addresses += ["--endpoint", endpoint, "--region", "us-east-1"]
         return ["run", *self.own, *addresses, "--checkpoint", str(self.checkpoint), "--lease-seconds", "5"]
@@ -84,17 +84,17 @@ class Story:
         return ["--definitions", str(self.directory / "definitions")]
 
     def wrong(self, published: str) -> list[str]:
-        """The keys whose last message in a file is not what Postgres says of the last state of the tables."""
+        """The keys whose last message in the file differs from the answer of Postgres over the last state of the tables."""
         with oracle(self.registry_url, f"{self.name}_oracle", self.definitions.entities) as tables:
             tables.load({name: rows.values() for name, rows in self.tables.items()})
             truth = tables.documents(self.definitions.products["user_profile"])
         assert len(truth) > 50
-        return different(read_records(published), truth)
+        return differing_keys(read_records(published), truth)
 
 
 @pytest.fixture(scope="session")
 def statestore() -> list[str]:
-    """The command, as a process of its own."""
+    """The command line of `statestore`, to run it as a separate process."""
     return [str(Path(sys.executable).parent / "statestore")]
 
 
@@ -104,7 +104,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         os.environ.setdefault(name, "embedded")
     directory = tmp_path_factory.mktemp("local") / "parts"
-    directory.parent.chmod(0o711)  # Postgres of a root user runs as nobody, and must get through
+    directory.parent.chmod(0o711)  # a root user starts Postgres as the user nobody, who must be able to enter
     try:
         up(directory)
         yield directory
@@ -115,15 +115,16 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def story(local: Path, tmp_path: Path) -> Story:
-    return tell(local, tmp_path)
+    return make_story(local, tmp_path)
 
 
 @pytest.fixture(scope="module")
 def module_story(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    return tell(local, tmp_path_factory.mktemp("story"))
+    return make_story(local, tmp_path_factory.mktemp("story"))
 
 
-def tell(local: Path, directory: Path) -> Story:
+def make_story(local: Path, directory: Path) -> Story:
+    """Writes the definitions and the records of a new story into the directory."""
     name = f"story{next(NAMES)}"
     example = load(read_directory(EXAMPLE))
     entities = {e.name: describe_entity(e) | {"topic": f"{name}.{e.name}"} for e in example.entities.values()}
@@ -131,8 +132,8 @@ def tell(local: Path, directory: Path) -> Story:
     (directory / "definitions").mkdir()
     (directory / "definitions" / "entities.yaml").write_text(json.dumps(entities))
     (directory / "definitions" / "user_profile.yaml").write_text(json.dumps(product))
-    told = history(load_events(EXAMPLE / "events.ndjson.gz")[:EVENTS])
-    lines = (json.dumps({**line, "topic": f"{name}.{line['topic']}"}) + "\n" for line in told.records)
+    recorded = build_history(load_events(EXAMPLE / "events.ndjson.gz")[:EVENTS])
+    lines = (json.dumps({**line, "topic": f"{name}.{line['topic']}"}) + "\n" for line in recorded.records)
     (directory / "topics.jsonl").write_text("".join(lines))
     addresses = up(local)
     return Story(
@@ -142,7 +143,7 @@ def tell(local: Path, directory: Path) -> Story:
         registry_url=addresses.registry_url,
         bootstrap_servers=addresses.bootstrap_servers,
         definitions=load(read_directory(directory / "definitions")),
-        tables=told.tables,
+        tables=recorded.tables,
     )
 
 

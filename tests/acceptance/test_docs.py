@@ -1,39 +1,149 @@
-"""The pages under docs/ say nothing that was not tried: their shell blocks are run in their order, their links followed."""
+"""Tests all pages of the repository: runs their shell blocks in order, follows their links, and checks their examples."""
 
+import ast
+import json
 import re
-from itertools import zip_longest
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from processor.cases import run_case
-from processor.definitions.cases import read_cases
 from processor.definitions.load import load, read_directory
-from processor.planning import plan_alone
+from processor.definitions.product_tests import read_cases
+from processor.plan.planning import plan_alone
 from processor.settings import Settings
-from tests.acceptance.pages import MAKE, blocks, make_checkout, run_block
+from processor.trial.run_product_tests import run_case
+from tests.acceptance.pages import (
+    PAGES,
+    ROOT,
+    anchors,
+    blocks,
+    blocks_of,
+    links,
+    make_checkout,
+    page_name,
+    run_page,
+    stop_parts,
+)
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+DOCS = ROOT / "docs"
+GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
+TERMS = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([^`]+)`: `(\w+)` \|$", GLOSSARY, re.MULTILINE)
+"""(term, module, name in the module) of each line of the glossary."""
+WRITTEN = ("entities.yaml", "production.toml")
+"""Files that a reader writes."""
+WORDS = """
+    assignment, attempt, backlog, batch, change, dead letter, delete marker, document, driver, edge, embedded part, entity,
+    epoch, evidence, executor, fan-out, fence, former keys, join, join key, lane, lease, ledger, lookup, mark, open change,
+    overlay, part, pending keys, plan, position, product, registry version, replay, reservation, root, round, row, run, S,
+    settle, shard, slot, step, step runner, touch, verb, version, W
+"""
+"""Terms that the glossary must have."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_shell_block_runs_and_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
-    checkout = make_checkout(tmp_path, ROOT)
-    found = list(blocks(page.read_text(encoding="utf-8")))
-    for block, after in zip_longest(found, found[1:]):
-        if block.language == "sh" and not MAKE.fullmatch(block.text):
-            run_block(page.name, block, after, checkout)
+@pytest.fixture
+def checkout(tmp_path: Path) -> Iterator[Path]:
+    """A directory in which the commands of a page work."""
+    yield make_checkout(tmp_path)
+    stop_parts(tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_link_of_a_page_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name}: {target}"
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_shell_block_runs_and_prints_the_output_of_the_page(page: Path, checkout: Path) -> None:
+    run_page(page, checkout)
 
 
-def test_the_test_of_the_page_about_tests_passes() -> None:
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_block_is_in_a_known_language(page: Path) -> None:
+    assert {block.language for block in blocks(page.read_text(encoding="utf-8"))} <= {
+        "sh",
+        "json",
+        "yaml",
+        "toml",
+        "text",
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for path, anchor in links(page):
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_make_target_of_a_page_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in {*re.findall(r"`make ([a-z-]+)", text), *re.findall(r"^make ([a-z-]+)$", text, re.MULTILINE)}:
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_line_of_a_json_block_is_json(page: Path) -> None:
+    for block in blocks_of(page, "json"):
+        for line in block.text.splitlines():
+            json.loads(line)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    for name in re.findall(r"`([\w./]+\.(?:py|toml|yaml|gz))(?::\d+)?`", page.read_text(encoding="utf-8")):
+        places = (ROOT, ROOT / "processor", ROOT / "tests", page.parent)
+        assert name in WRITTEN or any((place / name).exists() for place in places), name
+
+
+def test_the_index_has_every_page_of_docs() -> None:
+    indexed = {path for path, _ in links(DOCS / "README.md")}
+    assert {page.name for page in DOCS.glob("*.md")} - {"README.md"} <= indexed
+
+
+def test_the_glossary_has_every_term_once_in_order() -> None:
+    terms = [term for term, _, _ in TERMS]
+    assert len(terms) == sum(line.startswith("| ") for line in GLOSSARY.splitlines()) - 1
+    assert terms == sorted(set(terms), key=str.lower)
+    assert {word.strip() for word in WORDS.split(",")} <= set(terms)
+
+
+@pytest.mark.parametrize(("term", "module", "name"), TERMS, ids=[term for term, _, _ in TERMS])
+def test_the_module_that_the_glossary_names_defines_the_term(term: str, module: str, name: str) -> None:
+    assert name in set(_defined(ROOT / module))
+
+
+def test_the_settings_file_of_the_page_names_settings_only() -> None:
+    (block,) = blocks_of(DOCS / "operate.md", "toml")
+    assert set(tomllib.loads(block.text)) <= {field.name for field in fields(Settings)}
+
+
+def test_the_products_of_the_page_about_formats_are_over_its_entities() -> None:
+    entities, *products = (block.text for block in blocks_of(DOCS / "formats.md", "yaml"))
+    texts = {f"products/{n}.yaml": product for n, product in enumerate(products)}
+    assert len(load({"entities.yaml": entities, **texts}).products) == len(products) > 1
+
+
+def test_the_two_forms_of_the_page_about_sql_products_are_one_product() -> None:
+    entities = read_directory(ROOT / "examples" / "github")["entities.yaml"]
+    query, tree = (block.text for block in blocks_of(DOCS / "sql-products.md", "yaml"))
+    assert load({"entities.yaml": entities, "p.yaml": query}) == load({"entities.yaml": entities, "p.yaml": tree})
+
+
+def test_the_example_of_the_page_about_tests_passes() -> None:
     definitions = load(read_directory(ROOT / "examples" / "github"))
-    (block,) = (b for b in blocks((ROOT / "docs" / "tests.md").read_text(encoding="utf-8")) if b.language == "yaml")
+    (block,) = blocks_of(DOCS / "tests.md", "yaml")
     (case,) = read_cases({"tests/page.yaml": block.text}, definitions)
     assert run_case(case, plan_alone(definitions, slots=20), Settings()) == ()
+
+
+def _defined(module: Path) -> Iterator[str]:
+    """The names that a module defines: its own, and those of its classes."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))

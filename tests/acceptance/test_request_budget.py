@@ -1,16 +1,17 @@
-"""What each kind of event costs, to the request. README prints the table; both must say what happens."""
+"""The exact requests of each kind of event. The table in docs/costs.md must equal the requests that the steps make."""
 
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from processor.definitions.load import load, read_directory
-from processor.model.change import Record
-from processor.planning import plan_alone
+from processor.plan.planning import plan_alone
+from processor.records.record import Record
 from processor.settings import Settings
-from processor.trial import Trial
+from processor.trial.trial import Trial
 
 ROOT = Path(__file__).parents[2]
 PLAN = plan_alone(load(read_directory(ROOT / "examples" / "github")), slots=20)
@@ -20,9 +21,9 @@ REPO = {"owner": "acme", "name": "tool", "description": "A tool", "star_count": 
 STAR = {"username": "octo", "repo_name": "tool", "repo_owner": "acme", "created_at": "2015-01-01T01:00:00Z"}
 PULL = {"repo": "tool", "repo_owner": "acme", "index": 7, "author": "octo", "title": "Fix", "status": "open"}
 PAID = {"id": 9, "user_id": 1, "verified": True}
-ROWS = {"user": OCTO, "repo": REPO, "star": STAR, "pull_request": PULL, "payment_info": PAID}
+ROWS: dict[str, dict[str, Any]] = {"user": OCTO, "repo": REPO, "star": STAR, "pull_request": PULL, "payment_info": PAID}
 
-EVENTS = [
+EVENTS: list[tuple[str, str, dict[str, Any] | None]] = [
     ("user", "first seen", {**OCTO, "email": "cat@example.org", "username": "cat", "id": 3}),
     ("user", "update that matters", {**OCTO, "id": 5}),
     ("user", "update that does not matter", {**OCTO, "registered_at": None}),
@@ -54,14 +55,14 @@ EVENTS = [
 ]
 
 
-def record(entity: str, row: dict[str, object] | None, offset: int) -> Record:
+def record(entity: str, row: dict[str, Any] | None, offset: int) -> Record:
     key = {c: (row or ROWS[entity])[c] for c in PLAN.entities[entity].entity.key}
     value = None if row is None else json.dumps(row).encode()
     return Record(topic=entity, partition=0, offset=offset, epoch=1, key=json.dumps(key).encode(), value=value)
 
 
-def cost(entity: str, event: str, row: dict[str, object] | None) -> Counter[str]:
-    """The requests of one event, in a batch of its own, after two users, a repository, a star, a pull request and a payment."""
+def cost(entity: str, event: str, row: dict[str, Any] | None) -> Counter[str]:
+    """The requests of one event in a batch of its own, after two users, a repository, a star, a pull request and a payment."""
     trial = Trial(plan=PLAN, settings=Settings())
     trial.batch([record("user", HUB, 0)])
     for name, stored in ROWS.items():
@@ -75,8 +76,8 @@ def cost(entity: str, event: str, row: dict[str, object] | None) -> Counter[str]
     return tally
 
 
-def table() -> str:
-    """The budget as README prints it."""
+def budget_table() -> str:
+    """The table of the budget, in the form of docs/costs.md."""
     lines = [
         "| event | UpdateItem | BatchGetItem | Query | documents | settled: BatchGetItem | Query | DeleteItem |",
         "|---|---|---|---|---|---|---|---|",
@@ -90,8 +91,8 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def test_the_budget_in_the_readme_is_what_each_event_costs() -> None:
-    assert table() in (ROOT / "README.md").read_text()
+def test_the_budget_in_the_docs_equals_the_cost_of_each_event() -> None:
+    assert budget_table() in (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("entity", list(ROWS))
@@ -143,36 +144,36 @@ DEEP = {
 }
 
 
-def renamed(definitions: dict[str, str]) -> Counter[str]:
-    """The requests of a batch that renames all shops, each with three sales of thirty items by five makers, all settled."""
+def rename_shops(definitions: dict[str, str]) -> Counter[str]:
+    """The requests of a batch that renames all shops. Each has three sales, of thirty items by five makers; all are settled."""
     plan = plan_alone(load(definitions), slots=20)
     trial = Trial(plan=plan, settings=Settings())
     rows = [("maker", {"id": n, "name": f"maker {n}"}) for n in range(5)]
     rows += [("item", {"id": n, "maker": n % 5}) for n in range(30)]
     rows += [("sale", {"id": n, "shop": n % SHOPS, "item": n % 30}) for n in range(3 * SHOPS)]
     shops = [("shop", {"id": n, "name": f"shop {n}"}) for n in range(SHOPS)]
-    trial.batch([told(name, row, offset) for offset, (name, row) in enumerate(rows + shops)])
+    trial.batch([row_record(name, row, offset) for offset, (name, row) in enumerate(rows + shops)])
     trial.finish()
-    tally = trial.batch([told(name, {**row, "name": "new"}, 1_000 + n) for n, (name, row) in enumerate(shops)])
+    tally = trial.batch([row_record(name, {**row, "name": "new"}, 1_000 + n) for n, (name, row) in enumerate(shops)])
     assert tally["published"] == SHOPS * len(plan.products)
     return tally
 
 
-def told(entity: str, row: dict[str, object], offset: int) -> Record:
+def row_record(entity: str, row: dict[str, Any], offset: int) -> Record:
     value = json.dumps(row).encode()
     return Record(topic=entity, partition=0, offset=offset, key=json.dumps({"id": row["id"]}).encode(), value=value)
 
 
-def test_three_levels_of_all_roots_are_read_together_each_key_and_each_query_once() -> None:
-    tally = renamed(DEEP)
+def test_a_batch_reads_three_levels_of_all_roots_together_each_key_and_query_once() -> None:
+    tally = rename_shops(DEEP)
     assert tally["request UpdateItem"] == SHOPS + 1 + SHOPS + 1  # rows, open changes, the ledger, the end of the round
     assert tally["request BatchGetItem"] == 2 + 2 + 1 + 1  # the ledger and the shops by 100, the items, the makers
     assert tally["request Query"] == SHOPS
 
 
-def test_products_of_the_same_rows_read_them_once() -> None:
+def test_products_of_the_same_rows_share_their_reads() -> None:
     copies = {f"{n}.yaml": DEEP["sales.yaml"].replace("product: sales", f"product: sales_{n}") for n in range(3)}
-    tally = renamed({**DEEP, **copies})
+    tally = rename_shops({**DEEP, **copies})
     assert tally["request UpdateItem"] == SHOPS + 1 + 4 * SHOPS + 1
     assert tally["request BatchGetItem"] == 5 + 2 + 1 + 1
     assert tally["request Query"] == SHOPS

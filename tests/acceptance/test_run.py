@@ -1,4 +1,4 @@
-"""`statestore run --from ... --to ... --embedded --once`, everything real, gives what `try` gives, and what Postgres says."""
+"""`statestore run --from ... --to ... --embedded --once` on real parts ends with the documents of `try` and of Postgres."""
 
 import subprocess
 from collections.abc import Iterator
@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.model import canonical_json
-from processor.model.change import Record
-from processor.recorded import read_records
+from processor.records import canonical_json
+from processor.records.record import Record
+from processor.records.recorded_topics import read_records
 
-Story = Any  # conftest's
+Story = Any  # the class in conftest.py
 
 
 @pytest.fixture(scope="module")
 def both(module_story: Story, statestore: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """What `try` and `run`, on parts of its own, wrote of the same file."""
+    """The published messages that `try`, and `run` on embedded parts of its own, wrote for the same file."""
     tried, ran = (tmp_path_factory.mktemp(name) / "published.jsonl" for name in ("try", "run"))
     words = [*module_story.define, "--from", module_story.file]
     assert main(["try", *words, "--to", str(tried)]) == 0
@@ -28,7 +28,7 @@ def both(module_story: Story, statestore: list[str], tmp_path_factory: pytest.Te
     return tried, ran
 
 
-def test_the_last_document_of_each_key_is_the_one_of_try(both: tuple[Path, Path]) -> None:
+def test_the_last_document_of_each_key_is_that_of_try(both: tuple[Path, Path]) -> None:
     tried, ran = (last(path) for path in both)
     assert len(tried) > 50
     assert {key: ran.get(key) for key in tried} == tried
@@ -37,18 +37,18 @@ def test_the_last_document_of_each_key_is_the_one_of_try(both: tuple[Path, Path]
     }
 
 
-def test_the_last_document_of_each_key_is_what_postgres_says(both: tuple[Path, Path], module_story: Story) -> None:
+def test_the_last_document_of_each_key_is_the_answer_of_postgres(both: tuple[Path, Path], module_story: Story) -> None:
     for path in both:
         assert module_story.wrong(str(path)) == []
 
 
-def test_dead_letters_have_the_keys_and_reasons_of_try(both: tuple[Path, Path]) -> None:
+def test_dead_letters_have_the_keys_topics_and_reasons_of_try(both: tuple[Path, Path]) -> None:
     tried, ran = (letters(Path(f"{path}.rejects.jsonl")) for path in both)
     assert len(tried) >= 1
     assert ran == tried
 
 
-def test_the_sequence_of_each_key_rises(both: tuple[Path, Path]) -> None:
+def test_the_sequence_of_each_key_rises_by_one(both: tuple[Path, Path]) -> None:
     for path in both:
         highest: dict[bytes | None, int] = {}
         for record in read_records(str(path)):
@@ -58,7 +58,7 @@ def test_the_sequence_of_each_key_rises(both: tuple[Path, Path]) -> None:
 
 
 def last(path: Path) -> dict[bytes | None, Any]:
-    """The last document of each key; of a root that went, None."""
+    """The last document of each key; None for a deleted root."""
     return {r.key: None if r.value is None else canonical_json.loads(r.value) for r in records(path)}
 
 

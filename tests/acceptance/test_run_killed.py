@@ -1,6 +1,7 @@
-"""The real job on the real broker, Postgres and DynamoDB Local, killed at named points of its work: nothing is lost or wrong.
+"""Kills the real job at named points of its work: no change is lost, and every last document equals the SQL answer.
 
-A proxy before DynamoDB Local sees the job's requests, knows by them where it is, and strikes there.
+The job runs on a real broker, Postgres and DynamoDB Local. A proxy before DynamoDB Local recognises each point by a request of
+the job, and there it sends a signal to a process of the job.
 """
 
 import gc
@@ -15,106 +16,133 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import psutil
 import pytest
 
 from processor.cli.main import main
-from tests.faulty.points import POINTS, At
-from tests.faulty.processes import asker, executor_of, running
+from tests.faulty.points import POINTS, AtPoint
+from tests.faulty.processes import executor_of, run_command, sender_of
 from tests.faulty.proxy import Request, proxy
 
 Story = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning"
-)  # the command leaves connections to its process's end
+# the command closes some connections only with its process
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 BATCH = 80
-"""Records a micro-batch: the story has four of these."""
+"""Records of a micro-batch: the story has four micro-batches."""
 IN_A_TASK = ("after the first write", "between write and assemble", "while publishing", "during settle")
-COMMITTED = ("after the commit of the batch", "while open changes are closed")
+AFTER_A_ROUND = ("after the commit of the batch", "during settle", "while open changes are closed")
+"""The points that the job reaches after the first batch has ended. It reaches all others before."""
+AFTER_A_COMMIT = ("after the commit of the batch", "while open changes are closed")
+EITHER_SIDE_OF_A_COMMIT = ("during settle",)
+"""The first batch is due to settle 0.2 s after its round: either before or after Spark commits it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def collected() -> Iterator[None]:
-    """What is left to the process's end goes while its warnings are ignored."""
+    """Collects the garbage of the module while its warnings are ignored."""
     yield
     gc.collect()
 
 
 @dataclass(kw_only=True)
-class Struck:
-    """A run that was struck. `ended`: how many batches it had ended by then."""
+class InterruptedRun:
+    """A run of the job that got a signal at a point. `ended`: how many batches had ended by then; `committed`: how many Spark had
+    committed. `receiver`: the process that got the signal."""
 
     process: subprocess.Popen[bytes]
     log: Path
     ended: int = 0
+    committed: int = 0
+    receiver: psutil.Process | None = None
 
     def batches(self) -> int:
-        return self.log.read_text().count("\nbatch ")
+        """How many batches have ended, by the log."""
+        return sum(line.startswith("batch ") for line in self.log.read_text().splitlines())
+
+    def assert_point(self, point: str) -> None:
+        """Fails if the signal came at another point of the work than `point`."""
+        assert (self.ended > 0) == (point in AFTER_A_ROUND), f"{point}: {self.ended} batches had ended"
+        if point not in EITHER_SIDE_OF_A_COMMIT:
+            assert (self.committed > 0) == (point in AFTER_A_COMMIT), (
+                f"{point}: {self.committed} batches were committed"
+            )
+
+    def assert_receiver_ended(self) -> None:
+        """Fails if the process that got the signal still runs after a minute."""
+        assert self.receiver is not None
+        self.receiver.wait(60)
 
 
-Strike = Callable[[Request, subprocess.Popen[bytes]], bool]
-"""What is done to a run at a request of it; whether the request goes on."""
-Strikes = Callable[..., Any]
+Interrupt = Callable[[Request, subprocess.Popen[bytes]], tuple[psutil.Process, bool]]
+"""Sends a signal at a request of a run. Returns the process that gets it, and whether the request continues."""
+Interrupted = Callable[..., Any]
 
 
 @pytest.fixture
-def strikes(story: Story, statestore: list[str], dynamodb_local: str, tmp_path: Path) -> Strikes:
-    """Starts a run that is struck at a point, and waits until it was."""
+def interrupted(story: Story, statestore: list[str], dynamodb_local: str, tmp_path: Path) -> Interrupted:
+    """Starts a run, waits until it got its signal at the point, and checks that this was the point."""
 
     @contextmanager
-    def started(point: str, strike: Strike, *more: str, **environment: str) -> Iterator[Struck]:
-        def hit(request: Request) -> bool:
-            run.ended = run.batches()
-            return strike(request, run.process)
+    def started(point: str, interrupt: Interrupt, *more: str, **environment: str) -> Iterator[InterruptedRun]:
+        def act(request: Request) -> bool:
+            run.ended, run.committed = run.batches(), len(commits(story))
+            run.receiver, continues = interrupt(request, run.process)
+            return continues
 
         def ready() -> bool:
-            return point not in COMMITTED or bool(commits(story))
+            return point not in AFTER_A_COMMIT or bool(commits(story))
 
-        at = At(point, hit, ready)
+        at = AtPoint(point, act, ready)
         log = tmp_path / "log"
         with proxy(dynamodb_local, at) as endpoint:
             words = [*statestore, *story.run_on(endpoint), *story.define, "--from", story.file, "--batch", str(BATCH)]
-            with running([*words, *more], log, **environment) as process:
-                run = Struck(process=process, log=log)
+            with run_command([*words, *more], log, **environment) as process:
+                run = InterruptedRun(process=process, log=log)
                 deadline = monotonic() + 180
-                while not at.struck.wait(0.1):
-                    # the blow ends the process a moment before it is noted
-                    assert process.poll() is None or at.struck.wait(10), log.read_text()
+                while not at.reached.wait(0.1):
+                    # the signal ends the process a moment before the layer sets `reached`
+                    assert process.poll() is None or at.reached.wait(10), log.read_text()
                     assert monotonic() < deadline, log.read_text()
+                run.assert_point(point)
                 yield run
 
     return started
 
 
 def commits(story: Story) -> list[Path]:
-    """The batches that the checkpoint says were committed."""
+    """The files of the batches that Spark committed, in the checkpoint."""
     return list(story.checkpoint.glob("commits/[0-9]*"))
 
 
-def kill_driver(_: Request, process: subprocess.Popen[bytes]) -> bool:
+def kill_driver(_: Request, process: subprocess.Popen[bytes]) -> tuple[psutil.Process, bool]:
+    driver = psutil.Process(process.pid)
     os.killpg(process.pid, signal.SIGKILL)
-    return False
+    return driver, False
 
 
-def stop_driver(_: Request, process: subprocess.Popen[bytes]) -> bool:
-    process.send_signal(signal.SIGTERM)
-    return True
+def stop_driver(_: Request, process: subprocess.Popen[bytes]) -> tuple[psutil.Process, bool]:
+    driver = psutil.Process(process.pid)
+    driver.send_signal(signal.SIGTERM)
+    return driver, True
 
 
-def end_worker(number: signal.Signals) -> Strike:
-    def strike(request: Request, process: subprocess.Popen[bytes]) -> bool:
-        asker(request, process).send_signal(number)
-        return False
+def end_worker(number: signal.Signals) -> Interrupt:
+    def interrupt(request: Request, process: subprocess.Popen[bytes]) -> tuple[psutil.Process, bool]:
+        worker = sender_of(request, process)
+        worker.send_signal(number)
+        return worker, False
 
-    return strike
+    return interrupt
 
 
-def end_executor(number: signal.Signals) -> Strike:
-    def strike(request: Request, process: subprocess.Popen[bytes]) -> bool:
-        executor_of(asker(request, process)).send_signal(number)
-        return False
+def end_executor(number: signal.Signals) -> Interrupt:
+    def interrupt(request: Request, process: subprocess.Popen[bytes]) -> tuple[psutil.Process, bool]:
+        executor = executor_of(sender_of(request, process))
+        executor.send_signal(number)
+        return executor, False
 
-    return strike
+    return interrupt
 
 
 def sampled(points: Iterable[str], *sample: str) -> list[Any]:
@@ -123,7 +151,7 @@ def sampled(points: Iterable[str], *sample: str) -> list[Any]:
 
 
 def signalled(*sample: str) -> list[Any]:
-    """The points of a task with SIGKILL, one of them also with SIGTERM; all but a sample with SIGKILL are marked slow."""
+    """The points of a task with SIGKILL, one of them also with SIGTERM. All but a sample with SIGKILL are marked slow."""
     ends = [*((point, signal.SIGKILL) for point in IN_A_TASK), ("while publishing", signal.SIGTERM)]
     quick = [(point, signal.SIGKILL) for point in sample]
     return [
@@ -135,62 +163,65 @@ def signalled(*sample: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("point", sampled(POINTS, "after the first write"))
-def test_a_killed_driver_is_made_good_by_the_next_run(
-    story: Story, strikes: Strikes, dynamodb_local: str, tmp_path: Path, point: str
+def test_the_next_run_finishes_the_work_of_a_killed_driver(
+    story: Story, interrupted: Interrupted, dynamodb_local: str, tmp_path: Path, point: str
 ) -> None:
-    with strikes(point, kill_driver) as run:
+    with interrupted(point, kill_driver) as run:
         assert run.process.wait(60) == -signal.SIGKILL
-    assert bool(commits(story)) == (point in COMMITTED) or point == "during settle"
-    waits = point == "after the first write"  # for the lease of the killed run; the others take over
-    went_on_to_the_end(story, dynamodb_local, tmp_path, *([] if waits else ["--take-over"]))
+    if point not in EITHER_SIDE_OF_A_COMMIT:
+        assert len(commits(story)) == run.committed
+    waits = point == "after the first write"  # this case waits for the lease of the killed run; the others take over
+    run_to_the_end(story, dynamodb_local, tmp_path, *([] if waits else ["--take-over"]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", ["while publishing", "before the commit of the batch", "during settle"])
-def test_a_killed_driver_is_made_good_without_its_checkpoint(
-    story: Story, strikes: Strikes, dynamodb_local: str, tmp_path: Path, point: str
+def test_the_next_run_finishes_the_work_of_a_killed_driver_without_its_checkpoint(
+    story: Story, interrupted: Interrupted, dynamodb_local: str, tmp_path: Path, point: str
 ) -> None:
-    with strikes(point, kill_driver) as run:
-        run.process.wait(60)
+    with interrupted(point, kill_driver) as run:
+        assert run.process.wait(60) == -signal.SIGKILL
     shutil.rmtree(story.checkpoint)
-    went_on_to_the_end(story, dynamodb_local, tmp_path, "--take-over", "--batch", str(BATCH // 3))
+    run_to_the_end(story, dynamodb_local, tmp_path, "--take-over", "--batch", str(BATCH // 3))
 
 
 @pytest.mark.parametrize("point", sampled(POINTS, "while publishing"))
-def test_sigterm_ends_a_run_within_one_batch_and_the_next_run_goes_on(
-    story: Story, strikes: Strikes, dynamodb_local: str, tmp_path: Path, point: str
+def test_sigterm_ends_a_run_within_one_batch_and_the_next_run_finishes_the_work(
+    story: Story, interrupted: Interrupted, dynamodb_local: str, tmp_path: Path, point: str
 ) -> None:
-    with strikes(point, stop_driver) as run:
+    with interrupted(point, stop_driver) as run:
         assert run.process.wait(120) == 0, run.log.read_text()
         assert run.batches() <= run.ended + 1
     assert read_count(run.log.read_text()) > 0
-    went_on_to_the_end(story, dynamodb_local, tmp_path)
+    run_to_the_end(story, dynamodb_local, tmp_path)
 
 
 @pytest.mark.parametrize(("point", "number"), signalled("between write and assemble"))
-def test_a_killed_python_worker_is_made_good_by_spark(
-    story: Story, strikes: Strikes, tmp_path: Path, point: str, number: signal.Signals
+def test_spark_repeats_the_task_of_a_killed_python_worker(
+    story: Story, interrupted: Interrupted, tmp_path: Path, point: str, number: signal.Signals
 ) -> None:
     to = tmp_path / "published.jsonl"
-    with strikes(point, end_worker(number), "--spark-master", "local[2,4]", "--once", "--to", str(to)) as run:
+    with interrupted(point, end_worker(number), "--spark-master", "local[2,4]", "--once", "--to", str(to)) as run:
+        run.assert_receiver_ended()
         assert run.process.wait(180) == 0, run.log.read_text()
     assert story.wrong(str(to)) == []
 
 
 @pytest.mark.parametrize(("point", "number"), signalled())
-def test_a_killed_executor_is_made_good_by_spark(
-    story: Story, strikes: Strikes, spark_home: str, tmp_path: Path, point: str, number: signal.Signals
+def test_spark_repeats_the_tasks_of_a_killed_executor(
+    story: Story, interrupted: Interrupted, spark_home: str, tmp_path: Path, point: str, number: signal.Signals
 ) -> None:
     to = tmp_path / "published.jsonl"
     words = ["--spark-master", "local-cluster[2,1,1024]", "--once", "--to", str(to)]
-    with strikes(point, end_executor(number), *words, SPARK_HOME=spark_home) as run:
+    with interrupted(point, end_executor(number), *words, SPARK_HOME=spark_home) as run:
+        run.assert_receiver_ended()
         assert run.process.wait(240) == 0, run.log.read_text()
     assert story.wrong(str(to)) == []
 
 
 @pytest.fixture
 def spark_home(tmp_path: Path) -> str:
-    """PySpark's own Spark, in a directory where executors may keep their logs."""
+    """The Spark of PySpark, in a directory where executors may write their logs."""
     import pyspark
 
     home = tmp_path / "spark"
@@ -200,14 +231,14 @@ def spark_home(tmp_path: Path) -> str:
     return str(home)
 
 
-def went_on_to_the_end(story: Story, endpoint: str, directory: Path, *more: str) -> None:
-    """The next run works off what is left; afterwards every document is what Postgres says of the tables."""
+def run_to_the_end(story: Story, endpoint: str, directory: Path, *more: str) -> None:
+    """Runs the job until no work remains. Then every last document equals the answer of Postgres over the tables."""
     to = directory / "published.jsonl"
     assert main([*story.run_on(endpoint), "--once", "--to", str(to), *more]) == 0
     assert story.wrong(str(to)) == []
 
 
 def read_count(summary: str) -> int:
-    """The records read, as the summary says."""
+    """The number of records read, from the summary."""
     (line,) = [line for line in summary.splitlines() if " records read = " in line]
     return int(line.split()[0])

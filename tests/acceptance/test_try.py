@@ -1,4 +1,4 @@
-"""`statestore try` over the demo's history: what it publishes last is what Postgres answers, whatever the batches and the lag."""
+"""`statestore try` over the demo's history ends with the documents of Postgres, for any batch size and any lag."""
 
 import json
 import subprocess
@@ -10,16 +10,15 @@ import pytest
 
 from processor.cli.main import main
 from processor.definitions.load import load, read_directory
-from processor.demo.github import history as tell
-from processor.demo.github import load_events
-from processor.demo.show import different
-from processor.local.postgres import start_postgres
-from processor.model import canonical_json
-from processor.oracle import oracle
-from processor.recorded import read_records
+from processor.demo.github import build_history, load_events
+from processor.demo.report import differing_keys
+from processor.inspect.oracle import oracle
+from processor.local.postgres_server import start_postgres
+from processor.records import canonical_json
+from processor.records.recorded_topics import read_records
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
-TOLD = tell(load_events(EXAMPLE / "events.ndjson.gz"))
+HISTORY = build_history(load_events(EXAMPLE / "events.ndjson.gz"))
 SHARDS = {"star": 4, "user": 3, "repo": 2}
 
 
@@ -33,12 +32,12 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
     file = tmp_path / "topics.jsonl"
-    file.write_text("".join(canonical_json.dumps(line) + "\n" for line in TOLD.records), encoding="utf-8")
+    file.write_text("".join(canonical_json.dumps(line) + "\n" for line in HISTORY.records), encoding="utf-8")
     return file
 
 
 def definitions(directory: Path, *, sharded: bool) -> Path:
-    """The example's definitions, in a directory of their own; sharded or not."""
+    """Writes the example's definitions into a new directory, sharded or not."""
     directory.mkdir()
     for name, text in read_directory(EXAMPLE).items():
         for entity, shards in SHARDS.items() if sharded else ():
@@ -50,7 +49,7 @@ def definitions(directory: Path, *, sharded: bool) -> Path:
 @pytest.mark.parametrize("sharded", [False, True], ids=["one shard", "sharded"])
 @pytest.mark.parametrize("lag", [0, 3, 20])
 @pytest.mark.parametrize("batch", [7, 400, None])
-def test_the_last_documents_are_the_sql_answer(
+def test_the_last_documents_are_the_answer_of_sql(
     postgres: str, recorded: Path, tmp_path: Path, batch: int | None, lag: int, sharded: bool
 ) -> None:
     directory = definitions(tmp_path / "definitions", sharded=sharded)
@@ -58,15 +57,17 @@ def test_the_last_documents_are_the_sql_answer(
     assert main([*words, "--lag", str(lag), *(["--batch", str(batch)] if batch else [])]) == 0
     known = load(read_directory(directory))
     with oracle(postgres, "truth", known.entities) as tables:
-        tables.load({name: rows.values() for name, rows in TOLD.tables.items()})
+        tables.load({name: rows.values() for name, rows in HISTORY.tables.items()})
         truth = tables.documents(known.products["user_profile"])
     assert len(truth) > 300
-    assert different(read_records(str(tmp_path / "out.jsonl")), truth) == []
+    assert differing_keys(read_records(str(tmp_path / "out.jsonl")), truth) == []
 
 
 @pytest.mark.parametrize("topics", sorted(EXAMPLE.parent.glob("*/topics.jsonl")), ids=lambda path: path.parent.name)
 @pytest.mark.parametrize("batch", ["1", "100"])
-def test_the_handmade_examples_are_the_sql_answer(postgres: str, topics: Path, tmp_path: Path, batch: str) -> None:
+def test_the_last_documents_of_the_handmade_examples_are_the_answer_of_sql(
+    postgres: str, topics: Path, tmp_path: Path, batch: str
+) -> None:
     to = str(tmp_path / "out.jsonl")
     words = ["try", "--definitions", str(topics.parent), "--from", str(topics), "--to", to, "--batch", batch]
     assert main(words) == 0
@@ -82,11 +83,11 @@ def test_the_handmade_examples_are_the_sql_answer(postgres: str, topics: Path, t
         for product in known.products.values():
             published = [record for record in read_records(to) if record.topic == product.topic]
             assert published
-            assert different(published, truth.documents(product)) == []
+            assert differing_keys(published, truth.documents(product)) == []
 
 
-def test_the_same_lines_twice_publish_nothing_more(recorded: Path, tmp_path: Path) -> None:
-    """The file's offsets count: what comes again with its offset is a replay."""
+def test_the_same_lines_a_second_time_publish_nothing(recorded: Path, tmp_path: Path) -> None:
+    """The lines have offsets: a line with an offset that was read before is a replay."""
     lines = [json.loads(line) for line in recorded.read_text().splitlines()]
     seen: dict[tuple[str, int], int] = {}
     for line in lines:
@@ -112,7 +113,31 @@ def test_the_same_lines_twice_publish_nothing_more(recorded: Path, tmp_path: Pat
     assert Path(f"{twice}.out").read_text() == Path(f"{once}.out").read_text()
 
 
-def test_try_needs_neither_spark_nor_any_client(recorded: Path, tmp_path: Path) -> None:
+def test_a_truncate_of_the_source_stops_try_unless_the_entity_ignores_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entity = "{topic: app.user, key: [id], columns: {id: int, name: string}%s}"
+    (tmp_path / "p.yaml").write_text("{product: users, root: user}")
+    empty = {"before": None, "after": None, "source": {"table": "user"}, "op": "t", "ts_ms": 1}
+    values = [{"id": 1, "name": "ann"}, empty, {"id": 2, "name": "bob"}]
+    lines = [{"topic": "app.user", "partition": 3, "offset": 7 + n, "value": value} for n, value in enumerate(values)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ["try", "--definitions", str(tmp_path), "--from", str(tmp_path / "t.jsonl"), "--to", str(tmp_path / "out")]
+    for refuse in ("", ", truncate: refuse"):
+        (tmp_path / "entities.yaml").write_text(f"user: {entity % refuse}")
+        assert main(words) == 1
+        assert capsys.readouterr().err == (
+            "statestore try: topic app.user, partition 3, offset 8: the source emptied the table of user, and the rows would "
+            "stay: set `truncate: ignore` for entity user to keep them until a delete event of each comes (`truncate: delete` "
+            "is not available yet); this batch is not committed\n"
+        )
+        assert not (tmp_path / "out").exists()
+    (tmp_path / "entities.yaml").write_text(f"user: {entity % ', truncate: ignore'}")
+    assert main(words) == 0
+    assert [json.loads(line)["value"]["name"] for line in (tmp_path / "out").read_text().splitlines()] == ["ann", "bob"]
+
+
+def test_try_imports_neither_spark_nor_any_client(recorded: Path, tmp_path: Path) -> None:
     program = (
         "import sys; from processor.cli.main import main; "
         f"main(['try', '--definitions', {str(EXAMPLE)!r}, '--from', {str(recorded)!r}, '--to', {str(tmp_path / 'out')!r}]); "

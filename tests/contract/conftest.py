@@ -1,8 +1,8 @@
-"""The stores that keep the contract: memory, and the DynamoDB doorway before moto and before DynamoDB Local, each also behind a
-proxy that fails every fourth request and cuts queries into odd pages.
+"""The stores of the contract tests: memory, and the DynamoDB doorway to moto and to DynamoDB Local, also behind a proxy. The
+proxy fails every fourth request and cuts the answers of queries into pages of unusual size.
 
-A test marked `moto_lies(reason)` is not run before moto, which answers there as DynamoDB does not; one marked `counted` not
-behind the proxy, where a request that is tried again counts again, and pages are odd.
+A test with the marker `moto_lies(reason)` does not run on moto, whose answer there differs from DynamoDB's. A test with the
+marker `counted` does not run behind the proxy, where a retried request counts again and pages differ.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _numbers = count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "moto_lies(reason): moto answers here as DynamoDB does not")
+    config.addinivalue_line("markers", "moto_lies(reason): moto's answer differs from DynamoDB's here")
     config.addinivalue_line("markers", "counted: counts requests or rows of a page, which faults change")
 
 
@@ -40,7 +40,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _credentials(credentials: None) -> None:
-    """Every test here talks to an API."""
+    """Every test here sends requests to an API."""
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +67,7 @@ def _endpoint(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def tables() -> Iterator[dict[str, DynamoStore]]:
-    """One table with three slots for each API, by endpoint: making one for each test takes most of the time."""
+    """One table with three slots for each API, by endpoint. A new table for each test would take most of the time."""
     made: dict[str, DynamoStore] = {}
     yield made
     for store in made.values():
@@ -82,7 +82,7 @@ def store(request: pytest.FixtureRequest, tables: dict[str, DynamoStore]) -> Sto
     endpoint = _endpoint(request)
     if endpoint not in tables:
         tables[endpoint] = DynamoStore(table="contract", endpoint_url=endpoint, region="eu-west-1")
-        tables[endpoint].create_table(SLOTS)
+        tables[endpoint].create(SLOTS)
     _empty(endpoint, "contract")
     tables[endpoint].requests.clear()
     return tables[endpoint]
@@ -101,16 +101,16 @@ def _client(endpoint: str) -> Any:
 
 
 class Doorway:
-    """Makes stores over tables that no other test knows, and has a plain client of the same API."""
+    """Makes stores with tables that no other test uses. `client` is a plain client of the same API."""
 
     def __init__(self, endpoint: str) -> None:
-        self._where = {"endpoint_url": endpoint, "region": "eu-west-1"}
+        self._endpoint = endpoint
         self._prefix = f"doorway-{next(_numbers)}-"
         self._stores: list[DynamoStore] = []
         self.client = _client(endpoint)
 
     def __call__(self, name: str) -> DynamoStore:
-        self._stores.append(DynamoStore(table=self._prefix + name, **self._where))
+        self._stores.append(DynamoStore(table=self._prefix + name, endpoint_url=self._endpoint, region="eu-west-1"))
         return self._stores[-1]
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class Doorway:
 
 @pytest.fixture(params=["moto", "dynamodb_local"])
 def doorway(request: pytest.FixtureRequest) -> Iterator[Doorway]:
-    """The DynamoDB doorway before each API."""
+    """The DynamoDB doorway to each API."""
     made = Doorway(_endpoint(request))
     yield made
     made.close()

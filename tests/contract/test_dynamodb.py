@@ -8,7 +8,7 @@ from statestore import table
 from statestore.dynamodb import DynamoStore
 from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.store import Done, Query, Write
+from statestore.store import Done, Query, TableDescription, Write
 
 USER = Key("TABLE#user", "octocat")
 
@@ -21,27 +21,31 @@ class Doorway(Protocol):
     def __call__(self, name: str) -> DynamoStore: ...
 
 
-def test_a_table_is_described_once_it_is_made(doorway: Doorway) -> None:
-    store = doorway("made")
-    assert store.describe() is None
-
-    store.create_table(20)
-    assert store.describe() == 20
-
-
 def test_a_table_is_usable_and_expires_its_items_as_soon_as_it_is_made(doorway: Doorway) -> None:
     store = doorway("usable")
-    store.create_table(1)
+    store.create(1)
 
     assert store.write(Write(key=USER, set={"GSI_1": "a"})) == Done(None)
     ttl = doorway.client.describe_time_to_live(TableName=store.table)["TimeToLiveDescription"]
     assert ttl == {"TimeToLiveStatus": "ENABLED", "AttributeName": "ttl"}
 
 
-def test_making_a_table_again_changes_nothing(doorway: Doorway) -> None:
-    doorway("again").create_table(2)
+def test_a_table_of_another_program_is_described_as_it_is(doorway: Doorway) -> None:
+    store = doorway("described")
+    doorway.client.create_table(
+        TableName=store.table,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+    )
+
+    assert store.describe() == TableDescription(name=store.table, slots=0, keys=("id",), expires=False)
+
+
+def test_creating_a_table_again_changes_nothing(doorway: Doorway) -> None:
+    doorway("again").create(2)
     doorway("again").write(Write(key=USER, set={"GSI_1": "a"}))
-    doorway("again").create_table(2)
+    doorway("again").create(2)
 
     assert doorway("again").query(Query(slot="GSI_1", value="a")) == [{"PK": USER.pk, "SK": USER.sk, "GSI_1": "a"}]
 
@@ -49,17 +53,17 @@ def test_making_a_table_again_changes_nothing(doorway: Doorway) -> None:
 def test_a_table_made_by_other_means_gets_its_ttl(doorway: Doorway) -> None:
     store = doorway("bare")
     doorway.client.create_table(**table.create_table(store.table, 2))
-    store.create_table(2)
+    store.create(2)
 
     ttl = doorway.client.describe_time_to_live(TableName=store.table)["TimeToLiveDescription"]
     assert ttl["AttributeName"] == "ttl"
 
 
 def test_a_table_with_another_number_of_slots_is_not_taken(doorway: Doorway) -> None:
-    doorway("slots").create_table(2)
+    doorway("slots").create(2)
 
     with pytest.raises(Terminal, match=r"slots exists, but does not fit: it has 2 slots, not 3: set slots to 2, or"):
-        doorway("slots").create_table(3)
+        doorway("slots").create(3)
 
 
 def test_a_table_of_something_else_is_not_taken(doorway: Doorway) -> None:
@@ -72,7 +76,7 @@ def test_a_table_of_something_else_is_not_taken(doorway: Doorway) -> None:
     )
 
     with pytest.raises(Terminal, match=r"its key is not PK \(hash\), SK \(range\): give another table name"):
-        store.create_table(1)
+        store.create(1)
 
 
 def test_a_table_that_expires_items_by_another_attribute_is_not_taken(doorway: Doorway) -> None:
@@ -83,10 +87,10 @@ def test_a_table_that_expires_items_by_another_attribute_is_not_taken(doorway: D
     )
 
     with pytest.raises(Terminal, match="expires items by 'until', not 'ttl': disable its TTL"):
-        store.create_table(1)
+        store.create(1)
 
 
-def test_a_missing_table_is_named_with_the_key_and_the_cure(doorway: Doorway) -> None:
+def test_an_error_names_the_missing_table_and_the_key_and_says_what_to_do(doorway: Doorway) -> None:
     store = doorway("missing")
 
     for ask, what in (

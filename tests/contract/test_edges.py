@@ -3,14 +3,14 @@
 import pytest
 
 from statestore.edges import drop_edge, put_edge, row_of
-from statestore.items import spell_version
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.store import Done, Refused, Store, Write
 
 TEAM = Key("TABLE#team#01", "1")
 EDGE = ("member_ids[]", "7")
 PARTITION = "EDGE#team#member_ids[]=7"
-V1, V2, V3 = (spell_version(0, n) for n in (1, 2, 3))
+V1, V2, V3 = (encode_version(0, n) for n in (1, 2, 3))
 
 
 def rows(store: Store, partition: str = PARTITION) -> list[Key]:
@@ -61,7 +61,8 @@ def test_pages_of_a_partition_show_every_edge_that_stays_once(store: Store) -> N
     assert [edge["SK"] for edge in first.items] == ["0", "1", "2"]
     assert first.after is not None
     store.delete(drop_edge(Key("TABLE#team", first.after.sk), EDGE, V2))
-    found, after = list(first.items), first.after
+    found = list(first.items)
+    after: Key | None = first.after
     while after is not None:
         page = store.page(PARTITION, after, 3)
         found, after = [*found, *page.items], page.after
@@ -83,7 +84,7 @@ def test_previous_edges_are_copied_by_the_write_that_replaces_them(store: Store)
 
 
 @pytest.mark.parametrize("key", ["x" * 2000, "ä" * 600])
-def test_a_long_key_has_a_partition_all_the_same(store: Store, key: str) -> None:
+def test_a_long_key_has_a_partition_too(store: Store, key: str) -> None:
     other = key[:-1] + "y"
     store.write(put_edge(TEAM, ("name", key), V1))
     store.write(put_edge(TEAM, ("name", other), V1))

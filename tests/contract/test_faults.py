@@ -11,7 +11,7 @@ from statestore.dynamodb import DynamoStore, Patience
 from statestore.errors import Transient
 from statestore.keys import Key
 from statestore.store import Absent, Delete, Done, Query, Refused, Write
-from tests.faulty.faults import AFTER, ALL, BEFORE, LATE, LEFT, UNNOTICED, Faults, Weights
+from tests.faulty.faults import AFTER, ALL, BEFORE, LATE, UNNOTICED, UNPROCESSED, Faults, Weights
 from tests.faulty.indexes import LateIndexes, Pages
 from tests.faulty.proxy import Layer, proxy
 
@@ -31,7 +31,7 @@ def behind(moto: str) -> Behind:
             patience = Patience(attempts=attempts, read_s=0.5)
             store = DynamoStore(table="faults", endpoint_url=endpoint, region=REGION, patience=patience)
             try:
-                store.create_table(2)
+                store.create(2)
                 yield store
             finally:
                 store.close()
@@ -53,8 +53,8 @@ def test_every_fault_is_given_and_outlasted(behind: Behind) -> None:
         for _ in range(8):
             assert store.get(USERS).keys() == set(USERS)
             assert [row["SK"] for row in store.query(QUERY)] == sorted(key.sk for key in USERS)
-    assert faults.given.keys() == {*BEFORE, *AFTER, *LATE, *LEFT}
-    assert {"one row", "empty"} <= pages.given.keys()
+    assert faults.counts.keys() == {*BEFORE, *AFTER, *LATE, *UNPROCESSED}
+    assert {"one row", "empty"} <= pages.counts.keys()
 
 
 @pytest.mark.parametrize("kind", ["failed after", "dropped after", "late after"])
@@ -66,7 +66,7 @@ def test_a_write_whose_answer_is_lost_is_refused_by_what_it_wrote(behind: Behind
 
 
 @pytest.mark.parametrize("kind", [*BEFORE, *LATE, *AFTER])
-def test_a_fault_that_lasts_longer_than_the_patience_is_transient(behind: Behind, kind: str) -> None:
+def test_a_fault_that_outlasts_all_attempts_is_transient(behind: Behind, kind: str) -> None:
     with behind(Faults(1, _only(kind), rate=1.0, late=0.8), attempts=2) as store, pytest.raises(Transient):
         store.write(Write(key=USERS[0], set={"n": 1}))
 
@@ -103,7 +103,7 @@ def test_one_seed_gives_one_run_of_faults(behind: Behind) -> None:
         faults = Faults(seed, ALL, rate=0.5)
         with behind(faults) as store:
             outcomes = [type(store.write(Write(key=key, set={"n": 1}, when=Absent()))).__name__ for key in USERS[:6]]
-        given.append((outcomes, faults.given))
+        given.append((outcomes, faults.counts))
     assert given[0] == given[1]
     assert given[0] != given[2]
 

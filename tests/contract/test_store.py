@@ -44,19 +44,19 @@ def read(store: Store, key: Key = KEY) -> Item | None:
 # Writing
 
 
-def test_a_first_write_is_done_and_nothing_stood_there(store: Store) -> None:
+def test_a_first_write_is_done_and_has_no_former_item(store: Store) -> None:
     assert store.write(Write(key=KEY, set={"name": "Mona"})) == Done(None)
     assert read(store) == item(name="Mona")
 
 
-def test_a_write_says_what_stood_there_and_keeps_what_it_does_not_name(store: Store) -> None:
+def test_a_write_returns_the_former_item_and_keeps_the_attributes_that_it_does_not_name(store: Store) -> None:
     put(store, name="Mona", stars=1)
 
     assert store.write(Write(key=KEY, set={"stars": 2})) == Done(item(name="Mona", stars=1))
     assert read(store) == item(name="Mona", stars=2)
 
 
-def test_a_write_removes_what_it_is_told_to(store: Store) -> None:
+def test_a_write_removes_the_attributes_that_it_names(store: Store) -> None:
     put(store, name="Mona", stars=1, GSI_1="a")
 
     assert store.write(Write(key=KEY, set={}, remove=("stars", "GSI_1", "never_there"))) == Done(
@@ -137,7 +137,16 @@ def test_a_value_that_cannot_be_kept_exactly_is_refused_by_name(store: Store, va
 
 
 def test_columns_called_almost_like_our_own_attributes_are_ordinary(store: Store) -> None:
-    columns = {"GSI_code": None, "prev_name": "", "size": 1, "#a0": 2, ":v0": 3, "a.b": 4, "Größe": 5, "PK2": ""}
+    columns: dict[str, Any] = {
+        "GSI_code": None,
+        "prev_name": "",
+        "size": 1,
+        "#a0": 2,
+        ":v0": 3,
+        "a.b": 4,
+        "Größe": 5,
+        "PK2": "",
+    }
     assert store.write(Write(key=KEY, set=columns)) == Done(None)
 
     assert read(store) == item(**columns)
@@ -145,7 +154,7 @@ def test_columns_called_almost_like_our_own_attributes_are_ordinary(store: Store
 
 @pytest.mark.moto_lies("its parser recurses once an attribute, beyond Python's usual limit")
 def test_the_widest_write_is_taken(store: Store) -> None:
-    columns = {f"column_{number}": number for number in range(MAX_CHANGES - 6)}
+    columns: dict[str, Any] = {f"column_{number}": number for number in range(MAX_CHANGES - 6)}
     copies = {f"prev_{k}": f"GSI_{k}" for k in (1, 2, 3)}
     write = Write(key=KEY, set=columns | {"GSI_1": "a"}, copy=copies, remove=("gone", "older"))
     assert store.write(write) == Done(None)
@@ -187,7 +196,7 @@ REFUSE = [
 ]
 
 
-def _stand(store: Store, attributes: dict[str, Any] | None) -> Item | None:
+def _put_or_none(store: Store, attributes: dict[str, Any] | None) -> Item | None:
     if attributes is None:
         return None
     put(store, **attributes)
@@ -198,20 +207,20 @@ def _stand(store: Store, attributes: dict[str, Any] | None) -> Item | None:
 def test_a_write_is_done_when_its_condition_holds(
     store: Store, attributes: dict[str, Any] | None, when: Condition
 ) -> None:
-    stood = _stand(store, attributes)
+    before = _put_or_none(store, attributes)
 
-    assert store.write(Write(key=KEY, set={"new": 1}, when=when)) == Done(stood)
-    assert read(store) == {**item(new=1), **(stood or {})}
+    assert store.write(Write(key=KEY, set={"new": 1}, when=when)) == Done(before)
+    assert read(store) == {**item(new=1), **(before or {})}
 
 
 @pytest.mark.parametrize(("attributes", "when"), REFUSE)
-def test_a_refused_write_says_what_stands_there_and_changes_nothing(
+def test_a_refused_write_returns_the_stored_item_and_changes_nothing(
     store: Store, attributes: dict[str, Any] | None, when: Condition
 ) -> None:
-    stood = _stand(store, attributes)
+    before = _put_or_none(store, attributes)
 
-    assert store.write(Write(key=KEY, set={"new": 1, "GSI_1": "a"}, when=when)) == Refused(stood)
-    assert read(store) == stood
+    assert store.write(Write(key=KEY, set={"new": 1, "GSI_1": "a"}, when=when)) == Refused(before)
+    assert read(store) == before
     assert store.query(Query(slot="GSI_1", value="a")) == []
 
 
@@ -226,7 +235,7 @@ def test_of_many_first_writes_at_once_one_is_done(store: Store) -> None:
 # Copies
 
 
-def test_a_copy_takes_the_source_as_it_stood_before(store: Store) -> None:
+def test_a_copy_takes_the_source_from_before_the_write(store: Store) -> None:
     put(store, GSI_1="old", GSI_2="kept")
     copy = {"prev_1": "GSI_1", "prev_2": "GSI_2"}
 
@@ -234,7 +243,7 @@ def test_a_copy_takes_the_source_as_it_stood_before(store: Store) -> None:
     assert read(store) == item(GSI_1="new", GSI_2="kept", prev_1="old", prev_2="kept")
 
 
-def test_a_copy_of_what_is_missing_leaves_the_target_missing(store: Store) -> None:
+def test_a_copy_of_a_missing_source_leaves_the_target_missing(store: Store) -> None:
     write = Write(key=KEY, set={"GSI_1": "a", "name": ""}, copy={"prev_1": "GSI_1", "prev_2": "GSI_2"})
     assert store.write(write) == Done(None)
     first = item(GSI_1="a", name="")
@@ -245,7 +254,7 @@ def test_a_copy_of_what_is_missing_leaves_the_target_missing(store: Store) -> No
     assert store.write(Write(key=KEY, set={"name": "Mona"})) == Done(first)
 
 
-def test_a_copy_of_what_is_missing_removes_an_earlier_copy(store: Store) -> None:
+def test_a_copy_of_a_missing_source_removes_an_earlier_copy(store: Store) -> None:
     put(store, GSI_1="a")
     store.write(Write(key=KEY, set={}, copy={"prev_1": "GSI_1"}, remove=("GSI_1",)))
     assert read(store) == item(prev_1="a")
@@ -257,7 +266,7 @@ def test_a_copy_of_what_is_missing_removes_an_earlier_copy(store: Store) -> None
 # Sizes
 
 
-@pytest.mark.moto_lies("it counts the JSON that spells the item, so somewhat less is too large already")
+@pytest.mark.moto_lies("it counts the JSON of the item, so somewhat less is too large already")
 @pytest.mark.parametrize("sign", ["x", "é", "🐙"])
 def test_an_item_of_400_kb_is_written_and_one_more_byte_is_too_large(store: Store, sign: str) -> None:
     names = len("PK" + KEY.pk + "SK" + KEY.sk + "body")
@@ -277,7 +286,7 @@ def test_an_item_that_would_grow_past_400_kb_stays_as_it_was(store: Store) -> No
 
 
 @pytest.mark.parametrize("value", ["x" * 5_000_000, ["x" * 1000] * 500])
-def test_what_is_too_large_by_itself_is_too_large_whatever_stands_there(store: Store, value: Any) -> None:
+def test_a_write_that_is_too_large_by_itself_is_too_large_over_any_item(store: Store, value: Any) -> None:
     put(store, v="5")
 
     assert store.write(Write(key=KEY, set={"body": value}, when=AbsentOrBelow("v", "4"))) == TooLarge()
@@ -324,7 +333,7 @@ def test_a_slot_that_is_no_key_is_refused_and_nothing_is_written(store: Store, v
 # Deleting
 
 
-def test_a_delete_says_what_stood_there(store: Store) -> None:
+def test_a_delete_returns_the_former_item(store: Store) -> None:
     put(store, name="Mona", GSI_1="a")
 
     assert store.delete(Delete(key=KEY)) == Done(item(name="Mona", GSI_1="a"))
@@ -332,11 +341,11 @@ def test_a_delete_says_what_stood_there(store: Store) -> None:
     assert store.query(Query(slot="GSI_1", value="a")) == []
 
 
-def test_deleting_what_is_not_there_is_done(store: Store) -> None:
+def test_a_delete_without_an_item_is_done(store: Store) -> None:
     assert store.delete(Delete(key=KEY)) == Done(None)
 
 
-def test_a_refused_delete_says_what_stands_there_and_changes_nothing(store: Store) -> None:
+def test_a_refused_delete_returns_the_stored_item_and_changes_nothing(store: Store) -> None:
     assert store.delete(Delete(key=KEY, when=Equals("v", "5"))) == Refused(None)
     put(store, v="6")
 
@@ -385,7 +394,7 @@ def test_items_of_more_than_16_mb_are_all_read(store: Store) -> None:
 
 def _stars(store: Store) -> dict[str, Item]:
     """Rows of three partitions under one value, and others that no query below may find."""
-    rows = {
+    rows: dict[str, Item] = {
         name: item(Key(pk, name), GSI_1=value, stars=1)
         for name, pk, value in (
             ("pull", "TABLE#pull_request", "octocat"),
@@ -452,7 +461,7 @@ def test_rows_of_one_partition_and_value_are_all_found(store: Store) -> None:
     assert found == {str(number) for number in range(20)} - {"7"}
 
 
-def test_a_walk_tells_the_keys_of_a_query_or_a_partition_without_what_is_marked(store: Store) -> None:
+def test_a_walk_returns_the_keys_of_a_query_or_a_partition_without_marked_items(store: Store) -> None:
     rows = _stars(store)
     put(store, Key("TABLE#star#00", "gone"), GSI_1="octocat", _gone=True)
 
@@ -490,7 +499,8 @@ def test_pages_of_a_query_show_every_row_that_stays_once(store: Store) -> None:
     assert len(first.items) == 3
     assert first.after is not None
     store.delete(Delete(key=first.after))
-    found, after = list(first.items), first.after
+    found = list(first.items)
+    after: Key | None = first.after
     while after is not None:
         page = store.page(query, after, 3)
         found, after = [*found, *page.items], page.after
@@ -498,7 +508,7 @@ def test_pages_of_a_query_show_every_row_that_stays_once(store: Store) -> None:
     assert store.page(query, None, 100).after is None
 
 
-def test_a_query_of_an_index_that_the_table_has_not_is_refused(store: Store) -> None:
+def test_a_query_of_an_index_that_the_table_does_not_have_is_refused(store: Store) -> None:
     with pytest.raises(Terminal, match="GSI_4"):
         store.query(Query(slot="GSI_4", value="octocat"))
 

@@ -1,8 +1,9 @@
-"""A layer that fails requests as DynamoDB and networks do: before a request is applied, after it, or for a part of it.
+"""A layer that makes requests fail as DynamoDB and networks do: before the API applies a request, after it, or for a part of it.
 
-throttled, failed, dropped, late                 nothing was applied (late: the client has given up waiting by then)
-failed/dropped/late after                        applied, but the client never learns it; dropped: in the middle of the answer
-unprocessed                                      a part of a batch is left over, now and then all of it
+throttled, failed, dropped, late                 the API applies nothing (late: the answer comes after the client's timeout)
+failed/dropped/late after                        the API applies the request, but the client gets no complete answer
+                                                 (dropped after: the connection ends in the middle of the answer)
+unprocessed                                      the API hands back a part of a batch unprocessed, sometimes all of it
 """
 
 import time
@@ -16,27 +17,27 @@ from typing import Any
 from tests.faulty.proxy import WRITES, Answer, Dice, Dropped, Relay, Request
 
 Weights = Mapping[str, Mapping[str, int]]
-"""By operation, how often each kind of fault is met, compared with the others."""
+"""By operation: the weight of each kind of fault."""
 
 BEFORE = {"throttled": 1, "failed": 4, "dropped": 4}
 AFTER = {"failed after": 4, "dropped after": 4}
 LATE = {"late": 1, "late after": 1}
-LEFT = {"unprocessed": 8}
+UNPROCESSED = {"unprocessed": 8}
 
 UNNOTICED: Weights = {
     **dict.fromkeys(WRITES, BEFORE),
     "Query": BEFORE | AFTER,
-    "BatchGetItem": BEFORE | AFTER | LEFT,
-    "BatchWriteItem": LEFT,
+    "BatchGetItem": BEFORE | AFTER | UNPROCESSED,
+    "BatchWriteItem": UNPROCESSED,
 }
-"""Faults that a client with enough patience must not let its caller notice."""
+"""Faults that a client must hide from its caller by trying again."""
 
 ALL: Weights = {
     **dict.fromkeys(WRITES, BEFORE | AFTER | LATE),
     "Query": BEFORE | AFTER | LATE,
-    "BatchGetItem": BEFORE | AFTER | LATE | LEFT,
+    "BatchGetItem": BEFORE | AFTER | LATE | UNPROCESSED,
 }
-"""Lost answers of writes too: the second try meets what the first one wrote."""
+"""Also lost answers of writes: the second attempt of a client finds the write of the first."""
 
 THROTTLED = [
     Answer(status=400, body={"__type": f"x#{code}", "message": "too much at once"})
@@ -46,11 +47,14 @@ FAILED = Answer(status=500, body={"__type": "x#InternalServerError", "message": 
 
 
 class Faults:
-    """Faults of some kinds. rate: the share of requests that meet one, the same request three times in a row at most;
-    late: in seconds, more than the client waits. `given` counts them."""
+    """Makes faults of the given kinds.
+
+    rate: the share of requests that fail; the same request fails three times in a row at most. late: the delay in seconds,
+    more than the client's timeout. `counts` counts the faults by kind.
+    """
 
     def __init__(self, seed: int, kinds: Weights, *, rate: float, late: float = 0.0) -> None:
-        self.given: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self._dice, self._kinds, self._rate, self._late, self._lock = Dice(seed), kinds, rate, late, Lock()
 
     def __call__(self, request: Request, relay: Relay) -> Answer:
@@ -60,9 +64,9 @@ class Faults:
             return relay(request)
         (kind,) = random.choices(list(weights), list(weights.values()))
         with self._lock:
-            self.given[kind] += 1
+            self.counts[kind] += 1
         if kind == "unprocessed":
-            return _in_part(request, relay, random)
+            return _process_part(request, relay, random)
         fault, _, after = kind.partition(" ")
         answer = relay(request) if after else None
         match fault:
@@ -75,19 +79,19 @@ class Faults:
         raise Dropped(answer if fault == "dropped" else None)
 
 
-def _in_part(request: Request, relay: Relay, random: Random) -> Answer:
-    """A batch of which some is done, and the rest is handed back."""
+def _process_part(request: Request, relay: Relay, random: Random) -> Answer:
+    """Processes a random part of a batch and hands back the rest."""
     by_key = request.operation == "BatchGetItem"
     name = "UnprocessedKeys" if by_key else "UnprocessedItems"
     done: dict[str, Any] = {}
-    left: dict[str, Any] = {}
+    unprocessed: dict[str, Any] = {}
     for table, asked in request.body["RequestItems"].items():
         whole = asked["Keys"] if by_key else asked
         n = random.randrange(len(whole))
-        for part, some in ((done, whole[:n]), (left, whole[n:])):
+        for part, some in ((done, whole[:n]), (unprocessed, whole[n:])):
             if some:
                 part[table] = {**asked, "Keys": some} if by_key else some
     if not done:
-        return Answer(body={"Responses": {}, name: left})
+        return Answer(body={"Responses": {}, name: unprocessed})
     answer = relay(replace(request, body={**request.body, "RequestItems": done}))
-    return replace(answer, body={**answer.body, name: left}) if answer.status == 200 else answer
+    return replace(answer, body={**answer.body, name: unprocessed}) if answer.status == 200 else answer

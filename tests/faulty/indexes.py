@@ -1,7 +1,7 @@
-"""Layers that answer queries as a busy DynamoDB does: in odd pages, and late.
+"""Layers that answer queries as a busy DynamoDB does: in pages of unusual size, and late.
 
-As rule 5 of the design has it: one index shows the writes of one row in their order, and drops its old key and shows its new
-one together; different rows and indexes owe each other nothing. Reads of the table itself are never late.
+They follow rule 5 of docs/architecture.md. One index shows the writes of one row in their order, and drops the row's old key
+when it shows the new one. Different rows and indexes have no common order. Reads of the table itself are never late.
 """
 
 from collections import Counter
@@ -13,54 +13,57 @@ from typing import Any
 
 from tests.faulty.proxy import WRITES, Answer, Dice, Relay, Request
 
-Wire = Mapping[str, Any]
-"""An item as the API spells it."""
-Place = tuple[str, str]
+ApiItem = Mapping[str, Any]
+"""An item as the API encodes it."""
+ItemKey = tuple[str, str]
 """Partition key and sort key."""
-Late = tuple[tuple[float, ...], Wire]
-"""Until when each replica shows a row as it was, and how it was."""
+LateRow = tuple[tuple[float, ...], ApiItem]
+"""The time until which each replica shows the old row, and the old row."""
 
 
-FIRST = {"PK": {"S": "!"}, "SK": {"S": "!"}}
-"""A key before all others."""
+KEY_BEFORE_ALL = {"PK": {"S": "!"}, "SK": {"S": "!"}}
+"""A key that sorts before all others."""
 
 
 class Pages:
-    """Gives a query's answer as it was asked for, one row at a time, or empty with a key to go on from. `given` counts pages."""
+    """Answers a query with the asked page, with one row, or with no row and a key to continue from. `counts` counts the pages."""
 
     def __init__(self, seed: int) -> None:
-        self.given: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self._dice = Dice(seed)
 
     def __call__(self, request: Request, relay: Relay) -> Answer:
         if request.operation != "Query":
             return relay(request)
-        answer = _whole(request, relay)
+        answer = _query_all(request, relay)
         if answer.status != 200:
             return answer
-        start = request.body.get("ExclusiveStartKey", FIRST)
-        rows = sorted((row for row in answer.body["Items"] if _place(row) > _place(start)), key=_place)
+        start = request.body.get("ExclusiveStartKey", KEY_BEFORE_ALL)
+        rows = sorted((row for row in answer.body["Items"] if _key(row) > _key(start)), key=_key)
         before, random = self._dice.throw(request)
         kind = random.choice(("whole", "whole", "one row", "empty"))
         if kind == "empty" and before % 4 < 3:
-            self.given[kind] += 1
+            self.counts[kind] += 1
             return Answer(body={"Items": [], "LastEvaluatedKey": start})
         page = rows[: 1 if kind == "one row" else request.body.get("Limit")]
         if len(page) == len(rows):
             return Answer(body={"Items": rows})
-        self.given[kind] += 1
+        self.counts[kind] += 1
         return Answer(body={"Items": page, "LastEvaluatedKey": {name: page[-1][name] for name in ("PK", "SK")}})
 
 
 class LateIndexes:
-    """Hides each write from each replica of each index for a while of its own; a query meets any replica. lags: draws how long,
-    one number for each replica, in seconds of `clock`. `hidden` counts the rows that a query should have shown otherwise."""
+    """Hides each write from each replica of each index for a time of its own. A query reads a random replica.
+
+    lags: returns the times, one for each replica, in seconds of `clock`. `hidden` counts the newer rows that queries did not
+    show.
+    """
 
     def __init__(self, seed: int, lags: Callable[[Random], Sequence[float]], clock: Callable[[], float]) -> None:
         self.hidden = 0
         self._seed, self._lags, self._clock = seed, lags, clock
         self._dice, self._lock = Dice(seed), Lock()
-        self._late: dict[tuple[str, str], dict[Place, list[Late]]] = {}
+        self._late: dict[tuple[str, str], dict[ItemKey, list[LateRow]]] = {}
 
     def __call__(self, request: Request, relay: Relay) -> Answer:
         if request.operation in WRITES:
@@ -72,39 +75,37 @@ class LateIndexes:
         return relay(request)
 
     def _write(self, request: Request, relay: Relay) -> Answer:
-        before = _stands(request, relay)
+        before = _read_item(request, relay)
         answer = relay(request)
-        after = _stands(request, relay)
+        after = _read_item(request, relay)
         if before != after:
             for slot in {name for name in (*before, *after) if name.startswith("GSI_")}:
-                self._hide(request.body["TableName"], slot, _place(request.body["Key"]), before)
+                self._hide(request.body["TableName"], slot, _key(request.body["Key"]), before)
         return answer
 
-    def _hide(self, table: str, slot: str, place: Place, before: Wire) -> None:
-        """From now on, and for a while, the index shows the row as it was."""
-        waiting = self._late.setdefault((table, slot), {}).setdefault(place, [])
-        lags = self._lags(Random(f"{self._seed} {slot} {place} {len(waiting)}"))
+    def _hide(self, table: str, slot: str, key: ItemKey, before: ApiItem) -> None:
+        """From now on, each replica of the index shows the row of `before` for some time."""
+        waiting = self._late.setdefault((table, slot), {}).setdefault(key, [])
+        lags = self._lags(Random(f"{self._seed} {slot} {key} {len(waiting)}"))
         last = waiting[-1][0] if waiting else (0.0,) * len(lags)
         waiting.append((tuple(max(self._clock() + lag, t) for lag, t in zip(lags, last, strict=True)), before))
 
     def _query(self, request: Request, relay: Relay) -> Answer:
-        answer = _whole(request, relay)
+        answer = _query_all(request, relay)
         late = self._late.get((request.body["TableName"], request.body["IndexName"]))
         if answer.status != 200 or not late:
             return answer
         now, (_, random) = self._clock(), self._dice.throw(request)
         replica = random.randrange(len(next(iter(late.values()))[0][0]))
-        old = {
-            place: shown[0] for place, waits in late.items() if (shown := [row for t, row in waits if t[replica] > now])
-        }
-        rows = [row for row in answer.body["Items"] if _place(row) not in old]
+        old = {key: shown[0] for key, waits in late.items() if (shown := [row for t, row in waits if t[replica] > now])}
+        rows = [row for row in answer.body["Items"] if _key(row) not in old]
         self.hidden += len(answer.body["Items"]) - len(rows)
-        return Answer(body={"Items": rows + [row for row in old.values() if _answers(row, request)]})
+        return Answer(body={"Items": rows + [row for row in old.values() if _matches(row, request)]})
 
 
-def _whole(request: Request, relay: Relay) -> Answer:
-    """All pages of a query as one, from its beginning."""
-    rows: list[Wire] = []
+def _query_all(request: Request, relay: Relay) -> Answer:
+    """All rows of a query, from its first page to its last."""
+    rows: list[ApiItem] = []
     body = {name: value for name, value in request.body.items() if name not in ("ExclusiveStartKey", "Limit")}
     while True:
         answer = relay(replace(request, body=body))
@@ -116,14 +117,14 @@ def _whole(request: Request, relay: Relay) -> Answer:
         body = {**body, "ExclusiveStartKey": last}
 
 
-def _stands(request: Request, relay: Relay) -> Wire:
-    """The item of a write's key as it stands; empty without one."""
+def _read_item(request: Request, relay: Relay) -> ApiItem:
+    """The item with the key of a write; empty if there is none."""
     body = {"TableName": request.body["TableName"], "Key": request.body["Key"], "ConsistentRead": True}
-    item: Wire = relay(replace(request, operation="GetItem", body=body)).body.get("Item", {})
+    item: ApiItem = relay(replace(request, operation="GetItem", body=body)).body.get("Item", {})
     return item
 
 
-def _answers(row: Wire, request: Request) -> bool:
+def _matches(row: ApiItem, request: Request) -> bool:
     """Whether the row has what the store's spelling of a query asks: the slot's value, and a partition or its prefix."""
     asked = request.body["ExpressionAttributeValues"]
     pk = asked.get(":v1", {"S": ""})["S"]
@@ -133,5 +134,5 @@ def _answers(row: Wire, request: Request) -> bool:
     return in_partition and row.get(request.body["IndexName"]) == asked[":v0"]
 
 
-def _place(row: Wire) -> Place:
+def _key(row: ApiItem) -> ItemKey:
     return row["PK"]["S"], row["SK"]["S"]

@@ -1,4 +1,5 @@
-"""Named points of a job's work, known from outside by the request that marks each: no switch in the product is needed."""
+"""Named points of a job's work. A request marks each point, so a proxy recognises it, and the product needs no switch for
+tests."""
 
 from collections.abc import Callable
 from threading import Event, Lock
@@ -15,18 +16,20 @@ POINTS = {
     "during settle": ("before", "read TABLE", "write RUNS"),
     "while open changes are closed": ("before", "delete OPEN", None),
 }
-"""By name: before or after which request is applied, and what was last written: rows, or the end of a round."""
+"""By name: before or after the API applies which request, and the last write before it: rows, or the end of a round."""
 
 
-class At:
-    """A layer that calls `strike` once, with the request that is first at the point while `ready`; then `struck` is set. `strike`
-    says whether that request goes on; else it is lost, and its answer."""
+class AtPoint:
+    """A layer that calls `act` once: with the first request at the point while `ready` returns True. Then it sets `reached`.
 
-    def __init__(self, point: str, strike: Callable[[Request], bool], ready: Callable[[], bool] = lambda: True) -> None:
-        self.struck = Event()
-        self._point, self._strike, self._ready = POINTS[point], strike, ready
+    `act` returns whether the request continues. If not, the request (before) or its answer (after) is lost.
+    """
+
+    def __init__(self, point: str, act: Callable[[Request], bool], ready: Callable[[], bool] = lambda: True) -> None:
+        self.reached = Event()
+        self._point, self._act, self._ready = POINTS[point], act, ready
         self._last: str | None = None
-        self._there = False
+        self._acted = False
         self._lock = Lock()
 
     def __call__(self, request: Request, relay: Relay) -> Answer:
@@ -40,19 +43,19 @@ class At:
         with self._lock:
             when, marks, last = self._point
             here = (when, marks) == (moment, what) and last in (None, self._last)
-            strikes = here and not self._there and self._ready()
-            self._there |= strikes
+            acts = here and not self._acted and self._ready()
+            self._acted |= acts
             if moment == "after" and what in ("write TABLE", "write RUNS"):
                 self._last = what
-        if strikes:
-            goes_on = self._strike(request)
-            self.struck.set()
-            if not goes_on:
+        if acts:
+            continues = self._act(request)
+            self.reached.set()
+            if not continues:
                 raise Dropped
 
 
 def _what(request: Request) -> str:
-    """What a request does to which kind of item."""
+    """The effect of a request and its kind of item, such as `write TABLE`."""
     if request.operation == "BatchGetItem":
         (asked,) = request.body["RequestItems"].values()
         return f"read {_kind(asked['Keys'][0])}"

@@ -1,4 +1,4 @@
-"""A command in a process of its own, and the processes below it: which of them asks, and which executor it belongs to."""
+"""Run a command in a process of its own; find the process below it that sent a request, and the executor of that process."""
 
 import os
 import signal
@@ -15,8 +15,8 @@ EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
 @contextmanager
-def running(words: list[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that leads a group of its own, whose end nothing of it outlives; its stderr goes to a file."""
+def run_command(words: list[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts a process with a group of its own. At the end of the block all its processes end. Its stderr goes to a file."""
     with log.open("wb") as stderr:
         process = subprocess.Popen(
             words, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True, env={**os.environ, **environment}
@@ -30,13 +30,13 @@ def running(words: list[str], log: Path, **environment: str) -> Iterator[subproc
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        _, left = psutil.wait_procs(family, timeout=30)
-        for orphan in left:
+        _, alive = psutil.wait_procs(family, timeout=30)
+        for orphan in alive:
             orphan.kill()
 
 
-def asker(request: Request, process: subprocess.Popen[bytes]) -> psutil.Process:
-    """The process, of those below `process`, that made a request: it holds the other end of the connection."""
+def sender_of(request: Request, process: subprocess.Popen[bytes]) -> psutil.Process:
+    """The process below `process` that sent a request: it has the other end of the connection. Raises LookupError if none has."""
     for child in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.Error):
             if any(c.laddr.port == request.port for c in child.net_connections("tcp")):
@@ -45,5 +45,5 @@ def asker(request: Request, process: subprocess.Popen[bytes]) -> psutil.Process:
 
 
 def executor_of(worker: psutil.Process) -> psutil.Process:
-    """The Spark executor that a Python worker belongs to."""
+    """The Spark executor of a Python worker."""
     return next(parent for parent in worker.parents() if EXECUTOR in parent.cmdline())

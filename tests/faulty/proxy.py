@@ -1,7 +1,7 @@
-"""An HTTP proxy before a DynamoDB API, for tests: between client and API stand layers, each of which may change what it is asked,
-what comes back, or when. Its endpoint is given to a client like any other.
+"""An HTTP proxy before a DynamoDB API, for tests. It has layers, each of which may change or delay a request or its answer. A
+client uses the endpoint of the proxy like any other.
 
-A layer is called with each request and with what passes a request on; layers are called from many threads at once.
+The proxy calls a layer with each request and with a function that passes the request on. Many threads call layers at once.
 """
 
 import json
@@ -13,7 +13,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, Protocol
 from zlib import crc32
 
 import urllib3
@@ -23,7 +23,7 @@ WRITES = ("UpdateItem", "DeleteItem", "PutItem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request. operation: by the API's name; body: its JSON; port: the client's, by which its process is known."""
+    """One request. operation: the API's name; body: its JSON; port: that of the client, which identifies the client's process."""
 
     operation: str
     body: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What comes back: HTTP status and JSON."""
+    """An answer: HTTP status and JSON."""
 
     status: int = 200
     body: Mapping[str, Any]
@@ -47,27 +47,33 @@ class Dropped(Exception):
 
 
 Relay = Callable[[Request], Answer]
-Layer = Callable[[Request, Relay], Answer]
+
+
+class Layer(Protocol):
+    """Answers a request itself, or passes it on by `relay`."""
+
+    def __call__(self, request: Request, relay: Relay) -> Answer: ...
 
 
 class Dice:
-    """Chance from a seed that is the same however threads take turns: drawn from the request, and from how often it was asked."""
+    """Random numbers from a seed, the same for any order of threads: they depend on the request and on how often it came
+    before."""
 
     def __init__(self, seed: int) -> None:
         self._seed, self._asked, self._lock = seed, Counter[str](), Lock()
 
     def throw(self, request: Request) -> tuple[int, Random]:
-        """How often the same was asked before, and chance for this time."""
-        spelt = f"{request.operation} {json.dumps(request.body)}"
+        """How often the same request came before, and the random generator for this time."""
+        text = f"{request.operation} {json.dumps(request.body)}"
         with self._lock:
-            self._asked[spelt] += 1
-            before = self._asked[spelt] - 1
-        return before, Random(f"{self._seed} {before} {spelt}")
+            self._asked[text] += 1
+            before = self._asked[text] - 1
+        return before, Random(f"{self._seed} {before} {text}")
 
 
 @contextmanager
 def proxy(upstream: str, *layers: Layer) -> Iterator[str]:
-    """The endpoint of a proxy before `upstream`; the first layer is the one that the client meets."""
+    """The endpoint of a proxy before `upstream`. The first layer gets the requests of the client first."""
     with urllib3.PoolManager(maxsize=64, retries=False) as pool, _Server(upstream, layers, pool) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -98,7 +104,7 @@ class _Server(ThreadingHTTPServer):
         return Answer(status=answer.status, body=json.loads(answer.data))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that is gone is no error."""
+        """Ignores errors: a client may close its connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -126,11 +132,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/x-amz-json-1.0")
         self.send_header("Content-Length", str(len(data)))
-        self.send_header(
-            "x-amz-crc32", str(crc32(data))
-        )  # by which a client knows that an answer was cut, as from DynamoDB
+        self.send_header("x-amz-crc32", str(crc32(data)))  # shows a client that an answer was cut, as DynamoDB does
         self.end_headers()
         self.wfile.write(data[: int(len(data) * share)])
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Logs nothing."""

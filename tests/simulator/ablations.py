@@ -1,52 +1,82 @@
-"""For every protection there is a history that ends wrong without it: found, shrunk, recorded, run by `make test`.
+"""For every protection a recorded history ends wrong without it. `make test` runs these histories.
 
-    python -m tests.simulator.ablations find [NAME ...] [--seeds 20000]   looks for such histories, shrinks and records them
-    python -m tests.simulator.ablations table                             puts the table into docs/correctness.md
+    python -m tests.simulator.ablations find [NAME ...] [--seeds 20000]   searches for such histories, shrinks and records them
+    python -m tests.simulator.ablations table                             writes the table into docs/correctness.md
 
-What was found stands in `ablations.json`: the seed, the world's boosts, the events kept, and how many seeds it took.
+`ablations.json` records for each protection the seed, the conditions that override the seed's, the events that the run keeps, and
+the problem at the end.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.simulator.protections import TABLE
+from tests.simulator.protections import PROTECTIONS, Protection
+from tests.simulator.run import simulate
 from tests.simulator.shrink import shrink
+from tests.simulator.without.switch import combine
 
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).parents[2] / "docs" / "correctness.md"
 BEGIN, END = "<!-- ablations -->\n", "<!-- end of ablations -->"
 
 
-def find(name: str, seeds: int) -> dict[str, Any] | None:
-    """The first seed that is red without the protection and green with it, shrunk."""
-    protection = TABLE[name]
-    seed = next((n for n in range(seeds) if protection.missed(n, protection.boost) is not None), None)
+def problem_without(
+    protection: Protection, seed: int, overrides: Mapping[str, Any], keep: Sequence[int] | None = None
+) -> str | None:
+    """The problem of a run without a protection. None if that run ends right, or if the run with the protection ends wrong."""
+    others = (PROTECTIONS[protection.also_without].switch,) if protection.also_without else ()
+    without = simulate(seed, overrides=overrides, keep=keep, switch=combine(*others, protection.switch))
+    if without.problem is None and not protection.saves_requests:
+        return None
+    complete = [simulate(seed, overrides=overrides, keep=keep, switch=combine(*off)) for off in {(), others}]
+    if any(run.problem for run in complete):
+        return None
+    if protection.saves_requests:
+        more, fewer = without.world.requests, complete[0].world.requests
+        return f"{more} requests, {fewer} with it" if more > fewer and without.problem is None else None
+    return without.problem
+
+
+def find_history(name: str, seeds: int) -> dict[str, Any] | None:
+    """The first seed that ends wrong without the protection and right with it, shrunk. None if no seed does."""
+    protection = PROTECTIONS[name]
+    overrides = protection.overrides
+    seed = next((n for n in range(seeds) if problem_without(protection, n, overrides) is not None), None)
     if seed is None:
         return None
-    boost, keep = shrink(seed, protection.boost, lambda b, k: protection.missed(seed, b, k) is not None)
-    return {"seed": seed, "boost": boost, "keep": keep, "verdict": protection.missed(seed, boost, keep)}
+    smaller, keep = shrink(seed, overrides, lambda o, k: problem_without(protection, seed, o, k) is not None)
+    return {
+        "seed": seed,
+        "overrides": smaller,
+        "keep": keep,
+        "problem": problem_without(protection, seed, smaller, keep),
+    }
 
 
-def recorded() -> dict[str, dict[str, Any]]:
+def read_recorded() -> dict[str, dict[str, Any]]:
+    """The recorded history of each protection, by its name."""
     return json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
 
 
 def table() -> str:
-    """The ablations as docs/correctness.md shows them."""
-    lines = ["| protection | against | seeds until red | smallest history |", "|---|---|---|---|"]
-    known = recorded()
-    for protection in TABLE.values():
-        found = known[protection.name]
-        cells = [f"{found['seed'] + 1:,}{' (boosted)' if protection.boost else ''}", f"{len(found['keep'])} events"]
-        beside = f" (without *{protection.beside}* as well)" if protection.beside else ""
-        lines.append(f"| {protection.name}{beside} | {protection.against} | {cells[0]} | {cells[1]} |")
+    """The table of docs/correctness.md."""
+    lines = ["| protection | against | seeds until a wrong end | smallest history |", "|---|---|---|---|"]
+    recorded = read_recorded()
+    for protection in PROTECTIONS.values():
+        history = recorded[protection.name]
+        seeds = f"{history['seed'] + 1:,}{' (conditions set)' if protection.overrides else ''}"
+        events = "1 event" if len(history["keep"]) == 1 else f"{len(history['keep'])} events"
+        also = f" (also without *{protection.also_without}*)" if protection.also_without else ""
+        lines.append(f"| {protection.name}{also} | {protection.against} | {seeds} | {events} |")
     return "\n".join(lines) + "\n"
 
 
-def in_page(page: str) -> str:
+def replace_table(page: str) -> str:
+    """The page with the present table."""
     head, rest = page.split(BEGIN)
     return head + BEGIN + table() + END + rest.split(END, 1)[1]
 
@@ -58,17 +88,17 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20_000)
     options = parser.parse_args()
     if options.verb == "table":
-        PAGE.write_text(in_page(PAGE.read_text()))
+        PAGE.write_text(replace_table(PAGE.read_text()))
         return 0
-    known = recorded()
-    for name in options.names or TABLE:
-        found = find(name, options.seeds)
-        said = f"red at {found['seed']}, {len(found['keep'])} events: {found['verdict']}" if found else "NOT NOTICED"
-        print(f"{name:48} {said[:150]}", flush=True)
-        known.pop(name, None)
+    recorded = read_recorded()
+    for name in options.names or PROTECTIONS:
+        found = find_history(name, options.seeds)
+        result = f"seed {found['seed']}, {len(found['keep'])} events: {found['problem']}" if found else "NOT FOUND"
+        print(f"{name:48} {result[:150]}", flush=True)
+        recorded.pop(name, None)
         if found:
-            known[name] = found
-        text = ",\n".join(f" {json.dumps(n)}: {json.dumps(known[n])}" for n in TABLE if n in known)
+            recorded[name] = found
+        text = ",\n".join(f" {json.dumps(n)}: {json.dumps(recorded[n])}" for n in PROTECTIONS if n in recorded)
         RECORDED.write_text("{\n" + text + "\n}\n")
     return 0
 

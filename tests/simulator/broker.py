@@ -1,52 +1,55 @@
-"""The broker's double: transactions that are fenced by their id, whose outcome a producer may never hear, or hear too late.
+"""A double of the broker: transactions that the broker fences by their id. A producer may not get the outcome of a commit, or get
+it too late.
 
-A commit whose answer is late is decided already: it becomes visible by itself later, or at the latest before the next producer
-of the same id begins, as Kafka's coordinator has it. Readers see committed messages only.
+A late commit is already decided. It becomes visible later, at the latest before the next producer of the same id begins, as
+Kafka's coordinator does it. Readers see only committed messages.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from processor.errors import Fenced, KafkaError
-from processor.model.step import Message
+from processor.records.message import Message
 
 
 @dataclass(slots=True, kw_only=True)
 class Broker:
-    """`log`: (time, message) as readers see them. `run`: the one that fenced all others last; `intruded`: by an earlier one."""
+    """`log`: (time, message) as readers see them. `epochs`: of each transactional id. `late_commits`: (time, transactional id,
+    messages). `newest_run`: the run that fenced all others last. `violation`: a run that published after it was fenced."""
 
     clock: Callable[[], float]
     log: list[tuple[float, Message]] = field(default_factory=list)
     epochs: dict[str, int] = field(default_factory=dict)
-    late: list[tuple[float, str, tuple[Message, ...]]] = field(default_factory=list)
-    run: int = 0
-    intruded: str | None = None
+    late_commits: list[tuple[float, str, tuple[Message, ...]]] = field(default_factory=list)
+    newest_run: int = 0
+    violation: str | None = None
 
-    def init(self, producer: str) -> int:
-        """Takes over a transactional id: what was decided lands, what was open is gone."""
-        self._land([c for c in self.late if c[1] == producer])
-        self.epochs[producer] = self.epochs.get(producer, 0) + 1
-        return self.epochs[producer]
+    def init_transactions(self, transactional_id: str) -> int:
+        """Fences the earlier producers of an id; returns the epoch of the new one. Decided commits become visible before; an
+        open transaction is lost."""
+        self._finish([c for c in self.late_commits if c[1] == transactional_id])
+        self.epochs[transactional_id] = self.epochs.get(transactional_id, 0) + 1
+        return self.epochs[transactional_id]
 
-    def commit(self, producer: str, epoch: int, messages: Sequence[Message], fault: str | None) -> None:
-        """Commits a transaction. Raises Fenced when the id was taken over, KafkaError where `fault` hides the outcome."""
-        if self.epochs[producer] != epoch:
-            raise Fenced(f"{producer} was taken over")
+    def commit(self, transactional_id: str, epoch: int, messages: Sequence[Message], fault: str | None) -> None:
+        """Commits a transaction. Raises Fenced if a newer producer has the id, KafkaError if `fault` hides the outcome."""
+        if self.epochs[transactional_id] != epoch:
+            raise Fenced(f"{transactional_id} was taken over")
         if fault == "delivered late":
-            self.late.append((self.clock() + 1 + 7 * (len(self.log) % 9), producer, tuple(messages)))
+            self.late_commits.append((self.clock() + 1 + 7 * (len(self.log) % 9), transactional_id, tuple(messages)))
         elif fault != "not delivered":
             self._append(messages)
         if fault is not None:
-            raise KafkaError(f"the commit of {producer}: {fault}")
+            raise KafkaError(f"the commit of {transactional_id}: {fault}")
 
-    def tick(self) -> None:
-        """Lets land what is due."""
-        if self.late:
-            self._land([c for c in self.late if c[0] <= self.clock()])
+    def finish_late_commits(self) -> None:
+        """Makes the late commits visible whose time has come."""
+        if self.late_commits:
+            self._finish([c for c in self.late_commits if c[0] <= self.clock()])
 
-    def _land(self, due: Iterable[tuple[float, str, tuple[Message, ...]]]) -> None:
+    def _finish(self, due: Iterable[tuple[float, str, tuple[Message, ...]]]) -> None:
         for commit in due:
-            self.late.remove(commit)
+            self.late_commits.remove(commit)
             self._append(commit[2])
 
     def _append(self, messages: Iterable[Message]) -> None:

@@ -1,36 +1,45 @@
-"""What must hold at the end of a run, whatever happened in it."""
+"""The checks at the end of a run."""
 
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from processor.model import canonical_json
-from processor.model.open_changes import PARTITION
-from processor.model.step import Message
-from processor.rejects import rejected_record
+from processor.progress.open_changes import PARTITION
+from processor.records import canonical_json
+from processor.records.dead_letters import rejected_record
+from processor.records.message import Message
 from statestore import keys
-from tests.simulator.history import tables_of
+from tests.simulator.history import tables_after
 from tests.simulator.oracle import documents
 from tests.simulator.shapes import STAMP
 
 if TYPE_CHECKING:
     from tests.simulator.run import Simulation
 
-QUIET = {"throttled", "answer lost", "sent again"}
+HARMLESS = {"throttled", "answer lost", "sent again"}
+"""Faults that the client of the store handles by a retry."""
 
 
-def verdict(run: "Simulation") -> str | None:
-    """What is wrong, None if nothing is."""
-    checks = (_converged, _nothing_open, _accounted, _no_corrections, _never_backwards, _nothing_twice, _one_publisher)
+def find_problem(run: "Simulation") -> str | None:
+    """What is wrong at the end of a run; None if nothing is wrong."""
+    checks = (
+        _check_last_documents,
+        _check_open_changes,
+        _check_account,
+        _check_corrections,
+        _check_order,
+        _check_repeats,
+        _check_one_publisher,
+    )
     for check in checks:
-        if wrong := check(run):
-            return wrong
+        if problem := check(run):
+            return problem
     return None
 
 
-def _converged(run: "Simulation") -> str | None:
-    """The last message of a key, which is also the one with the highest sequence, is what the oracle says."""
-    tables = tables_of(run.shape, run.events)
+def _check_last_documents(run: "Simulation") -> str | None:
+    """The last message of a key has the highest sequence, and equals the oracle's document."""
+    tables = tables_after(run.shape, run.events)
     want = {
         (p.topic, key): document
         for p in run.shape.definitions.products.values()
@@ -51,141 +60,144 @@ def _converged(run: "Simulation") -> str | None:
     return None
 
 
-def _nothing_open(run: "Simulation") -> str | None:
+def _check_open_changes(run: "Simulation") -> str | None:
+    """No change is open at the end. Zombies may leave durable entries, which the next start takes over."""
     job = run.job
-    if job is None or job.rounds.open.entries:
-        return "open changes are held at the end"
+    if job is None or job.driver.open_changes.by_row:
+        return "changes are still open at the end"
     zombies = any(kind.startswith("zombie") for kind in run.world.faults)
-    if not zombies and (left := run.world.table.partition(PARTITION)):
-        return f"open changes are left in the table: {[item['SK'] for item in left]}"
+    if not zombies and (items := run.world.table.partition(PARTITION)):
+        return f"open changes are still in the table: {[item['SK'] for item in items]}"
     return None
 
 
-def _accounted(run: "Simulation") -> str | None:
-    """Every dead letter of the history is in the dead letter topic, as it came; records are read at least once."""
+def _check_account(run: "Simulation") -> str | None:
+    """The dead letter topic has every dead letter of the history, unchanged. The job reads every record at least once."""
     records = {r for log in run.logs.values() for r in log}
-    broken, mendable = {r for r in records if r.value == b"{"}, {r for r in records if run.mendable(r)}
-    if not broken <= {rejected_record(m).record for m in run.world.rejects} <= broken | mendable:
-        return "dead letters are not those of the history"
-    done, total = run.done(), sum(map(len, run.logs.values()))
-    read = done["read"]
+    broken, repairable = {r for r in records if r.value == b"{"}, {r for r in records if run.is_repairable(r)}
+    if not broken <= {rejected_record(m).record for m in run.world.dead_letters} <= broken | repairable:
+        return "the dead letters are not those of the history"
+    tally, total = run.total_tally(), sum(map(len, run.logs.values()))
+    read = tally["read"]
     if read < total or (read > total and not run.world.faults):
-        return f"{read} records were read of {total}"
-    if read != sum(done[part] for part in ("applied", "superseded", "ignored", "dead letters")):
-        return f"the account does not close: {dict(done)}"
+        return f"the job read {read} records of {total}"
+    if read != sum(tally[part] for part in ("applied", "superseded", "ignored", "dead letters")):
+        return f"the account does not close: {dict(tally)}"
     return None
 
 
-def _no_corrections(run: "Simulation") -> str | None:
-    """With lag below W settling finds nothing, unless a fan-out takes longer than S: then it comes first to what is left."""
-    done = run.done()
-    corrections = 0 if done["fan-out pages"] else done["corrections"]
-    if corrections and run.world.temper.lag in ("none", "short") and _undisturbed(run):
+def _check_corrections(run: "Simulation") -> str | None:
+    """With lag below W settling corrects no document. A fan-out that takes longer than S is an exception: settling publishes its
+    roots first."""
+    tally = run.total_tally()
+    corrections = 0 if tally["fan-out pages"] else tally["corrections"]
+    if corrections and run.world.conditions.lag in ("none", "short") and _is_undisturbed(run):
         return f"{corrections} corrections, with lag below W and one run"
     return None
 
 
-def _undisturbed(run: "Simulation") -> bool:
-    return run.starts == 1 and not run.world.faults.keys() - QUIET
+def _is_undisturbed(run: "Simulation") -> bool:
+    return run.starts == 1 and not run.world.faults.keys() - HARMLESS
 
 
-def _nothing_twice(run: "Simulation") -> str | None:
-    """Undisturbed, no message repeats the one before it, and no tombstone comes before any document."""
-    if not _undisturbed(run):
+def _check_repeats(run: "Simulation") -> str | None:
+    """In an undisturbed run no message repeats the one before it, and no tombstone comes before a document."""
+    if not _is_undisturbed(run):
         return None
     last: dict[tuple[str, str], bytes | None] = {}
     for _, message in run.world.broker.log:
         at = (message.topic, _key(message))
         if last.get(at) == message.value:
-            return f"published for nothing: {at} {_short(json.loads(message.value or b'null'))}"
+            return f"published twice: {at} {_short(json.loads(message.value or b'null'))}"
         last[at] = message.value
     return None
 
 
-def _one_publisher(run: "Simulation") -> str | None:
-    """Once a run has started, no message of an earlier one appears that the broker had not decided before."""
-    return run.world.broker.intruded
+def _check_one_publisher(run: "Simulation") -> str | None:
+    """After the start of a run, the broker decides no commit of an earlier run."""
+    return run.world.broker.violation
 
 
-def _never_backwards(run: "Simulation") -> str | None:
-    """With lag below W and one run at a time, no message shows an older version of a row after a newer one of it, or leaves
-    out a row that it must show."""
-    if not run.shape.stamped or run.facts["mended"]:
+def _check_order(run: "Simulation") -> str | None:
+    """With lag below W and one run at a time, no message shows an older version of a row after a newer one, or leaves out a row
+    that it must show."""
+    if not run.shape.stamped or run.facts["replays"]:
         return None
     seen: dict[tuple[str, str, str], int] = {}
-    disturbed = run.world.temper.lag not in ("none", "short") or any("zombie" in kind for kind in run.world.faults)
+    disturbed = run.world.conditions.lag not in ("none", "short") or any("zombie" in kind for kind in run.world.faults)
     versions = _Versions(run)
     for at, message in run.world.broker.log:
         if message.value is None:
             continue
         product, document = run.shape.definitions.products[message.topic], json.loads(message.value)
         newest = 0.0
-        for row, stamp in _versions(document, product):
+        for row, stamp in _shown_versions(document, product):
             place = (message.topic, _key(message), row)
             if stamp < seen.get(place, 0) and not disturbed:
                 return f"backwards: {place} shows version {stamp} after {seen[place]}"
             if stamp > seen.get(place, 0):
-                newest = max(newest, _written(run, row, stamp))
+                newest = max(newest, _written_at(run, row, stamp))
                 seen[place] = stamp
         if newest:
             run.staleness = max(run.staleness, at - newest)
-        if not disturbed and (wrong := versions.missing(message.topic, _key(message), document, product)):
-            return wrong
+        if not disturbed and (problem := versions.missing(message.topic, _key(message), document, product)):
+            return problem
     return None
 
 
 class _Versions:
-    """What rows were, one version after the other: a document that leaves a row out shows a version that is not joined to it."""
+    """The versions of all rows, in order. A document without a row must match a version that does not join it, and that is not
+    older than the version in the document before."""
 
     def __init__(self, run: "Simulation") -> None:
         self._rows: dict[str, dict[str, list[Any]]] = {}
         self._key_of = KEYS
-        self._at: dict[tuple[str, str, str, str], int] = {}
+        self._shown: dict[tuple[str, str, str, str], int] = {}
         for event in run.events:
             if not event.broken:
-                sk = keys.spell(list(event.key.values())) or ""
+                sk = keys.encode(list(event.key.values())) or ""
                 self._rows.setdefault(event.entity, {}).setdefault(sk, [None]).append(event.row)
 
     def missing(self, topic: str, root: str, document: Any, product: Any) -> str | None:
         for join in product.joins:
-            shown = {keys.spell([r[c] for c in self._key_of[join.entity]]): r[STAMP] for r in document[join.name]}
+            shown = {keys.encode([r[c] for c in self._key_of[join.entity]]): r[STAMP] for r in document[join.name]}
             wanted = {child: document[parent] for child, parent in join.on}
             for sk, versions in self._rows.get(join.entity, {}).items():
                 place = (topic, root, join.name, sk)
-                for i in range(self._at.get(place, 0), len(versions)):
+                for i in range(self._shown.get(place, 0), len(versions)):
                     row = versions[i]
-                    apart = row is None or any(v is None or row.get(c) != v for c, v in wanted.items())
-                    if (sk not in shown and apart) or (row is not None and shown.get(sk) == row.get(STAMP)):
-                        self._at[place] = i
+                    unjoined = row is None or any(v is None or row.get(c) != v for c, v in wanted.items())
+                    if (sk not in shown and unjoined) or (row is not None and shown.get(sk) == row.get(STAMP)):
+                        self._shown[place] = i
                         break
                 else:
-                    return f"backwards: {place} is left out, or older than what was shown"
+                    return f"backwards: {place} is left out, or older than in an earlier message"
         return None
 
 
-def _written(run: "Simulation", row: str, stamp: int) -> float:
+def _written_at(run: "Simulation", row: str, stamp: int) -> float:
     entity, sk = row.split(" ", 1)
     key = keys.row_key(entity, run.shape.definitions.entities[entity].shards, sk)
     return run.world.written_at.get((key, stamp), 0.0)
 
 
-def _versions(document: Any, product: Any) -> Iterator[tuple[str, int]]:
-    """The (row, stamp) pairs that a document shows."""
-    return _level(document, product.root, product.joins, KEYS)
+def _shown_versions(document: Any, product: Any) -> Iterator[tuple[str, int]]:
+    """The (row, stamp) pairs in a document."""
+    return _level_versions(document, product.root, product.joins, KEYS)
 
 
-def _level(shown: Any, entity: str, joins: Any, key_of: Any) -> Iterator[tuple[str, int]]:
-    sk = keys.spell([shown[c] for c in key_of[entity]])
+def _level_versions(shown: Any, entity: str, joins: Any, key_of: Any) -> Iterator[tuple[str, int]]:
+    sk = keys.encode([shown[c] for c in key_of[entity]])
     if sk is not None and shown.get(STAMP) is not None:
         yield f"{entity} {sk}", shown[STAMP]
     for join in joins:
         below = shown[join.name]
-        for one in below if isinstance(below, list) else [below] if below is not None else []:
-            yield from _level(one, join.entity, join.joins, key_of)
+        for child in below if isinstance(below, list) else [below] if below is not None else []:
+            yield from _level_versions(child, join.entity, join.joins, key_of)
 
 
 KEYS = {"user": ("email",), "repo": ("owner", "name"), "star": ("id",), "label": ("id",)}
-"""The keys of the stamped shape's entities."""
+"""The key columns of the entities of the stamped shapes."""
 
 
 def _key(message: Message) -> str:

@@ -1,4 +1,4 @@
-"""Lets the simulator's modules import each other as `tests.simulator.*`, however pytest was started."""
+"""Lets the simulator's modules import each other as `tests.simulator.*`, for any way to start pytest."""
 
 import sys
 from pathlib import Path

@@ -1,81 +1,94 @@
-"""The job with doubles for its clients, each speaking for the actor that runs, and with the world's clock.
+"""Doubles for the clients and the clock of the job. Each client sends its requests through the actor that acts now.
 
-The one place that knows which names of the product are replaced.
+Only this module knows which names of the product the simulator replaces.
 """
 
 import copy
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import processor.job
-import processor.rounds
-import processor.worker
-from processor.job import Job
-from processor.model.epochs import Epochs
-from processor.model.open_changes import OpenChanges
+import processor.job.job
+import processor.job.worker
+from processor.job.job import Job
+from processor.job.lease import lease_check
+from processor.job.worker import Clients
+from processor.progress.open_changes import OpenChanges
 from processor.settings import Settings
-from processor.worker import Clients
-from tests.simulator.line import Line, ProducerClient, RegistryClient, Rejects, TableClient
+from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
 from tests.simulator.world import World
 
 
-def copied(job: Job) -> Job:
-    """The job as its driver holds it, with nothing shared that changes."""
-    rounds = copy.copy(job.rounds)
-    held: Any = rounds.open
-    rounds.open = OpenChanges(
-        wait=held.wait,
-        settle=held.settle,
-        entries=dict(held.entries),
-        places=copy.deepcopy(held.places),
-        _items={item: set(rows) for item, rows in held._items.items()},
-        _holders={row: set(items) for row, items in held._holders.items()},
+def copy_job(job: Job) -> Job:
+    """A job with a copy of all that its driver changes."""
+    driver = copy.copy(job.driver)
+    changes = driver.open_changes
+    driver.open_changes = OpenChanges(
+        wait=changes.wait,
+        settle=changes.settle,
+        by_row=dict(changes.by_row),
+        overlay=copy.deepcopy(changes.overlay),
+        _rows_of_item={item: set(rows) for item, rows in changes._rows_of_item.items()},
+        _items_of_row={row: set(items) for row, items in changes._items_of_row.items()},
     )
-    rounds.fan_outs = replace(rounds.fan_outs, held=dict(rounds.fan_outs.held))
-    held = rounds.owed
-    rounds.owed = replace(held, stopped=dict(held.stopped), waiting=dict(held.waiting), kept=set(held.kept))
-    rounds.tally = Counter(rounds.tally)
-    return Job(rounds=rounds)
+    driver.fan_outs = replace(driver.fan_outs, waiting=dict(driver.fan_outs.waiting))
+    backlog = driver.backlog
+    driver.backlog = replace(
+        backlog, stopped=dict(backlog.stopped), waiting=dict(backlog.waiting), own=set(backlog.own)
+    )
+    driver.tally = Counter(driver.tally)
+    return replace(job, driver=driver)
 
 
-def speak(job: Job, line: Line) -> None:
-    registry: Any = RegistryClient(line)
-    job.rounds.store, job.rounds.registry = TableClient(line), registry
+def connect(job: Job, actor: Actor) -> None:
+    """Gives the job the clients of an actor."""
+    registry: Any = RegistryClient(actor)
+    job.registry = registry
+    store: Any = TableClient(actor)
+    job.driver.store = store
+    job.driver.check_lease = lease_check(registry, job.lease)
+
+
+@dataclass(frozen=True, slots=True)
+class WorldClock:
+    """The clock of the present job: the world's time, with the skew of the job's machine."""
+
+    world: World
+
+    def now(self) -> float:
+        world = self.world
+        return world.actor.remember(lambda: world.now + world.skew)
+
+    def date(self) -> float:
+        return self.now()
+
+    def sleep(self, seconds: float) -> None:
+        world = self.world
+        world.actor.remember(lambda: setattr(world, "now", world.now + seconds))
 
 
 @contextmanager
 def doubles(world: World) -> Iterator[None]:
-    """The product with doubles for its clients, each speaking for the actor that runs, and with this world's clock."""
+    """Replaces the clients of the product by doubles of this world, inside the block."""
 
-    def clients(_: Settings) -> Clients:
-        line = world.line
-        store: Any = TableClient(line)
-        registry: Any = RegistryClient(line)
-        rejects: Any = Rejects(line)
+    def clients(_: Settings, __: int | None) -> Clients:
+        actor = world.actor
+        store: Any = TableClient(actor)
+        registry: Any = RegistryClient(actor)
+        rejects: Any = DeadLetterOutbox(actor)
         return Clients(store=store, pool=None, rejects=rejects, registry=registry)  # type: ignore[arg-type]
 
-    def producer(_: str, __: object, transactional_id: str) -> ProducerClient:
-        return ProducerClient(world.line, transactional_id)
-
-    def now() -> float:
-        return world.line.note(lambda: world.now + world.skew)
-
-    def sleep(seconds: float) -> None:
-        world.line.note(lambda: setattr(world, "now", world.now + seconds))
+    def producer(_: str, __: object, transactional_id: str, *, seconds: int) -> ProducerClient:
+        return ProducerClient(world.actor, transactional_id)
 
     close = OpenChanges.close
     replaced: list[tuple[Any, str, Any]] = [
-        (processor.worker, "clients", clients),
-        (processor.worker, "TransactionalOutbox", producer),
-        (processor.job, "TransactionalOutbox", producer),
-        (processor.job, "sleep", sleep),
-        (processor.rounds, "monotonic", now),
-        (processor.rounds, "time", now),
-        (processor.rounds, "check_topics", lambda *_: Epochs(steps={})),
-        (OpenChanges, "close", lambda self, now: sorted(close(self, now))),  # one seed, one order
+        (processor.job.worker, "clients", clients),
+        (processor.job.worker, "TransactionalOutbox", producer),
+        (processor.job.job, "TransactionalOutbox", producer),
+        (OpenChanges, "close", lambda self, now: sorted(close(self, now))),  # the same order for the same seed
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
     for module, name, double in replaced:

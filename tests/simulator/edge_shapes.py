@@ -1,8 +1,8 @@
-"""Definitions and rows of the shapes whose joins are answered by edges.
+"""Definitions and rows of the shapes with joins by edges.
 
-lists    three products over three tables: list joins in both directions, whose elements are primary keys or in slots, two levels
-         deep, and a strong join among them
-strong   the products of `stars`, every join strong: no slot at all
+lists    three products over three tables: list joins in both directions, two levels deep, and a strong join. The elements are
+         primary keys, or other columns in slots.
+strong   the products of `stars` with only strong joins, so without slots
 """
 
 import json
@@ -84,7 +84,7 @@ LIST_ROWS: Mapping[str, Callable[[Random], dict[str, Any]]] = {
 
 
 def strong(files: Mapping[str, str]) -> dict[str, str]:
-    """The same definitions, every join strong."""
+    """The same definitions with only strong joins."""
     return {
         name: text if name == "entities.yaml" else json.dumps(_strong(json.loads(text))) for name, text in files.items()
     }

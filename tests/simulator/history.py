@@ -1,7 +1,7 @@
-"""The input of a run: changes of the source's tables, and the topics that carry them.
+"""The input of a run: changes of the source's tables, and the topics with these changes.
 
-A history is drawn once from a seed, as whole rows; topics are spelt from the events that are kept, so that a history
-can be shrunk by leaving events out.
+A seed gives one history, of whole rows. `make_topics` makes the records from the events that a run keeps, so `shrink` can leave
+events out.
 """
 
 import json
@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from processor.model.change import Record
-from processor.model.debezium import _PLACEHOLDER as UNAVAILABLE
+from processor.records.debezium import PLACEHOLDER as UNAVAILABLE
+from processor.records.record import Record
+from tests.simulator.conditions import Conditions
 from tests.simulator.shapes import STAMP, Row, Shape
-from tests.simulator.temper import Temper
 
 Partition = tuple[str, int]
 Tables = dict[str, dict[tuple[Any, ...], Row]]
@@ -21,36 +21,38 @@ Tables = dict[str, dict[tuple[Any, ...], Row]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One change. `row` None: a delete. `unsent`: columns left out as unavailable where they did not change. `broken`: its bytes
-    make a dead letter. `late`: comes after the first part was worked off and its delete markers expired."""
+    """One change. `row` None: a delete. `unavailable`: columns that the record leaves out if they did not change. `broken`: the
+    bytes make a dead letter. `late`: the change arrives after the job has finished the earlier ones and their delete markers may
+    have expired."""
 
     entity: str
     key: Row
     row: Row | None
-    unsent: frozenset[str] = frozenset()
+    unavailable: frozenset[str] = frozenset()
     broken: bool = False
     late: bool = False
 
 
-def draw(rng: Random, shape: Shape, temper: Temper) -> list[Event]:
-    """A history of `temper.events` changes."""
-    tables: Tables = {entity: {} for entity in shape.draw}
-    entities = shape.hot if temper.hot else tuple(shape.draw)
-    first = [shape.hot[0]] * 3 if temper.hot else []  # so that rows that move have documents to move between
-    chosen = first + [rng.choice(entities) for _ in range(temper.events)]
-    events = [_event(rng, shape, temper, tables, entity, n + 1) for n, entity in enumerate(chosen[: temper.events])]
-    if temper.two_parts:
+def draw_events(rng: Random, shape: Shape, conditions: Conditions) -> list[Event]:
+    """A history of `conditions.events` changes."""
+    tables: Tables = {entity: {} for entity in shape.draw_row}
+    entities = shape.moving if conditions.many_moves else tuple(shape.draw_row)
+    first = [shape.moving[0]] * 3 if conditions.many_moves else []  # documents that rows can move between
+    chosen = first + [rng.choice(entities) for _ in range(conditions.events)]
+    chosen = chosen[: conditions.events]
+    events = [_draw_event(rng, shape, conditions, tables, entity, n + 1) for n, entity in enumerate(chosen)]
+    if conditions.late_events:
         cut = len(events) * 2 // 3
         events = [replace(event, late=i >= cut) for i, event in enumerate(events)]
     return events
 
 
-def _event(rng: Random, shape: Shape, temper: Temper, tables: Tables, entity: str, n: int) -> Event:
-    row = shape.draw[entity](rng)
+def _draw_event(rng: Random, shape: Shape, conditions: Conditions, tables: Tables, entity: str, n: int) -> Event:
+    row = shape.draw_row[entity](rng)
     key = shape.key(entity, row)
     table, at = tables[entity], tuple(key.values())
-    old, unsent = table.get(at), frozenset[str]()
-    if rng.random() < temper.broken:
+    old, unavailable = table.get(at), frozenset[str]()
+    if rng.random() < conditions.broken_chance:
         return Event(entity=entity, key=key, row=row, broken=True)
     if old is not None and rng.random() < 0.2:
         del table[at]
@@ -58,22 +60,23 @@ def _event(rng: Random, shape: Shape, temper: Temper, tables: Tables, entity: st
     stamp: Row = {STAMP: n} if shape.stamped else {}
     if old is not None:
         x = rng.random()
-        if x < 0.1:  # the same once more
+        if x < 0.1:  # the same row again
             return Event(entity=entity, key=key, row=old)
-        if x < 0.25 and entity in shape.unused:
-            row, stamp = {**old, shape.unused[entity]: row[shape.unused[entity]]}, {}
+        if x < 0.25 and entity in shape.unused_columns:
+            unused = shape.unused_columns[entity]
+            row, stamp = {**old, unused: row[unused]}, {}
         elif x < 0.8:
-            moves = temper.hot and entity in shape.joined and rng.random() < 0.7
-            changed = rng.choice(shape.joined[entity] if moves else sorted(row.keys() - key.keys()))
+            moves = conditions.many_moves and entity in shape.join_columns and rng.random() < 0.7
+            changed = rng.choice(shape.join_columns[entity] if moves else sorted(row.keys() - key.keys()))
             row = {**old, changed: row[changed]}
-        unsent = frozenset(c for c in row if c not in key and rng.random() < temper.unsent)
+        unavailable = frozenset(c for c in row if c not in key and rng.random() < conditions.unavailable_chance)
     row = table[at] = {**row, **stamp}
-    return Event(entity=entity, key=key, row=row, unsent=unsent)
+    return Event(entity=entity, key=key, row=row, unavailable=unavailable)
 
 
-def tables_of(shape: Shape, events: Iterable[Event]) -> Tables:
-    """The source's tables after these events (a dead letter changes nothing)."""
-    tables: Tables = {entity: {} for entity in shape.draw}
+def tables_after(shape: Shape, events: Iterable[Event]) -> Tables:
+    """The source's tables after these events. A dead letter changes nothing."""
+    tables: Tables = {entity: {} for entity in shape.draw_row}
     for event in events:
         at = tuple(event.key.values())
         if event.broken:
@@ -85,9 +88,9 @@ def tables_of(shape: Shape, events: Iterable[Event]) -> Tables:
     return tables
 
 
-def topics_of(shape: Shape, events: Sequence[Event], partitions: int) -> dict[Partition, list[Record]]:
-    """The topics' partitions; the last event of a key goes to the partition of the first."""
-    tables: Tables = {entity: {} for entity in shape.draw}
+def make_topics(shape: Shape, events: Sequence[Event], partitions: int) -> dict[Partition, list[Record]]:
+    """The records of these events, by topic and partition. All events of a key go to one partition."""
+    tables: Tables = {entity: {} for entity in shape.draw_row}
     topics: dict[Partition, list[Record]] = {}
     seen: set[Any] = set()
     for n, event in enumerate(events):
@@ -97,7 +100,7 @@ def topics_of(shape: Shape, events: Sequence[Event], partitions: int) -> dict[Pa
         log = topics.setdefault(partition, [])
         snapshot = (event.entity, at) not in seen
         seen.add((event.entity, at))
-        log.append(_record(event, partition, len(log), n + 3 if snapshot else n, table.get(at)))
+        log.append(_make_record(event, partition, len(log), n + 3 if snapshot else n, table.get(at)))
         if not event.broken:
             if event.row is None:
                 table.pop(at, None)
@@ -107,25 +110,25 @@ def topics_of(shape: Shape, events: Sequence[Event], partitions: int) -> dict[Pa
 
 
 def partition_of(event: Event, partitions: int) -> Partition:
-    """The topic and partition that an event of this key goes to."""
+    """The topic and partition of an event, by its key."""
     return event.entity, sum(str(tuple(event.key.values())).encode()) % partitions
 
 
-def _record(event: Event, partition: Partition, offset: int, stamp: int, old: Row | None) -> Record:
-    """The record of an event. `stamp`: the source's own, which of a snapshot read is later than that of the updates after it."""
+def _make_record(event: Event, partition: Partition, offset: int, timestamp: int, old: Row | None) -> Record:
+    """The record of an event. `timestamp`: the source's. A snapshot read has a later one than the updates that follow it."""
     value: bytes | None = None
     if event.broken:
         value = b"{"
     elif event.row is not None:
-        unsent = {c for c in event.unsent if old is not None and old.get(c) == event.row.get(c)}
-        row = {c: UNAVAILABLE if c in unsent else v for c, v in event.row.items()}
+        unavailable = {c for c in event.unavailable if old is not None and old.get(c) == event.row.get(c)}
+        row = {c: UNAVAILABLE if c in unavailable else v for c, v in event.row.items()}
         value = json.dumps(row, default=float).encode()
     return Record(
         topic=partition[0],
         partition=partition[1],
         offset=offset,
         epoch=1,
-        timestamp=stamp,
+        timestamp=timestamp,
         key=json.dumps(event.key).encode(),
         value=value,
     )

@@ -1,6 +1,6 @@
-"""The documents of a product over plain tables, by nested loops: the meaning of a product, without its fetch steps.
+"""Makes the documents of a product from plain tables, by nested loops: the meaning of a product, without its requests.
 
-`tests/simulator/test_oracle.py` compares it with the product's SQL, run by Postgres.
+`tests/simulator/test_oracle.py` compares these documents with the answer of Postgres to the product's SQL.
 """
 
 from collections import Counter
@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from processor.model import canonical_json
-from processor.model.document import GONE, Match, Renderer
-from processor.model.entity import Entity
-from processor.model.product import Definitions, Join, Product
+from processor.product.document import GONE, Match, Renderer
+from processor.product.product import Definitions, Join, Product
+from processor.records import canonical_json
+from processor.records.entity import Entity
 from tests.simulator.history import Tables
 from tests.simulator.shapes import Row
 
 
 def documents(product: Product, definitions: Definitions, tables: Tables) -> dict[str, Any]:
-    """The documents of all roots, by message key, as they come back from JSON."""
+    """The documents of all roots, by message key, as a reader decodes them from JSON."""
     renderer = Renderer(product=product, entities=definitions.entities, tally=Counter())
     key = definitions.entities[product.root].key
     found = {}
@@ -42,17 +42,17 @@ def _match(row: Row, joins: Iterable[Join], definitions: Definitions, entity: st
 
 
 def _keys(row: Row, fields: tuple[str, ...]) -> set[tuple[Any, ...]]:
-    """The values by which a row joins: those of its columns, or one of each element of an array; none with a null."""
+    """The join keys of a row: one from its columns, or one from each element of an array. A key with a null joins nothing."""
     array = next((field.split("[]")[0] for field in fields if "[]" in field), None)
     found = {
-        tuple(row.get(f) if "[]" not in f else _member(one, f.partition("[].")[2]) for f in fields)
-        for one in ([None] if array is None else row.get(array) or [])
+        tuple(row.get(f) if "[]" not in f else _member(element, f.partition("[].")[2]) for f in fields)
+        for element in ([None] if array is None else row.get(array) or [])
     }
     return {key for key in found if None not in key}
 
 
-def _member(one: Any, name: str) -> Any:
-    return one if not name else one.get(name) if isinstance(one, dict) else None
+def _member(element: Any, name: str) -> Any:
+    return element if not name else element.get(name) if isinstance(element, dict) else None
 
 
 def _canonical(entity: Entity, column: str, value: Any) -> Any:

@@ -1,7 +1,8 @@
-"""One seed, one run: a job's life from its first start until everything is worked off, on `processor.rounds` itself.
+"""Simulates one job from its first start until no work remains. One seed gives one run.
 
-Only Spark, the clients and the clock are doubles. What Spark's streaming query does stands here: it plans a batch in its
-checkpoint, gives it to the job, commits it, and starts anew after a failure, from the same plan unless the checkpoint is lost.
+The driver is the real one (`processor.rounds.driver`); only Spark, the clients and the clock are doubles. This module does the
+work of Spark's streaming query: it plans a batch in the checkpoint, gives the batch to the job, and commits the batch. After a
+failure it starts the job again with the same plan, unless the checkpoint is lost.
 """
 
 from collections import Counter
@@ -12,20 +13,24 @@ from random import Random
 from typing import Any
 
 from processor.errors import AccountError
-from processor.job import Job
-from processor.model.change import Record
-from processor.model.open_changes import PARTITION
-from processor.rounds import Rounds
+from processor.job.job import Job
+from processor.job.lease import lease_check
+from processor.job.source import OffsetRanges
+from processor.job.spark_executor import BatchFrame, SparkExecutor
+from processor.progress.epochs import Epochs
+from processor.progress.ledger import Run
+from processor.progress.open_changes import PARTITION
+from processor.records.record import Record
+from processor.rounds.driver import Driver
 from processor.settings import Settings
-from processor.source import Extent
-from tests.simulator import history, plots, temper
-from tests.simulator.check import verdict
-from tests.simulator.doubles import copied, doubles, speak
-from tests.simulator.history import Event, Partition
-from tests.simulator.line import Crash, Line, RegistryClient, TableClient
+from tests.simulator.actor import Actor, Crash, RegistryClient, TableClient
+from tests.simulator.check import find_problem
+from tests.simulator.conditions import Conditions, S, W, draw_conditions
+from tests.simulator.doubles import WorldClock, connect, copy_job, doubles
+from tests.simulator.history import Event, Partition, draw_events, make_topics, partition_of
+from tests.simulator.scripted_histories import scripted_events
 from tests.simulator.shapes import Shape, shape_of
 from tests.simulator.spark import Frame, Session
-from tests.simulator.temper import S, W
 from tests.simulator.world import EXPECTED, JobFailed, Stuck, World
 
 DAY = 86_400.0
@@ -33,16 +38,20 @@ DAY = 86_400.0
 
 @dataclass(slots=True, kw_only=True)
 class Checkpoint:
-    """Spark's checkpoint: where each partition stands, and the batch that was planned, with its pieces."""
+    """Spark's checkpoint. `offsets`: the next one to read in each partition. `batch`: the number of the next batch.
+    `planned_ends`: where that batch ends in each partition; None while no batch is planned."""
 
-    pos: dict[Partition, int]
-    number: int = 0
-    plan: dict[Partition, int] | None = None
+    offsets: dict[Partition, int]
+    batch: int = 0
+    planned_ends: dict[Partition, int] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class Simulation:
-    """A run of one seed. `verdict`: what was wrong, None if nothing. `tally`: what the jobs did that have ended."""
+    """A run of one seed. `logs`: the records of each partition. `available`: how many of them the source has produced so far.
+    `starts`: how often the job started. `tally`: the counts of the jobs that have ended. `problem`: what was wrong, None if
+    nothing. `facts`: how often something happened, by name. `staleness`: the longest time in seconds from the write of a row
+    to a document that shows it."""
 
     seed: int
     shape: Shape
@@ -50,250 +59,268 @@ class Simulation:
     world: World
     settings: Settings
     logs: Mapping[Partition, list[Record]]
-    limit: dict[Partition, int]
+    available: dict[Partition, int]
     checkpoint: Checkpoint
     job: Job | None = None
     starts: int = 0
     tally: Counter[str] = field(default_factory=Counter)
-    verdict: str | None = None
+    problem: str | None = None
     facts: Counter[str] = field(default_factory=Counter)
     staleness: float = 0.0
 
     @staticmethod
-    def history(seed: int, events: list[Event]) -> list[Event]:
-        """What becomes of the events that were drawn, in a run of this kind."""
+    def change_events(seed: int, events: list[Event]) -> list[Event]:
+        """The events of a run of this class, made from the drawn ones."""
         return events
 
     @staticmethod
-    def mendable(record: Record) -> bool:
-        """Whether a record is a dead letter only until it is replayed."""
+    def is_repairable(record: Record) -> bool:
+        """Whether a dead letter can be repaired and replayed."""
         return False
 
     def run(self) -> None:
-        """Lives the whole life; sets `verdict`."""
+        """Runs the job until no work remains; sets `problem`."""
         try:
-            while self._once():
+            while self._act_or_fail():
                 pass
-            self.verdict = verdict(self)
-            if self.verdict is None:
-                self._last_start()
+            self.problem = find_problem(self)
+            if self.problem is None:
+                self._start_once_more()
         except Stuck:
-            self.verdict = "stuck: it does not end"
+            self.problem = "stuck: the run does not end"
         except AccountError as error:
-            self.verdict = f"{type(error).__name__}: {error}"
+            self.problem = f"{type(error).__name__}: {error}"
 
-    def _once(self) -> bool:
-        """One thing after the other; False when all is done."""
+    def _act_or_fail(self) -> bool:
+        """Does the next action. After a failure the job has ended, and perhaps the checkpoint is lost. Returns False when no work
+        remains."""
         try:
             return self._act()
         except Crash:
-            self.world.say("the driver is gone")
+            self.world.log("the driver is gone")
         except (*EXPECTED, JobFailed) as error:
-            self.world.say(f"the job failed: {error!r}")
+            self.world.log(f"the job failed: {error!r}")
             self.facts[f"failed: {type(error).__name__}"] += 1
         self.end_job()
         r = self.world.rng
-        if r.random() < self.world.temper.lost_checkpoint and not self._swept:
-            back = r.choice((0.0, 0.5, 0.9))
-            pos = {p: o if r.random() < back else r.randint(0, o) for p, o in self.checkpoint.pos.items()}
-            self.world.say(f"the checkpoint is lost: again from {pos}")
+        if r.random() < self.world.conditions.checkpoint_loss_chance and not self._markers_expired:
+            keeps = r.choice((0.0, 0.5, 0.9))
+            offsets = {p: o if r.random() < keeps else r.randint(0, o) for p, o in self.checkpoint.offsets.items()}
+            self.world.log(f"the checkpoint is lost: again from {offsets}")
             self.world.faults["checkpoint lost"] += 1
-            self.checkpoint = Checkpoint(pos=pos)
+            self.checkpoint = Checkpoint(offsets=offsets)
         return True
 
-    def done(self) -> Counter[str]:
-        """What all jobs did, the living one included."""
-        return self.tally + (self.job.rounds.tally if self.job else Counter())
+    def total_tally(self) -> Counter[str]:
+        """The counts of all jobs, including the present one."""
+        return self.tally + (self.job.driver.tally if self.job else Counter())
 
     @property
-    def _swept(self) -> bool:
-        """Whether delete markers may have expired: then nothing from before is replayed."""
-        return bool(self.facts["swept"])
+    def has_input(self) -> bool:
+        """Whether a batch is planned, or records remain to read."""
+        checkpoint = self.checkpoint
+        return bool(checkpoint.planned_ends) or any(o < self.available[p] for p, o in checkpoint.offsets.items())
+
+    @property
+    def _markers_expired(self) -> bool:
+        """Whether delete markers may have expired. From then on no older record is replayed."""
+        return bool(self.facts["markers expired"])
 
     def _act(self) -> bool:
+        """Does the next action; returns False when no work remains."""
         world, job = self.world, self.job
         if job is None:
             self._start()
             return True
-        opened = job.rounds.open
-        more = self.checkpoint.plan or any(o < self.limit[p] for p, o in self.checkpoint.pos.items())
-        waits = 0.3 if opened.due(world.now + world.skew) else world.temper.pause if opened.entries else 0.0
-        if more and world.rng.random() >= waits:
-            self._batch(job)
-        elif job.rounds.pending:
-            self._idle(job)
+        changes = job.driver.open_changes
+        wait_chance = 0.0
+        if changes.due(world.now + world.skew):
+            wait_chance = 0.3
+        elif changes.by_row:
+            wait_chance = world.conditions.settle_first_chance
+        if self.has_input and world.rng.random() >= wait_chance:
+            self._run_batch(job)
+        elif job.driver.pending:
+            self._run_background_work(job)
         elif world.zombies:
-            world.bury()
-        elif world.broker.late:
+            world.finish_zombies()
+        elif world.broker.late_commits:
             world.now += 10
-            world.broker.tick()
-        elif self.limit != (ends := {p: len(log) for p, log in self.logs.items()}):
+            world.broker.finish_late_commits()
+        elif self.available != (ends := {p: len(log) for p, log in self.logs.items()}):
             world.now += 2 * DAY
-            self.facts["swept"] += 1 + world.table.expire(lambda: world.rng.random() < 0.7)
+            self.facts["markers expired"] += 1 + world.table.expire(lambda: world.rng.random() < 0.7)
             world.now += 100
-            self.limit = ends
+            self.available = ends
         else:
             return False
         return True
 
-    def _idle(self, job: Job) -> None:
-        """Work between batches; time passes until there is some."""
-        due = None if job.rounds.fan_outs.held else job.rounds.open.next_due()
+    def _run_background_work(self, job: Job) -> None:
+        """Does the work between batches; first time passes until some work is due."""
+        due = None if job.driver.fan_outs.waiting else job.driver.open_changes.next_due()
         if due is not None:
             self.world.now = max(self.world.now, due - self.world.skew + 1e-6)
-        self._turn(job, Job.idle)
+        self._run_driver(job, Job.idle)
 
     def _start(self) -> None:
-        """A new run of the job: takes the lease, fences, reloads, waits."""
+        """Starts the job: it takes the lease, fences earlier runs, reloads the open changes, and waits W."""
         self.starts += 1
         world = self.world
-        world.skew = world.rng.uniform(-world.temper.apart, world.temper.apart)
-        lease = world.registry.take(self.settings.publish_slots)
-        line = Line(world=world, name=f"job {lease.generation}")
-        registry: Any = RegistryClient(line)
+        world.skew = world.rng.uniform(-world.conditions.max_clock_skew, world.conditions.max_clock_skew)
+        lease = world.registry.take(self.settings.lanes)
+        actor = Actor(world=world, name=f"job {lease.generation}")
+        registry: Any = RegistryClient(actor)
         spark: Any = Session(world)
+        store: Any = TableClient(actor)
         admin: Any = None
-        with world.on(line):
-            rounds = Rounds(
+        renewal: Any = None
+        with world.acting(actor):
+            driver = Driver(
                 settings=self.settings,
                 plan=self.shape.plan,
-                registry=registry,
-                store=TableClient(line),
-                admin=admin,
-                lease=lease,
-                spark=spark,
-                report=lambda _, __: None,
+                store=store,
+                executor=SparkExecutor(spark=spark, settings=self.settings, lease=lease),
+                clock=WorldClock(world),
+                run=Run(number=lease.generation),
+                check_lease=lease_check(registry, lease),
             )
-            job = Job(rounds=rounds)
+            job = Job(driver=driver, spark=spark, registry=registry, admin=admin, lease=lease, renewal=renewal)
             job.start()
-        world.broker.run = lease.generation
+        world.broker.newest_run = lease.generation
         self.job = job
 
     def end_job(self) -> None:
+        """Ends the job, and adds its counts to `tally`."""
         if self.job is not None:
-            self.tally += self.job.rounds.tally
+            self.tally += self.job.driver.tally
         self.job = None
 
-    def _batch(self, job: Job) -> None:
-        """One micro-batch: planned, done, committed."""
-        world, at = self.world, self.checkpoint
-        while at.plan is None:
-            ends = self._next_ends(at.pos)
-            if ends != at.pos:
-                at.plan = ends
-        extent = Extent(ranges={p: (at.pos[p], end) for p, end in at.plan.items() if end > at.pos[p]})
-        pieces = [(piece, self._partitions(piece)) for piece in extent.slices(world.temper.pieces)]
-        number = at.number
-        world.say(f"batch {number}: {dict(extent.ranges)}")
+    def _run_batch(self, job: Job) -> None:
+        """Plans a micro-batch, lets the job process it, and commits it."""
+        world, checkpoint = self.world, self.checkpoint
+        offsets = checkpoint.offsets
+        while checkpoint.planned_ends is None:
+            ends = self._draw_ends(offsets)
+            if ends != offsets:
+                checkpoint.planned_ends = ends
+        planned = checkpoint.planned_ends
+        batch = OffsetRanges(ranges={p: (offsets[p], end) for p, end in planned.items() if end > offsets[p]})
+        slices = [(ranges, self._draw_partitions(ranges)) for ranges in batch.slices(world.conditions.slice_records)]
+        number = checkpoint.batch
+        world.log(f"batch {number}: {dict(batch.ranges)}")
 
         def body(job: Job) -> None:
-            for piece, partitions in pieces:
+            for ranges, partitions in slices:
                 frame: Any = Frame(world, partitions)
-                job.rounds.live(frame, number, piece)
-                job.rounds.between()
+                starts = {partition: start for partition, (start, _) in ranges.ranges.items()}
+                job.driver.process_batch(BatchFrame(frame=frame, epochs=Epochs(steps={})), starts, number)
+                job.driver.background_work()
 
-        self._turn(job, body)
-        at.pos, at.plan = at.plan, None
-        at.number += 1
+        self._run_driver(job, body)
+        checkpoint.offsets, checkpoint.planned_ends = planned, None
+        checkpoint.batch += 1
 
-    def _next_ends(self, pos: Mapping[Partition, int]) -> dict[Partition, int]:
+    def _draw_ends(self, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
         """Where the next batch ends in each partition."""
-        r, most = self.world.rng, self.world.temper.batch
-        if not self.world.temper.in_order:
-            return {p: min(self.limit[p], o + r.randint(0, most)) for p, o in pos.items()}
-        ends, seen, room = dict(pos), Counter[Partition](), r.randint(1, most)
+        r, conditions = self.world.rng, self.world.conditions
+        most = conditions.batch_records
+        if not conditions.source_order:
+            return {p: min(self.available[p], o + r.randint(0, most)) for p, o in offsets.items()}
+        ends, seen, room = dict(offsets), Counter[Partition](), r.randint(1, most)
         for event in self.events:
-            p = history.partition_of(event, self.world.temper.partitions)
+            p = partition_of(event, conditions.partitions)
             seen[p] += 1
-            if pos[p] < seen[p] <= self.limit[p] and room:
+            if offsets[p] < seen[p] <= self.available[p] and room:
                 ends[p], room = seen[p], room - 1
         return ends
 
-    def _partitions(self, piece: Extent) -> list[list[Record]]:
-        """The piece's records by Spark partition: a Kafka partition is whole in one of them."""
+    def _draw_partitions(self, ranges: OffsetRanges) -> list[list[Record]]:
+        """The records of these ranges by Spark partition. A Kafka partition is whole in one of them."""
         tasks: dict[int, list[Record]] = {}
-        for i, (p, (start, end)) in enumerate(sorted(piece.ranges.items())):
+        for i, (p, (start, end)) in enumerate(sorted(ranges.ranges.items())):
             task = i if self.world.rng.random() < 0.5 else 0
             tasks.setdefault(task, []).extend(self.logs[p][start:end])
         return list(tasks.values())
 
-    def _turn(self, job: Job, body: Callable[[Job], None]) -> None:
-        """Something that the job does; when it dies of it, what it was may live on."""
+    def _run_driver(self, job: Job, body: Callable[[Job], None]) -> None:
+        """Lets the job's driver do something, as an actor. If the driver crashes, it may live on as a zombie."""
         world = self.world
-        before = copied(job)
-        line = Line(world=world, name=f"job {job.rounds.lease.generation}")
-        speak(job, line)
+        before = copy_job(job)
+        actor = Actor(world=world, name=f"job {job.lease.generation}")
+        connect(job, actor)
         try:
-            with world.on(line):
+            with world.acting(actor):
                 body(job)
         except Crash:
-            line.doomed = False
+            actor.dies = False
 
-            def again() -> None:
-                mine = copied(before)
-                speak(mine, world.line)
-                body(mine)
+            def run_again() -> None:
+                copy = copy_job(before)
+                connect(copy, world.actor)
+                body(copy)
 
-            world.lose(line.name, again, line.answers, task=False)
+            world.give_up(actor.name, run_again, actor.answers, is_task=False)
             raise
 
-    def _last_start(self) -> None:
-        """What zombies left among the open changes, the next start works off."""
+    def _start_once_more(self) -> None:
+        """Starts the job again, without faults. It must finish the open changes that zombies left."""
         self.end_job()
-        self.world.left = 0
-        while self._once():
+        self.world.faults_left = 0
+        while self._act_or_fail():
             pass
         if self.world.table.partition(PARTITION):
-            self.verdict = "open changes are left in the table after one more start"
-        self.verdict = self.verdict or verdict(self)
+            self.problem = "open changes are still in the table after one more start"
+        self.problem = self.problem or find_problem(self)
 
 
-def draw(seed: int, boost: Mapping[str, Any]) -> tuple[Shape, temper.Temper, list[Event]]:
-    """The world and the history of a seed."""
+def draw_run(seed: int, overrides: Mapping[str, Any]) -> tuple[Shape, Conditions, list[Event]]:
+    """The products, the conditions and the history of a seed."""
     rng = Random(f"{seed} history")
-    drawn = temper.draw(rng, boost)
-    shape = shape_of(drawn.shape)
-    events = plots.events_of(shape, drawn.plot) if drawn.plot else history.draw(rng, shape, drawn)
-    return shape, drawn, events
+    conditions = draw_conditions(rng, overrides)
+    shape = shape_of(conditions.shape)
+    if conditions.script:
+        return shape, conditions, scripted_events(shape, conditions.script)
+    return shape, conditions, draw_events(rng, shape, conditions)
 
 
 def simulate(
     seed: int,
     *,
-    boost: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     keep: Sequence[int] | None = None,
     trace: bool = False,
-    without: Callable[[], AbstractContextManager[None]] = nullcontext,
-    kind: type[Simulation] = Simulation,
+    switch: Callable[[], AbstractContextManager[None]] = nullcontext,
+    simulation_class: type[Simulation] = Simulation,
 ) -> Simulation:
-    """One run. `keep`: the events to keep, by their place in the history, all of them without it. `without`: takes a protection
-    away for the time of the run."""
-    shape, drawn, events = draw(seed, boost or {})
-    events = kind.history(seed, events)
+    """Runs one seed. `overrides`: conditions that the seed does not draw. `keep`: the indexes of the events to keep; None keeps
+    all. `trace`: whether the world records a trace. `switch`: switches a protection off during the run."""
+    shape, conditions, events = draw_run(seed, overrides or {})
+    events = simulation_class.change_events(seed, events)
     if keep is not None:
         events = [events[i] for i in keep]
-    world = World(rng=Random(f"{seed} world"), temper=drawn, slots=shape.slots, trace=[] if trace else None)
-    logs = history.topics_of(shape, events, drawn.partitions)
-    first = history.topics_of(shape, [e for e in events if not e.late], drawn.partitions)
+    world = World(rng=Random(f"{seed} world"), conditions=conditions, slots=shape.slots, trace=[] if trace else None)
+    logs = make_topics(shape, events, conditions.partitions)
+    first = make_topics(shape, [e for e in events if not e.late], conditions.partitions)
     settings = replace(
         Settings(),
         wait_seconds=W,
         settle_seconds=S,
-        publish_slots=drawn.publish_slots,
+        lanes=conditions.lanes,
         marker_days=1,
         slots=shape.slots,
-        fan_out_page=drawn.page,
+        fan_out_page=conditions.fan_out_page,
     )
-    simulation = kind(
+    simulation = simulation_class(
         seed=seed,
         shape=shape,
         events=events,
         world=world,
         settings=settings,
         logs=logs,
-        limit={p: len(first.get(p, ())) for p in logs},
-        checkpoint=Checkpoint(pos=dict.fromkeys(logs, 0)),
+        available={p: len(first.get(p, ())) for p in logs},
+        checkpoint=Checkpoint(offsets=dict.fromkeys(logs, 0)),
     )
-    with doubles(world), without():
+    with doubles(world), switch():
         simulation.run()
     return simulation

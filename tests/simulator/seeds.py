@@ -17,7 +17,8 @@ CHUNK = 50
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """What seeds showed. `wrong`: seed -> verdict. `staleness`: the longest time from a write to the document that shows it."""
+    """The results of some seeds. `wrong`: the problem of each seed that ended wrong. `staleness`: the longest time in seconds
+    from the write of a row to a document that shows it."""
 
     seeds: int = 0
     requests: int = 0
@@ -35,8 +36,8 @@ class Summary:
         self.wrong |= other.wrong
 
 
-def boost_of(seed: int, products: bool) -> dict[str, Any]:
-    """What a seed's world is told to be: with `products`, one with a random product of the seed's own."""
+def overrides_of(seed: int, products: bool) -> dict[str, Any]:
+    """The overrides of a seed. With `products` each seed has a random product of its own."""
     return {"shape": f"any {seed}"} if products else {}
 
 
@@ -44,41 +45,41 @@ def run_seeds(seeds: Iterable[int], products: bool = False) -> Summary:
     """Runs these seeds in this process."""
     summary = Summary()
     for seed in seeds:
-        run = simulate(seed, boost=boost_of(seed, products))
+        run = simulate(seed, overrides=overrides_of(seed, products))
         run.end_job()
         summary.seeds += 1
         summary.requests += run.world.requests
         summary.corrections += run.tally["corrections"]
         summary.staleness = max(summary.staleness, run.staleness)
         summary.faults += run.world.faults
-        if run.verdict is not None:
-            summary.wrong[seed] = run.verdict
+        if run.problem is not None:
+            summary.wrong[seed] = run.problem
     return summary
 
 
 def run_many(
-    first: int, count: int, *, products: bool = False, processes: int | None = None, told: Callable[[Summary], None]
+    first: int, count: int, *, products: bool = False, processes: int | None = None, report: Callable[[Summary], None]
 ) -> Summary:
-    """Runs `count` seeds from `first`; `told` hears of the summary so far."""
+    """Runs `count` seeds from `first`. Calls `report` with the summary so far."""
     chunks = [range(n, min(n + CHUNK, first + count)) for n in range(first, first + count, CHUNK)]
     total = Summary()
     with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=get_context("spawn")) as pool:
         for part in pool.map(run_seeds, chunks, repeat(products)):
             total.add(part)
-            told(total)
+            report(total)
     return total
 
 
-def explained(seed: int, verdict: str, boost: dict[str, Any] | None = None) -> str:
-    """A wrong seed, shrunk, with its trace and how to run it again."""
+def explain(seed: int, problem: str, overrides: dict[str, Any] | None = None) -> str:
+    """Text about a seed that ends wrong: the shrunk run, its trace, and the command that runs it again."""
     smaller, keep = shrink(
-        seed, boost or {}, lambda world, few: simulate(seed, boost=world, keep=few).verdict is not None
+        seed, overrides or {}, lambda fewer, few: simulate(seed, overrides=fewer, keep=few).problem is not None
     )
-    run = simulate(seed, boost=smaller, keep=keep, trace=True)
+    run = simulate(seed, overrides=smaller, keep=keep, trace=True)
     lines = [
-        f"seed {seed}: {verdict}",
-        f"shrunk to {len(keep)} events: {run.verdict}",
-        f"again: python -m tests.simulator.soak --seed {seed} --boost '{smaller}' --keep {','.join(map(str, keep))}",
+        f"seed {seed}: {problem}",
+        f"shrunk to {len(keep)} events: {run.problem}",
+        f"again: python -m tests.simulator.soak --seed {seed} --overrides '{smaller}' --keep {','.join(map(str, keep))}",
         *(f"  event {i}: {event}" for i, event in zip(keep, run.events, strict=True)),
         *(f"  {line}" for line in run.world.trace or ()),
     ]

@@ -1,13 +1,13 @@
-"""The products that the simulator runs, and the rows that their tables may hold.
+"""The products that the simulator runs, and the rows of their tables.
 
-    pair     one product over two tables: the smallest join, for histories written by hand
+    pair     one product over two tables, with the smallest join, for histories written by hand
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
-    any N    a random product, by its number, with every feature that a product can have (`tests.integration.model.products`)
+    any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
 
-Values are few, so that keys collide, move A -> B -> A, and go null. In `pair` and `stars` each change that
-a product reads has a stamp `n` that only rises, and every document shows it: so it says which version of each row it shows.
+Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
+stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
 """
 
 import json
@@ -19,10 +19,10 @@ from random import Random
 from typing import Any
 
 from processor.definitions.load import load, read_directory
-from processor.model.plan import Plan
-from processor.model.product import Definitions
-from processor.planning import plan_alone
-from tests.integration.model.products import ENTITIES, draw_definitions, draw_row
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_alone
+from processor.product.product import Definitions
+from tests.integration.product.products import ENTITIES, draw_definitions, draw_row
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 
 Row = dict[str, Any]
@@ -31,15 +31,16 @@ STAMP = "n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Products, and how their rows are drawn. `hot`: entities whose moves are the hardest.
-    `unused`: columns that no product reads; `joined`: those that a row moves by."""
+    """Products, and functions that draw the rows of their entities. `moving`: the entities whose rows move between documents;
+    an entity may be there more often. `unused_columns`: by entity, a column that no product reads. `join_columns`: by
+    entity, the columns that move a row. `stamped`: whether rows have the column `n`."""
 
     name: str
     definitions: Definitions
-    draw: Mapping[str, Callable[[Random], Row]]
-    hot: tuple[str, ...]
-    unused: Mapping[str, str]
-    joined: Mapping[str, tuple[str, ...]]
+    draw_row: Mapping[str, Callable[[Random], Row]]
+    moving: tuple[str, ...]
+    unused_columns: Mapping[str, str]
+    join_columns: Mapping[str, tuple[str, ...]]
     stamped: bool
     plan: Plan = field(init=False)
 
@@ -160,13 +161,13 @@ def _pair() -> Shape:
     return Shape(
         name="pair",
         definitions=load(PAIR),
-        draw={
+        draw_row={
             "user": lambda r: {"email": r.choice("xy"), "username": _name(r), "bio": r.choice("01")},
             "star": lambda r: {"id": r.randrange(3), "username": _name(r), "note": r.choice("01")},
         },
-        hot=("user", "star", "star"),
-        unused={"user": "bio", "star": "note"},
-        joined={"user": ("username",), "star": ("username",)},
+        moving=("user", "star", "star"),
+        unused_columns={"user": "bio", "star": "note"},
+        join_columns={"user": ("username",), "star": ("username",)},
         stamped=True,
     )
 
@@ -179,7 +180,7 @@ def _stars() -> Shape:
     return Shape(
         name="stars",
         definitions=load(STARS),
-        draw={
+        draw_row={
             "user": lambda r: {
                 "email": r.choice("xy"),
                 "id": r.randrange(2),
@@ -202,9 +203,9 @@ def _stars() -> Shape:
                 "text": r.choice("01"),
             },
         },
-        hot=("user", "star", "star", "star"),
-        unused={"user": "bio", "repo": "stars", "star": "note"},
-        joined={"user": ("username",), "star": ("username", "username", "repo_name"), "label": ("repo_name",)},
+        moving=("user", "star", "star", "star"),
+        unused_columns={"user": "bio", "repo": "stars", "star": "note"},
+        join_columns={"user": ("username",), "star": ("username", "username", "repo_name"), "label": ("repo_name",)},
         stamped=True,
     )
 
@@ -217,7 +218,7 @@ def _github() -> Shape:
     return Shape(
         name="github",
         definitions=load(read_directory(Path(__file__).parents[2] / "examples" / "github")),
-        draw={
+        draw_row={
             "user": lambda r: {
                 "email": r.choice("xy"),
                 "id": r.choice((None, 1, 2)),
@@ -251,9 +252,9 @@ def _github() -> Shape:
                 "verified": r.choice((None, True, False)),
             },
         },
-        hot=("user", "pull_request", "pull_request", "payment_info"),
-        unused={"user": "registered_at", "repo": "star_count"},
-        joined={"user": ("username", "id"), "pull_request": ("author",), "payment_info": ("user_id",)},
+        moving=("user", "pull_request", "pull_request", "payment_info"),
+        unused_columns={"user": "registered_at", "repo": "star_count"},
+        join_columns={"user": ("username", "id"), "pull_request": ("author",), "payment_info": ("user_id",)},
         stamped=False,
     )
 
@@ -262,10 +263,10 @@ def _lists() -> Shape:
     return Shape(
         name="lists",
         definitions=load(LISTS),
-        draw=LIST_ROWS,
-        hot=("team", "team", "user", "badge"),
-        unused={"team": "motto"},
-        joined={"team": ("ids", "people"), "user": ("login",), "badge": ("user",)},
+        draw_row=LIST_ROWS,
+        moving=("team", "team", "user", "badge"),
+        unused_columns={"team": "motto"},
+        join_columns={"team": ("ids", "people"), "user": ("login",), "badge": ("user",)},
         stamped=False,
     )
 
@@ -278,10 +279,15 @@ def _any(name: str) -> Shape:
     return Shape(
         name=name,
         definitions=draw_definitions(Random(name)),
-        draw={entity: partial(draw_row, entity=entity) for entity in ENTITIES},
-        hot=("node", "item", "tag"),
-        unused={},
-        joined={"node": ("up", "k", "ids"), "item": ("node", "objects"), "tag": ("item", "words")},
+        draw_row={entity: partial(draw_row, entity=entity) for entity in ENTITIES},
+        moving=("node", "item", "tag", "link"),
+        unused_columns={},
+        join_columns={
+            "node": ("up", "k", "ids"),
+            "item": ("node", "objects"),
+            "tag": ("item", "words"),
+            "link": ("n",),
+        },
         stamped=False,
     )
 

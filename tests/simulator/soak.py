@@ -1,8 +1,8 @@
-"""Hunts for histories that end wrong: `python -m tests.simulator.soak --seeds 200000`.
+"""Searches for histories that end wrong: `python -m tests.simulator.soak --seeds 200000`.
 
-Other uses: `--products` gives each seed a random product of its own; `--from N` starts elsewhere;
-`--seed N [--keep 0,3,4] [--boost "{...}"]` runs one seed and prints its trace.
-Exit 1 when a seed was wrong; it is printed, shrunk.
+`--products` gives each seed a random product of its own; `--from N` starts at seed N.
+`--seed N [--keep 0,3,4] [--overrides "{...}"]` runs one seed and prints its trace.
+The exit status is 1 when a seed ended wrong. The command prints up to three such seeds, shrunk.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import sys
 import time
 
 from tests.simulator.run import simulate
-from tests.simulator.seeds import Summary, boost_of, explained, run_many
+from tests.simulator.seeds import Summary, explain, overrides_of, run_many
 
 
 def main() -> int:
@@ -22,32 +22,34 @@ def main() -> int:
     parser.add_argument("--processes", type=int)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--keep", type=lambda text: [int(i) for i in text.split(",") if i])
-    parser.add_argument("--boost", type=ast.literal_eval, default={})
+    parser.add_argument("--overrides", type=ast.literal_eval, default={})
     options = parser.parse_args()
     if options.seed is not None:
-        return one(options)
+        return run_one(options)
     start = time.monotonic()
 
-    def told(so_far: Summary) -> None:
+    def show_progress(so_far: Summary) -> None:
         share = so_far.seeds / options.seeds
         rate = so_far.seeds / (time.monotonic() - start)
         bar = "#" * int(30 * share)
         sys.stderr.write(f"\r[{bar:30}] {so_far.seeds:,} seeds, {rate:.0f}/s, {len(so_far.wrong)} wrong ")
         sys.stderr.flush()
 
-    total = run_many(options.first, options.seeds, products=options.products, processes=options.processes, told=told)
+    total = run_many(
+        options.first, options.seeds, products=options.products, processes=options.processes, report=show_progress
+    )
     sys.stderr.write("\n")
     print(report(total))
-    for seed, verdict in list(total.wrong.items())[:3]:
-        print(explained(seed, verdict, boost_of(seed, options.products)))
+    for seed, problem in list(total.wrong.items())[:3]:
+        print(explain(seed, problem, overrides_of(seed, options.products)))
     return 1 if total.wrong else 0
 
 
-def one(options: argparse.Namespace) -> int:
-    run = simulate(options.seed, boost=options.boost, keep=options.keep, trace=True)
+def run_one(options: argparse.Namespace) -> int:
+    run = simulate(options.seed, overrides=options.overrides, keep=options.keep, trace=True)
     print(*(run.world.trace or ()), sep="\n")
-    print(f"seed {options.seed}: {run.verdict or 'right'}; {dict(run.world.faults)}")
-    return 1 if run.verdict else 0
+    print(f"seed {options.seed}: {run.problem or 'right'}; {dict(run.world.faults)}")
+    return 1 if run.problem else 0
 
 
 def report(total: Summary) -> str:

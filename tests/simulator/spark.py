@@ -1,4 +1,4 @@
-"""As much of Spark as `processor.rounds` uses: stages with a barrier between them, a shuffle, a broadcast."""
+"""A double of the parts of Spark that `processor.job.spark_executor` uses: stages with a barrier, a shuffle, a broadcast."""
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
@@ -13,14 +13,14 @@ Partition = list[Any]
 
 class Broadcast:
     def __init__(self, value: Any) -> None:
-        self.value = pickle.loads(pickle.dumps(value))  # as it is now, whatever becomes of it
+        self.value = pickle.loads(pickle.dumps(value))  # a copy of the present value, as Spark's broadcast has it
 
     def destroy(self) -> None:
         return None
 
 
 class Rdd:
-    """A lazy list of partitions; a stage of tasks runs when they are asked for."""
+    """A lazy list of partitions. Its stage of tasks runs when a caller asks for them."""
 
     def __init__(self, world: "World", partitions: Callable[[], list[Partition]]) -> None:
         self._world, self._partitions = world, partitions
@@ -29,11 +29,11 @@ class Rdd:
         return self.mapPartitionsWithIndex(lambda _, rows: f(rows))
 
     def mapPartitionsWithIndex(self, f: Callable[[int, Iterator[Any]], Iterable[Any]]) -> "Rdd":
-        def stage() -> list[Partition]:
+        def run() -> list[Partition]:
             tasks = [partial(_task, f, i, rows) for i, rows in enumerate(self._partitions())]
-            return self._world.stage(tasks)
+            return self._world.run_stage(tasks)
 
-        return Rdd(self._world, stage)
+        return Rdd(self._world, run)
 
     def partitionBy(self, n: int, f: Callable[[Any], int]) -> "Rdd":
         def shuffled() -> list[Partition]:
@@ -70,11 +70,11 @@ class Session:
 
 
 class Frame:
-    """A micro-batch's data frame, of which only the RDD is used: each inner list is one Spark partition."""
+    """The data frame of a micro-batch. The job uses only its RDD. Each inner list is one Spark partition."""
 
     def __init__(self, world: "World", partitions: list[Partition]) -> None:
         self.world, self.partitions = world, partitions
         self.rdd = Rdd(world, lambda: partitions)
 
     def coalesce(self, _: int) -> "Frame":
-        return self  # the partitions are whole already, and as few as chance made them
+        return self  # a Kafka partition is already whole in one of these

@@ -1,7 +1,7 @@
-"""The table whose indexes lie: the memory store, with replicas of each index that show each write in their own time.
+"""A table whose indexes are late: the memory store, with replicas of each index that show each write at a time of their own.
 
-One replica of one index shows the writes of one row in their order, and drops a row's old key and shows its new one together (as
-rule 5d assumes); different rows, indexes and replicas owe each other nothing.
+One replica of one index shows the writes of one row in their order. The replica drops the old key of a row and shows the new key
+at the same time, as docs/architecture.md assumes. There is no order between different rows, indexes or replicas.
 """
 
 from collections.abc import Callable
@@ -14,29 +14,36 @@ from statestore.table import slot_names
 
 
 class LateTable(MemoryStore):
-    """`lags`: how late each replica shows a write, drawn anew for each row, write and index. `pick`: the replica that answers."""
+    """`draw_lags` draws how late each replica shows a write, in seconds, for each write and index. `pick_replica` returns the
+    replica that answers a query."""
 
     def __init__(
-        self, slots: int, *, clock: Callable[[], float], lags: Callable[[], list[float]], pick: Callable[[], int]
+        self,
+        slots: int,
+        *,
+        clock: Callable[[], float],
+        draw_lags: Callable[[], list[float]],
+        pick_replica: Callable[[], int],
     ) -> None:
         super().__init__(slots, clock=clock)
-        self._lags, self._pick = lags, pick
-        self._replicas = [{name: _Index() for name in slot_names(slots)} for _ in lags()]
-        self._heap: list[tuple[float, int, int, str, Key, Item]] = []
-        self._last: dict[tuple[int, str, Key], float] = {}
+        self._draw_lags, self._pick_replica = draw_lags, pick_replica
+        self._replicas = [{name: _Index() for name in slot_names(slots)} for _ in draw_lags()]
+        self._pending: list[tuple[float, int, int, str, Key, Item]] = []
+        self._shown_at: dict[tuple[int, str, Key], float] = {}
         self._count = 0
 
     def _shown(self, query: Query) -> dict[Key, Item]:
-        while self._heap and self._heap[0][0] <= self._clock():
-            _, _, replica, name, key, item = heappop(self._heap)
+        while self._pending and self._pending[0][0] <= self._clock():
+            _, _, replica, name, key, item = heappop(self._pending)
             self._replicas[replica][name].show(key, item, item.get(name))
-        self._indexes = self._replicas[self._pick()]
+        self._indexes = self._replicas[self._pick_replica()]
         return super()._shown(query)
 
-    def expire(self, takes: Callable[[], bool]) -> int:
-        """DynamoDB's sweep: of what has outlived its TTL it `takes` some, and the rest days later; returns how many."""
+    def expire(self, removes: Callable[[], bool]) -> int:
+        """Removes items whose TTL has passed; returns how many. `removes` decides for each item, because DynamoDB removes some
+        items only days later."""
         old = [(key, item) for key, item in self._items.items() if item.get("ttl", float("inf")) <= self._clock()]
-        gone = [each for each in old if takes()]
+        gone = [entry for entry in old if removes()]
         for key, item in gone:
             self._replace(key, item, None)
         return len(gone)
@@ -45,8 +52,8 @@ class LateTable(MemoryStore):
         self._put(key, new)
         for name in self._indexes:
             if name in (new or {}) or name in (old or {}):
-                for replica, lag in enumerate(self._lags()):
-                    at = max(self._clock() + lag, self._last.get((replica, name, key), 0.0))
-                    self._last[replica, name, key] = at
+                for replica, lag in enumerate(self._draw_lags()):
+                    at = max(self._clock() + lag, self._shown_at.get((replica, name, key), 0.0))
+                    self._shown_at[replica, name, key] = at
                     self._count += 1
-                    heappush(self._heap, (at, self._count, replica, name, key, new or {}))
+                    heappush(self._pending, (at, self._count, replica, name, key, new or {}))

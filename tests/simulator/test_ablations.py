@@ -1,24 +1,25 @@
-"""Every protection is missed: its recorded history is wrong without it, and right with it."""
+"""For every protection its recorded history ends wrong without it, and right with it."""
 
 import pytest
 
-from tests.simulator.ablations import PAGE, in_page, recorded
-from tests.simulator.protections import TABLE
+from tests.simulator.ablations import PAGE, problem_without, read_recorded, replace_table
+from tests.simulator.protections import PROTECTIONS
 
-FOUND = recorded()
+RECORDED = read_recorded()
 
 
-@pytest.mark.parametrize("name", list(TABLE))
+@pytest.mark.parametrize("name", list(PROTECTIONS))
 def test_a_history_ends_wrong_without_the_protection_and_right_with_it(name: str) -> None:
-    found = FOUND[name]
-    missed = TABLE[name].missed(found["seed"], found["boost"], found["keep"])
-    assert missed, f"look for a new one: `python -m tests.simulator.ablations find {name!r}`"
+    history = RECORDED[name]
+    assert problem_without(PROTECTIONS[name], history["seed"], history["overrides"], history["keep"]), (
+        f"search for a new history: `python -m tests.simulator.ablations find {name!r}`"
+    )
 
 
-def test_nothing_is_recorded_of_what_is_no_protection() -> None:
-    assert FOUND.keys() <= TABLE.keys()
+def test_every_recorded_history_belongs_to_a_protection() -> None:
+    assert RECORDED.keys() <= PROTECTIONS.keys()
 
 
-def test_the_table_in_the_docs_is_what_was_recorded() -> None:
+def test_the_table_in_the_docs_shows_the_recorded_histories() -> None:
     page = PAGE.read_text()
-    assert in_page(page) == page, "run `python -m tests.simulator.ablations table`"
+    assert replace_table(page) == page, "run `python -m tests.simulator.ablations table`"

@@ -1,4 +1,4 @@
-"""Random products over random histories, in worlds that lie and crash: the last documents are what Postgres answers to the
+"""Random products over random histories, with late indexes and crashes: the last documents equal the answer of Postgres to the
 product's SQL over the last state of the tables."""
 
 import json
@@ -6,27 +6,27 @@ import uuid
 
 from processor.definitions.describe import describe_product
 from processor.definitions.load import load
-from processor.oracle import oracle
+from processor.inspect.oracle import oracle
 from tests.integration.conftest import postgres_url
-from tests.integration.model.products import ENTITIES
-from tests.simulator.history import tables_of
+from tests.integration.product.products import ENTITIES
+from tests.simulator.history import tables_after
 from tests.simulator.oracle import documents
 from tests.simulator.run import simulate
-from tests.simulator.seeds import boost_of
+from tests.simulator.seeds import overrides_of
 
 __all__ = ["postgres_url"]
 SEEDS = range(200)
 
 
-def test_any_product_ends_in_what_postgres_says_whatever_happened(postgres_url: str) -> None:
+def test_the_last_documents_of_any_product_equal_the_answer_of_postgres(postgres_url: str) -> None:
     faults = 0
     entities = load({"entities.yaml": json.dumps(ENTITIES)}).entities
     with oracle(postgres_url, f"any_{uuid.uuid4().hex[:8]}", entities) as postgres:
         for seed in SEEDS:
-            run = simulate(seed, boost=boost_of(seed, products=True))
+            run = simulate(seed, overrides=overrides_of(seed, products=True))
             (product,) = run.shape.definitions.products.values()
-            assert run.verdict is None, f"seed {seed}: {run.verdict}\n{describe_product(product)}"
-            tables = tables_of(run.shape, run.events)
+            assert run.problem is None, f"seed {seed}: {run.problem}\n{describe_product(product)}"
+            tables = tables_after(run.shape, run.events)
             postgres.load({entity: rows.values() for entity, rows in tables.items()})
             assert postgres.documents(product) == documents(product, run.shape.definitions, tables), seed
             faults += run.world.faults.total()

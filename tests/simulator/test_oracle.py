@@ -1,14 +1,14 @@
-"""The simulator's oracle is the product's own SQL, as Postgres runs it: a few dozen random states of both shapes."""
+"""The simulator's oracle gives the same documents as Postgres with the product's SQL, for 20 random states of each shape."""
 
 import uuid
 from random import Random
 
 import pytest
 
-from processor.oracle import oracle
+from processor.inspect.oracle import oracle
 from tests.integration.conftest import postgres_url
-from tests.simulator import temper
-from tests.simulator.history import draw, tables_of
+from tests.simulator.conditions import draw_conditions
+from tests.simulator.history import draw_events, tables_after
 from tests.simulator.oracle import documents
 from tests.simulator.shapes import SHAPES
 
@@ -21,8 +21,8 @@ def test_nested_loops_and_postgres_answer_the_same_documents(shape: str, postgre
     with oracle(postgres_url, f"simulator_{uuid.uuid4().hex[:8]}", definitions.entities) as postgres:
         for seed in range(20):
             rng = Random(f"{shape} {seed}")
-            events = draw(rng, SHAPES[shape], temper.draw(rng, {"events": 30}))
-            tables = tables_of(SHAPES[shape], events)
+            events = draw_events(rng, SHAPES[shape], draw_conditions(rng, {"events": 30}))
+            tables = tables_after(SHAPES[shape], events)
             postgres.load({entity: list(rows.values()) for entity, rows in tables.items()})
             for product in definitions.products.values():
                 assert postgres.documents(product) == documents(product, definitions, tables)

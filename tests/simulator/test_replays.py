@@ -1,45 +1,51 @@
-"""Dead letters that are replayed at any moment: every history ends as if they had been good from the first."""
+"""An operator replays dead letters at any moment: every history ends as if they had been good from the start."""
 
 import os
+from typing import Any
 
 import pytest
 
 import processor.steps.replay as step
-from tests.simulator.mending import Mending
-from tests.simulator.protections import ZOMBIES
+from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation, simulate
-from tests.simulator.without.edges import only_the_difference
+from tests.simulator.without.edges import only_new_edges
 from tests.simulator.without.switch import Switch, always, replacing
-from tests.simulator.worlds import story
+from tests.simulator.worlds import ZOMBIES, scripted
 
 SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000")) // 12
-LEFT_OUT = {"unsent": 0.3}
-HARD = {"unsent": 0.3, "zombie": 1.0, "hot": True, "faults": 4}
-EDGES = story("a star comes back", {**ZOMBIES, "shape": "strong"}, pause=0.2)
+UNAVAILABLE = {"unavailable_chance": 0.3}
+HARD = {"unavailable_chance": 0.3, "zombie_chance": 1.0, "many_moves": True, "max_faults": 4}
+EDGES = scripted("a star comes back", {**ZOMBIES, "shape": "strong"}, settle_first_chance=0.2)
 
 
-@pytest.mark.parametrize("boost", [{}, LEFT_OUT, HARD, {"shape": "lists"}], ids=["plain", "left out", "hard", "edges"])
-def test_every_history_ends_as_if_its_dead_letters_had_been_good(boost: dict[str, object]) -> None:
-    runs = [simulate(seed, kind=Mending, boost=boost) for seed in range(SEEDS // 4)]
-    assert {run.seed: run.verdict for run in runs if run.verdict} == {}
-    assert sum(run.facts["mended"] for run in runs) > SEEDS // 8
+@pytest.mark.parametrize(
+    "overrides", [{}, UNAVAILABLE, HARD, {"shape": "lists"}], ids=["plain", "unavailable values", "hard", "edges"]
+)
+def test_every_history_ends_as_if_its_dead_letters_had_been_good(overrides: dict[str, object]) -> None:
+    runs = [simulate(seed, simulation_class=ReplaySimulation, overrides=overrides) for seed in range(SEEDS // 4)]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    assert sum(run.facts["replays"] for run in runs) > SEEDS // 8
     assert sum(run.world.faults["crash after"] for run in runs) > SEEDS // 80
 
 
 NO_FILLS = replacing((step, "filled_image", always(None)))
 NO_FORMER_KEYS = replacing(
-    (step, "entry_of", lambda make: lambda entity, row, _: make(entity, row, frozenset())),
+    (step, "open_change", lambda make: lambda entity, row, _: make(entity, row, frozenset())),
 )
 
 
 @pytest.mark.parametrize(
-    ("seed", "boost", "without"),
-    [(1, HARD | {"faults": 2}, NO_FILLS), (285, HARD, NO_FORMER_KEYS), (3693, EDGES, only_the_difference)],
-    ids=["an older dead letter fills", "keys are open before the write", "every edge is put, not only the new ones"],
+    ("seed", "overrides", "switch"),
+    [(1, HARD | {"max_faults": 2}, NO_FILLS), (285, HARD, NO_FORMER_KEYS), (3693, EDGES, only_new_edges)],
+    ids=[
+        "an older dead letter fills columns",
+        "a replay opens the former keys",
+        "a replay puts every edge, not only the new ones",
+    ],
 )
-def test_a_history_ends_wrong_without_the_protection(seed: int, boost: dict[str, object], without: Switch) -> None:
-    def run(**more: Switch) -> Simulation:
-        return simulate(seed, kind=Mending, boost=boost, **more)
+def test_a_history_ends_wrong_without_the_protection(seed: int, overrides: dict[str, object], switch: Switch) -> None:
+    def run(**more: Any) -> Simulation:
+        return simulate(seed, simulation_class=ReplaySimulation, overrides=overrides, **more)
 
-    assert run().verdict is None
-    assert run(without=without).verdict is not None
+    assert run().problem is None
+    assert run(switch=switch).problem is not None

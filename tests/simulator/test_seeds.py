@@ -1,4 +1,4 @@
-"""A sample of seeds, on two processes; `python -m tests.simulator.soak` runs as many as one likes."""
+"""A sample of seeds, on two processes. `python -m tests.simulator.soak` runs any number of seeds."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulator.run import simulate
-from tests.simulator.seeds import explained, run_many
+from tests.simulator.seeds import explain, run_many
 
 ROOT = Path(__file__).parents[2]
 SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000"))
@@ -18,14 +18,14 @@ DIGEST = (
 
 
 def test_every_seed_ends_right() -> None:
-    total = run_many(0, SEEDS, processes=2, told=lambda _: None)
+    total = run_many(0, SEEDS, processes=2, report=lambda _: None)
     if total.wrong:
-        seed, verdict = min(total.wrong.items())
-        pytest.fail(f"{len(total.wrong)} of {total.seeds} seeds are wrong\n{explained(seed, verdict)}")
+        seed, problem = min(total.wrong.items())
+        pytest.fail(f"{len(total.wrong)} of {total.seeds} seeds are wrong\n{explain(seed, problem)}")
     assert total.faults.keys() >= {"crash before", "task lost", "zombie job", "zombie task", "checkpoint lost"}
 
 
-def test_one_seed_is_one_run_whatever_the_hash_seed() -> None:
+def test_a_seed_gives_the_same_run_for_any_hash_seed() -> None:
     def traces(hash_seed: str) -> str:
         env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
         return subprocess.run(
@@ -35,7 +35,10 @@ def test_one_seed_is_one_run_whatever_the_hash_seed() -> None:
     assert traces("1") == traces("2")
 
 
-def test_a_suspended_actor_is_played_back_to_where_it_was() -> None:
-    runs = [simulate(seed, boost={"zombie": 1.0, "acts": 0.6, "faults": 3}) for seed in range(60)]
+def test_a_suspended_actor_continues_where_it_was() -> None:
+    runs = [
+        simulate(seed, overrides={"zombie_chance": 1.0, "zombie_turn_chance": 0.6, "max_faults": 3})
+        for seed in range(60)
+    ]
     assert sum(run.world.faults["zombie job"] + run.world.faults["zombie task"] for run in runs) > 30
-    assert [run.seed for run in runs if run.verdict] == []
+    assert [run.seed for run in runs if run.problem] == []

@@ -1,6 +1,7 @@
-"""The world of one run: the clock, the table, the broker, the registry, and whoever lives in it. It decides what goes wrong.
+"""The world of one run: the clock, the table, the broker, the registry and the actors. The world decides which faults happen.
 
-Before each request of a living actor time may pass, zombies may go on, and a fault may strike. Nothing here knows the protocol.
+Before each request of an actor time may pass, zombies may continue, and a fault may happen. This module does not know the
+protocol of the job.
 """
 
 from collections import Counter
@@ -11,19 +12,19 @@ from random import Random
 from typing import Any
 
 from processor.errors import Fenced, KafkaError
-from processor.model.step import Message
+from processor.records.message import Message
 from statestore.errors import Transient
 from statestore.keys import Key
-from statestore.store import Done, Item, Outcome, Page, Query, Write
+from statestore.store import Done, Item, Page, Query, Write, WriteOutcome
+from tests.simulator.actor import Actor, Crash, Failure, Pause, TaskLost
 from tests.simulator.broker import Broker
+from tests.simulator.conditions import Conditions, S, W
 from tests.simulator.leases import Registry
-from tests.simulator.line import Crash, Failure, Line, Pause, TaskLost
 from tests.simulator.shapes import STAMP
 from tests.simulator.table import LateTable
-from tests.simulator.temper import S, Temper, W
 
 EXPECTED = (Fenced, KafkaError, Transient, TaskLost)
-"""What a task or a driver may fail of in a world that is not to blame."""
+"""The errors that a fault may cause in a task or a driver."""
 BROKER_FAULTS = ("acknowledgement lost", "delivered late", "not delivered")
 MAX_REQUESTS = 20_000
 
@@ -37,147 +38,155 @@ class Stuck(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Suspended:
-    """An actor that goes on later: what it does, and the answers that it had. `wake`: when at the earliest.
-    `life`: turns until it ends."""
+class SuspendedActor:
+    """An actor that continues later: its function, and the answers that it had. `wake_at`: the earliest time of its next turn.
+    `turns_left`: until the world removes it."""
 
     name: str
     body: Callable[[], Any]
     answers: list[Any]
-    wake: float = 0.0
-    life: int = 10_000
-    task: bool = False
-    zombie: bool = True
+    wake_at: float = 0.0
+    turns_left: int = 10_000
+    is_task: bool = False
+    is_zombie: bool = True
     result: Any = None
     done: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """One run's world. `lines`: the actors that speak, the innermost last. `written_at`: when stamped versions were written.
-    `skew`: of the clock of the job that runs."""
+    """The world of one run. `slots`: of the table. `trace`: lines of text about the run, or None. `now`: virtual seconds. `skew`:
+    of the clock of the present job's machine. `requests`: how many there were. `faults`: how many of each kind.
+    `actors`: those that act now, the innermost last. `written_at`: the time at which each stamped version was written."""
 
     rng: Random
-    temper: Temper
+    conditions: Conditions
     slots: int
     trace: list[str] | None = None
     now: float = 0.0
     skew: float = 0.0
     requests: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    left: int = field(init=False)
-    zombies: list[Suspended] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-    rejects: list[Message] = field(default_factory=list)
+    faults_left: int = field(init=False)
+    zombies: list[SuspendedActor] = field(default_factory=list)
+    actors: list[Actor] = field(default_factory=list)
+    dead_letters: list[Message] = field(default_factory=list)
     registry: Registry = field(default_factory=Registry)
     written_at: dict[tuple[Key, int], float] = field(default_factory=dict)
     table: LateTable = field(init=False)
     broker: Broker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.left = self.temper.faults
+        self.faults_left = self.conditions.max_faults
         self.broker = Broker(clock=lambda: self.now)
-        pick = (lambda: 0) if self.temper.replicas == 1 else lambda: self.rng.randrange(self.temper.replicas)
-        self.table = LateTable(self.slots, clock=lambda: self.now, lags=self._lags, pick=pick)
+        replicas = self.conditions.replicas
+        pick = (lambda: 0) if replicas == 1 else lambda: self.rng.randrange(replicas)
+        self.table = LateTable(self.slots, clock=lambda: self.now, draw_lags=self._draw_lags, pick_replica=pick)
 
     @property
-    def line(self) -> Line:
-        """The actor that speaks."""
-        return self.lines[-1]
+    def actor(self) -> Actor:
+        """The actor that acts now."""
+        return self.actors[-1]
 
     @contextmanager
-    def on(self, line: Line) -> Iterator[Line]:
-        self.lines.append(line)
+    def acting(self, actor: Actor) -> Iterator[Actor]:
+        """Makes this actor the one that acts, inside the block."""
+        self.actors.append(actor)
         try:
-            yield line
+            yield actor
         finally:
-            self.lines.pop()
+            self.actors.pop()
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
+        """Adds a line to the trace."""
         if self.trace is not None:
             self.trace.append(f"{self.now:7.1f} {text}")
 
     # requests
 
-    def request(self, line: Line, what: str, do: Callable[[str | None], Any]) -> Any:
-        """One request of `line`; its answer, or what failed."""
+    def request(self, actor: Actor, name: str, send: Callable[[str | None], Any]) -> Any:
+        """Makes one request of an actor; returns the answer, or a Failure."""
         self.requests += 1
         if self.requests > MAX_REQUESTS:
             raise Stuck
         rnd = self.rng.random
-        if rnd() < self.temper.tick:
+        if rnd() < self.conditions.tick_chance:
             self.now += self.rng.choice((0.1, 0.5, 1.0, 3.0))
-        if self.broker.late:
-            self.broker.tick()
+        if self.broker.late_commits:
+            self.broker.finish_late_commits()
         fault = None
-        if not line.zombie:
-            while self.zombies and rnd() < self.temper.acts and self._wake_one():
+        if not actor.is_zombie:
+            while self.zombies and rnd() < self.conditions.zombie_turn_chance and self._resume_a_zombie():
                 pass
-            likely = self.temper.fault * (4 if what.startswith("commit") else 1)
-            if self.left and what.startswith(self.temper.aim) and rnd() < likely:
-                fault = self._fault(line, what)
+            chance = self.conditions.fault_chance * (4 if name.startswith("commit") else 1)
+            if self.faults_left and name.startswith(self.conditions.fault_target) and rnd() < chance:
+                fault = self._draw_fault(actor, name)
         if fault is not None:
-            self.left -= 1
+            self.faults_left -= 1
             self.faults[fault] += 1
-            self.say(f"{line.name} {what}: FAULT {fault}")
-        return self._answered(line, what, do, fault)
+            self.log(f"{actor.name} {name}: FAULT {fault}")
+        return self._send(actor, name, send, fault)
 
-    def written(self, write: Write) -> Outcome:
-        """One write, noted when it wrote a new version of a row."""
+    def write(self, write: Write) -> WriteOutcome:
+        """One write. The world records the time at which each version of a row was written."""
         outcome = self.table.write(write)
-        if isinstance(outcome, Done) and isinstance(write.set.get(STAMP), int):  # not one that the change left out
+        if isinstance(outcome, Done) and isinstance(
+            write.set.get(STAMP), int
+        ):  # the change did not leave the stamp out
             self.written_at.setdefault((write.key, write.set[STAMP]), self.now)
         return outcome
 
-    def processed(self, keys: list[Key]) -> tuple[dict[Key, Item], list[Key]]:
-        """One batched read, which may leave keys unprocessed."""
-        shed = self.temper.unprocessed and self.rng.random() < self.temper.unprocessed
-        n = self.rng.randrange(len(keys)) if shed and keys else len(keys)
+    def get(self, keys: list[Key]) -> tuple[dict[Key, Item], list[Key]]:
+        """One batched read, which may leave keys unprocessed; returns the items and those keys."""
+        chance = self.conditions.unprocessed_chance
+        leaves_some = chance and self.rng.random() < chance
+        n = self.rng.randrange(len(keys)) if leaves_some and keys else len(keys)
         return self.table.get(keys[:n]), keys[n:]
 
-    def page(self, of: Query | str, after: Key | None, limit: int) -> Page:
-        """One page of an index query, by whichever replica, or of edges; now and then an empty one that is not the last."""
-        if self.temper.answer and self.rng.random() < 0.2:
+    def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
+        """One page of an index query, from any replica, or of edges. Some pages are empty but not the last."""
+        if self.conditions.index_page and self.rng.random() < 0.2:
             return Page([], after or Key("", ""))
-        return self.table.page(of, after, limit)
+        return self.table.page(source, after, limit)
 
-    def _answered(self, line: Line, what: str, do: Callable[[str | None], Any], fault: str | None) -> Any:
+    def _send(self, actor: Actor, name: str, send: Callable[[str | None], Any], fault: str | None) -> Any:
         match fault:
             case "crash before":
                 raise Crash
             case "crash after":
-                line.doomed = True
+                actor.dies = True
             case "task lost":
-                return Failure(TaskLost, what)
+                return Failure(TaskLost, name)
             case "throttled":
-                return Failure(Transient, what)
+                return Failure(Transient, name)
         try:
-            answer = do(fault if fault in BROKER_FAULTS else None)
+            answer = send(fault if fault in BROKER_FAULTS else None)
             if fault == "sent again":
-                answer = do(None)
+                answer = send(None)
         except EXPECTED as error:
             answer = Failure(type(error), str(error))
-        if self.trace is not None and not what.startswith(("get", "query", "lease")):
-            self.say(f"{line.name} {what}: {answer}"[:230])
-        return Failure(Transient, what) if fault == "answer lost" else answer
+        if self.trace is not None and not name.startswith(("get", "query", "lease")):
+            self.log(f"{actor.name} {name}: {answer}"[:230])
+        return Failure(Transient, name) if fault == "answer lost" else answer
 
-    def _fault(self, line: Line, what: str) -> str | None:
-        table = not what.startswith(("lease", "attempt", "applied", "init", "commit", "send", "dead"))
+    def _draw_fault(self, actor: Actor, name: str) -> str | None:
+        to_table = not name.startswith(("lease", "attempt", "applied", "init", "commit", "send", "dead"))
         possible = {
             "crash before": True,
             "crash after": True,
-            "task lost": line.task,
-            "throttled": table,
-            "answer lost": table,
-            "sent again": what.startswith("write"),
-            **dict.fromkeys(BROKER_FAULTS, what.startswith("commit")),
+            "task lost": actor.in_task,
+            "throttled": to_table,
+            "answer lost": to_table,
+            "sent again": name.startswith("write"),
+            **dict.fromkeys(BROKER_FAULTS, name.startswith("commit")),
         }
-        kinds = [kind for kind, may in possible.items() if may and self.temper.kinds.get(kind)]
-        return self.rng.choices(kinds, [self.temper.kinds[k] for k in kinds])[0] if kinds else None
+        weights = self.conditions.fault_weights
+        kinds = [kind for kind, may in possible.items() if may and weights.get(kind)]
+        return self.rng.choices(kinds, [weights[k] for k in kinds])[0] if kinds else None
 
-    def _lags(self) -> list[float]:
-        """How late each replica shows a write: they differ by less than W."""
-        r, lag, n = self.rng, self.temper.lag, self.temper.replicas
+    def _draw_lags(self) -> list[float]:
+        """How late each replica shows a write, in seconds. The replicas differ by less than W."""
+        r, lag, n = self.rng, self.conditions.lag, self.conditions.replicas
         if lag == "none":
             return [0.0] * n
         x = r.random()
@@ -192,102 +201,119 @@ class World:
 
     # actors
 
-    def stage(self, tasks: Sequence[Callable[[], list[Any]]]) -> list[list[Any]]:
-        """Runs the tasks of a stage, in any order, or by turns."""
-        line = self.line
-        by_turns = line.note(lambda: len(tasks) > 1 and not line.zombie and self.rng.random() < self.temper.interleaved)
+    def run_stage(self, tasks: Sequence[Callable[[], list[Any]]]) -> list[list[Any]]:
+        """Runs the tasks of a stage, one after the other in any order, or by turns."""
+        actor = self.actor
+        by_turns = actor.remember(
+            lambda: len(tasks) > 1 and not actor.is_zombie and self.rng.random() < self.conditions.interleaving_chance
+        )
         if by_turns:
             try:
-                return line.note(lambda: self._by_turns(tasks))
+                return actor.remember(lambda: self._run_by_turns(tasks))
             except BaseException:
-                line.answers[line.at - 1] = False  # a zombie of this driver does them one after the other
+                # a zombie of this driver runs the tasks one after the other
+                actor.answers[actor.next_answer - 1] = False
                 raise
-        order = line.note(lambda: self.rng.sample(range(len(tasks)), len(tasks)))
-        results = {i: self._task(tasks[i], f"{line.name} task {i}") for i in order}
+        order = actor.remember(lambda: self.rng.sample(range(len(tasks)), len(tasks)))
+        results = {i: self._run_task(tasks[i], f"{actor.name} task {i}") for i in order}
         return [results[i] for i in range(len(tasks))]
 
-    def lose(self, name: str, body: Callable[[], Any], answers: list[Any], *, task: bool) -> None:
-        """What is lost may live on."""
-        if self.rng.random() < self.temper.zombie:
-            wake = self.now + self.rng.choice((0, 0, 3, 60))
-            life = self.rng.choice((2, 10, 100))
-            zombie = Suspended(name=f"{name} (zombie)", body=body, answers=answers, wake=wake, life=life, task=task)
+    def give_up(self, name: str, body: Callable[[], Any], answers: list[Any], *, is_task: bool) -> None:
+        """Gives up an actor, which may live on as a zombie."""
+        if self.rng.random() < self.conditions.zombie_chance:
+            wake_at = self.now + self.rng.choice((0, 0, 3, 60))
+            zombie = SuspendedActor(
+                name=f"{name} (zombie)",
+                body=body,
+                answers=answers,
+                wake_at=wake_at,
+                turns_left=self.rng.choice((2, 10, 100)),
+                is_task=is_task,
+            )
             self.zombies.append(zombie)
-            self.faults["zombie task" if task else "zombie job"] += 1
+            self.faults["zombie task" if is_task else "zombie job"] += 1
 
-    def bury(self) -> None:
-        """Lets the zombies go on to their ends."""
-        self.now = max(self.now, *(z.wake for z in self.zombies))
-        while self._wake_one():
+    def finish_zombies(self) -> None:
+        """Lets all zombies continue to their ends."""
+        self.now = max(self.now, *(z.wake_at for z in self.zombies))
+        while self._resume_a_zombie():
             pass
 
-    def _task(self, body: Callable[[], list[Any]], name: str) -> list[Any]:
-        """One task, tried again as often as Spark does."""
-        line = self.line
-        for tried in range(self.temper.retries + 1):
-            start, line.task = line.at, True
+    def _run_task(self, body: Callable[[], list[Any]], name: str) -> list[Any]:
+        """Runs one task, and tries it again as often as Spark does."""
+        actor = self.actor
+        for attempt in range(self.conditions.task_retries + 1):
+            start, actor.in_task = actor.next_answer, True
             try:
                 return body()
             except EXPECTED as error:
-                self.say(f"{name} failed: {error!r}")
-                if line.live and not line.zombie and isinstance(error, TaskLost):
-                    self.lose(f"{name}.{tried}", body, line.answers[start : line.at - 1], task=True)
+                self.log(f"{name} failed: {error!r}")
+                if actor.caught_up and not actor.is_zombie and isinstance(error, TaskLost):
+                    answers = actor.answers[start : actor.next_answer - 1]
+                    self.give_up(f"{name}.{attempt}", body, answers, is_task=True)
             finally:
-                line.task = False
+                actor.in_task = False
         raise JobFailed(name)
 
-    def _by_turns(self, tasks: Sequence[Callable[[], list[Any]]]) -> list[list[Any]]:
-        """All tasks at the same time, request by request."""
-        name = self.line.name
+    def _run_by_turns(self, tasks: Sequence[Callable[[], list[Any]]]) -> list[list[Any]]:
+        """Runs all tasks at the same time, request by request."""
+        name = self.actor.name
         running = [
-            Suspended(name=f"{name} task {i}", body=t, answers=[], zombie=False, task=True) for i, t in enumerate(tasks)
+            SuspendedActor(name=f"{name} task {i}", body=t, answers=[], is_zombie=False, is_task=True)
+            for i, t in enumerate(tasks)
         ]
-        left = dict.fromkeys(range(len(tasks)), self.temper.retries)
+        retries_left = dict.fromkeys(range(len(tasks)), self.conditions.task_retries)
         try:
             while waiting := [i for i, task in enumerate(running) if not task.done]:
                 i = self.rng.choice(waiting)
-                failed = self._advance(running[i], self.rng.randint(1, 4))
-                if failed is not None:
-                    if not left[i]:
+                error = self._resume(running[i], self.rng.randint(1, 4))
+                if error is not None:
+                    if not retries_left[i]:
                         raise JobFailed(running[i].name)
-                    left[i] -= 1
-                    if isinstance(failed, TaskLost):
-                        self.lose(running[i].name, tasks[i], running[i].answers[:-1], task=True)
-                    again = f"{name} task {i}.{left[i]}"
-                    running[i] = Suspended(name=again, body=tasks[i], answers=[], zombie=False, task=True)
+                    retries_left[i] -= 1
+                    if isinstance(error, TaskLost):
+                        self.give_up(running[i].name, tasks[i], running[i].answers[:-1], is_task=True)
+                    again = f"{name} task {i}.{retries_left[i]}"
+                    running[i] = SuspendedActor(name=again, body=tasks[i], answers=[], is_zombie=False, is_task=True)
         except (Crash, JobFailed):
             for i, task in enumerate(running):
                 if not task.done:
-                    self.lose(task.name, tasks[i], task.answers, task=True)
+                    self.give_up(task.name, tasks[i], task.answers, is_task=True)
             raise
         return [task.result for task in running]
 
-    def _advance(self, actor: Suspended, quota: int) -> Exception | None:
-        """Lets an actor go on for some requests; returns what it failed of."""
-        line = Line(
-            world=self, name=actor.name, zombie=actor.zombie, answers=actor.answers, quota=quota, task=actor.task
+    def _resume(self, suspended: SuspendedActor, requests: int) -> Exception | None:
+        """Lets an actor continue for some requests; returns the error that ended it, if one did."""
+        actor = Actor(
+            world=self,
+            name=suspended.name,
+            is_zombie=suspended.is_zombie,
+            answers=suspended.answers,
+            requests_left=requests,
+            in_task=suspended.is_task,
         )
-        with self.on(line):
+        with self.acting(actor):
             try:
-                actor.result = actor.body()
+                suspended.result = suspended.body()
             except Pause:
                 return None
             except EXPECTED as error:
-                actor.done = True
+                suspended.done = True
                 return error
             except JobFailed:
                 pass
-        actor.done = True
+        suspended.done = True
         return None
 
-    def _wake_one(self) -> bool:
-        awake = [z for z in self.zombies if z.wake <= self.now]
+    def _resume_a_zombie(self) -> bool:
+        """Gives one zombie a turn; returns False if none can continue now."""
+        awake = [z for z in self.zombies if z.wake_at <= self.now]
         if not awake:
             return False
         zombie = self.rng.choice(awake)
-        zombie.life -= 1
-        self._advance(zombie, self.rng.randint(1, 6))
-        if zombie.done or zombie.life <= 0:
-            self.say(f"{zombie.name} ends")
+        zombie.turns_left -= 1
+        self._resume(zombie, self.rng.randint(1, 6))
+        if zombie.done or zombie.turns_left <= 0:
+            self.log(f"{zombie.name} ends")
             self.zombies.remove(zombie)
         return True

@@ -1,40 +1,55 @@
-"""Worlds that make one situation frequent: what a seed draws otherwise, said (`tests.simulator.temper`)."""
+"""Conditions that make one situation frequent, for `overrides` of a run (`tests.simulator.conditions`)."""
 
 from collections.abc import Mapping
 from typing import Any
 
-STORY = {
+QUIET = {
     "shape": "pair",
     "partitions": 1,
     "lag": "none",
     "replicas": 1,
-    "tick": 0.1,
-    "batch": 1,
-    "pieces": 100,
-    "publish_slots": 1,
-    "faults": 0,
-    "zombie": 0,
-    "retries": 0,
-    "lost_checkpoint": 0,
-    "interleaved": 0,
-    "pause": 0.95,
-    "in_order": True,
-    "apart": 0,
-    "page": 1_000,
-    "answer": 0,
-    "unprocessed": 0,
+    "tick_chance": 0.1,
+    "batch_records": 1,
+    "slice_records": 100,
+    "lanes": 1,
+    "max_faults": 0,
+    "zombie_chance": 0,
+    "task_retries": 0,
+    "checkpoint_loss_chance": 0,
+    "interleaving_chance": 0,
+    "settle_first_chance": 0.95,
+    "source_order": True,
+    "max_clock_skew": 0,
+    "fan_out_page": 1_000,
+    "index_page": 0,
+    "unprocessed_chance": 0,
 }
-"""A history written by hand, in a world where little happens but what a boost adds."""
+"""For a history written by hand: only the situations happen that a test adds."""
 
-AFTER_WRITE = {"faults": 2, "fault": 0.6, "aim": "write Key(pk='TABLE#star'", "kinds": {"crash after": 1}}
-RESPLIT = {**AFTER_WRITE, "lost_checkpoint": 1.0, "batch": 2}
-HOT = {"hot": True, "events": 14, "faults": 5, "fault": 0.05}
-CRASHES = {**HOT, "kinds": {"crash before": 1, "crash after": 1}, "batch": 4}
-BROKER = {"faults": 3, "fault": 0.05, "kinds": {"acknowledgement lost": 1, "not delivered": 1, "delivered late": 1}}
-ZOMBIES = {**HOT, "zombie": 1.0, "acts": 0.6, "kinds": {"task lost": 3, "crash before": 1, "crash after": 1}}
-RETRIED = {**ZOMBIES, "retries": 3, "kinds": {"task lost": 1}}
-CALM = {"lag": "none", "faults": 0}
+AFTER_WRITE = {
+    "max_faults": 2,
+    "fault_chance": 0.6,
+    "fault_target": "write Key(pk='TABLE#star'",
+    "fault_weights": {"crash after": 1},
+}
+RESPLIT = {**AFTER_WRITE, "checkpoint_loss_chance": 1.0, "batch_records": 2}
+MANY_MOVES = {"many_moves": True, "events": 14, "max_faults": 5, "fault_chance": 0.05}
+CRASHES = {**MANY_MOVES, "fault_weights": {"crash before": 1, "crash after": 1}, "batch_records": 4}
+BROKER = {
+    "max_faults": 3,
+    "fault_chance": 0.05,
+    "fault_weights": {"acknowledgement lost": 1, "not delivered": 1, "delivered late": 1},
+}
+ZOMBIES = {
+    **MANY_MOVES,
+    "zombie_chance": 1.0,
+    "zombie_turn_chance": 0.6,
+    "fault_weights": {"task lost": 3, "crash before": 1, "crash after": 1},
+}
+RETRIED = {**ZOMBIES, "task_retries": 3, "fault_weights": {"task lost": 1}}
+CALM = {"lag": "none", "max_faults": 0}
 
 
-def story(plot: str, boost: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    return {**STORY, "plot": plot, **(boost or {}), **more}
+def scripted(script: str, conditions: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """A history written by hand under quiet conditions, except those that the caller sets."""
+    return {**QUIET, "script": script, **(conditions or {}), **more}

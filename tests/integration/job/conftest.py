@@ -17,18 +17,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from processor.definitions.load import load
-from processor.job import Job, open_job, run_job, run_replays
-from processor.kafka import Admin, Outbox, read_topic
+from processor.job.job import Job, open_job, run_job, run_replays
+from processor.job.kafka import Admin, KafkaOutbox, read_topic
+from processor.job.open_registry import open_registry
 from processor.local.jars import spark_kafka_jars
-from processor.local.parts import Addresses, embedded
-from processor.model.change import Record
-from processor.model.plan import Plan
-from processor.model.replays import PARTITION, ended_replays, replay_key
-from processor.model.step import Message
-from processor.planning import plan_of, registry_plan
-from processor.rejects import letters, rejected_record
+from processor.local.parts import Addresses, embedded_parts
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_of, requirements_of
+from processor.progress.replays import PARTITION, ended_replays, replay_key
+from processor.records.dead_letters import read_dead_letters, rejected_record
+from processor.records.message import Message
+from processor.records.record import Record
 from processor.settings import Settings
-from processor.trial import Trial
+from processor.trial.trial import Trial
 from registry.repository import Registry
 from statestore.keys import Key
 
@@ -68,7 +69,7 @@ class Scene:
 
     def produce(self, *lines: Line, partition: int | None = None) -> None:
         """Produces records, each key to a partition of its own choice, or all to one."""
-        outbox = Outbox(self.settings.bootstrap_servers, {})
+        outbox = KafkaOutbox(self.settings.bootstrap_servers, {})
         for entity, key, value in lines:
             key_bytes, value_bytes = _bytes(key), _bytes(value)
             where = crc32(key_bytes or b"") % self.settings.partitions if partition is None else partition
@@ -80,7 +81,7 @@ class Scene:
 
     @contextmanager
     def opened(
-        self, *, owner: str = "one", take_over: bool = False, report: Any = None, **changes: Any
+        self, *, owner: str = "one", take_over: bool = False, adopt: bool = False, report: Any = None, **changes: Any
     ) -> Iterator[Job]:
         job = open_job(
             replace(self.settings, **changes),
@@ -88,14 +89,15 @@ class Scene:
             self.registry,
             owner=owner,
             take_over=take_over,
+            adopt=adopt,
             jars=sorted(spark_kafka_jars().glob("*.jar")),
             report=report or (lambda *_: None),
         )
         try:
             yield job
         finally:
-            self.registry.release(job.rounds.lease)
-            job.rounds.store.close()
+            job.end()
+            job.driver.store.close()
 
     def run(self, **changes: Any) -> SimpleNamespace:
         """Runs the job until all is worked off: what it counted, and the tallies of its batches."""
@@ -104,12 +106,12 @@ class Scene:
             report=lambda what, tally: batches.append(tally) if what.startswith("batch") else None, **changes
         ) as job:
             run_job(job, once=True)
-        return SimpleNamespace(tally=job.rounds.tally, batches=batches, published=job.rounds.tally["published"])
+        return SimpleNamespace(tally=job.driver.tally, batches=batches, published=job.driver.tally["published"])
 
     def widen(self) -> None:
         """The operator's next definitions: a star's note may be anything."""
         definitions = load(_definitions(self.settings.job, note="json"))
-        self.registry.apply(registry_plan(definitions), who="a test", why="notes are numbers, too")
+        self.registry.apply(requirements_of(definitions), who="a test", why="notes are numbers, too")
         self.plan = plan_of(self.registry.snapshot())
 
     def add(self, product: str, **more: Any) -> None:
@@ -117,15 +119,15 @@ class Scene:
         texts = _definitions(self.settings.job)
         more = {"product": product, "topic": f"{self.settings.job}.{product}", "root": "user", **more}
         definitions = load(texts | {f"products/{product}.yaml": json.dumps(more)})
-        self.registry.apply(registry_plan(definitions), who="a test", why="a new product")
+        self.registry.apply(requirements_of(definitions), who="a test", why="a new product")
         self.plan = plan_of(self.registry.snapshot())
 
     def replay(self, **changes: Any) -> list[tuple[int, str]]:
         """Replays all dead letters that wait: the offset of each, and how it ended."""
         records = read_topic(self.settings.bootstrap_servers, {}, self.settings.rejects_topic)
         with self.opened(**changes) as job:
-            ended = ended_replays(job.rounds.store.partition(PARTITION))
-            waiting = [one for one in letters(records) if replay_key(one.rejected.record) not in ended]
+            ended = ended_replays(job.driver.store.partition(PARTITION))
+            waiting = [one for one in read_dead_letters(records) if replay_key(one.rejected.record) not in ended]
             return [(one.record.offset, one.outcome) for one in run_replays(job, waiting)]
 
     def published(self, product: str = "profile") -> list[Record]:
@@ -170,7 +172,7 @@ class Scene:
 
     def stored(self, job: Job, entity: str, sk: str) -> Any:
         key = self.plan.entities[entity].key(sk)
-        return job.rounds.store.get([key]).get(Key(*key))
+        return job.driver.store.get([key]).get(Key(*key))
 
 
 def last_documents(published: list[Record]) -> dict[str, Any]:
@@ -193,7 +195,7 @@ def _bytes(value: Any) -> bytes | None:
 def addresses() -> Iterator[Addresses]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         os.environ.setdefault(name, "embedded")
-    with embedded() as started:
+    with embedded_parts() as started:
         yield started
         if (session := SparkSession.getActiveSession()) is not None:
             session.stop()
@@ -239,14 +241,14 @@ def _scene(name: str, addresses: Addresses, checkpoint: Path, changes: Mapping[s
         bootstrap_servers=addresses.bootstrap_servers,
         checkpoint=str(checkpoint),
         rejects_topic=f"{name}.rejects",
-        publish_slots=2,
+        lanes=2,
         partitions=2,
         threads=4,
     )
     settings = replace(settings, **changes)
-    registry = Registry(settings.registry, settings.registry_schema)
+    registry = open_registry(settings)
     registry.migrate(settings.slots)
-    registry.apply(registry_plan(load(_definitions(name))), who="a test", why="")
+    registry.apply(requirements_of(load(_definitions(name))), who="a test", why="")
     scene = Scene(settings=settings, plan=plan_of(registry.snapshot()), registry=registry)
     scene.admin().ensure(map(scene.topic, KEYS), partitions=settings.partitions, compacted=False)
     return scene

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from processor.errors import BoundaryError
-from processor.topics import record_boundary
+from processor.job.topic_epochs import record_boundary
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -80,17 +80,19 @@ def test_a_boundary_can_be_recorded_while_a_partition_is_empty(scene: Scene, row
 
 
 @pytest.mark.parametrize("records", [1, 9])
-def test_a_topic_created_anew_stops_the_job_until_its_boundary_is_recorded(
+def test_a_topic_that_was_created_again_stops_the_job_until_its_boundary_is_recorded(
     scene: Scene, rows: SimpleNamespace, records: int
 ) -> None:
     """Whether the new topic has fewer records than the checkpoint has counted, or more."""
     scene.produce(*(rows.user(1, f"old{i}") for i in range(4)), partition=0)
     scene.run()
     topic = scene.topic("user")
-    anew(scene, topic)
+    recreate(scene, topic)
     scene.produce(*(rows.user(1, f"new{i}") for i in range(records)), partition=0)
 
-    with nothing_changes(scene, f"was created anew .*: pause its producer, then run `statestore epoch {topic}`"):
+    with nothing_changes(
+        scene, f"was deleted and created again .*: pause its producer, then run `statestore epoch {topic}`"
+    ):
         scene.run()
 
     boundaries = record_boundary(scene.registry, scene.admin(), topic)
@@ -100,7 +102,7 @@ def test_a_topic_created_anew_stops_the_job_until_its_boundary_is_recorded(
     assert scene.documents()[ADA]["name"] == f"new{records - 1}"
 
 
-def anew(scene: Scene, topic: str) -> None:
+def recreate(scene: Scene, topic: str) -> None:
     """Deletes the topic and creates it again, once the broker has forgotten it."""
     admin = broker(scene)
     admin.delete_topics([topic])[topic].result(30)
@@ -117,5 +119,5 @@ def anew(scene: Scene, topic: str) -> None:
 
 
 def _scan(job: Any) -> list[Any]:
-    items = job.rounds.store._client.scan(TableName=job.rounds.store.table)["Items"]
+    items = job.driver.store._client.scan(TableName=job.driver.store.table)["Items"]
     return sorted(items, key=str)

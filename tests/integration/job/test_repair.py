@@ -1,4 +1,4 @@
-"""Documents that somebody spoilt on the topic are found, and published anew through the ledger and the fence."""
+"""Verify finds documents that somebody overwrote on the topic; repair publishes them again through ledger and fence."""
 
 from random import Random
 from threading import Thread
@@ -8,42 +8,43 @@ from typing import Any
 import pytest
 
 from processor.errors import Fenced, KafkaError
-from processor.job import run_job
-from processor.kafka import Outbox, TransactionalOutbox
-from processor.lockstep import Lockstep
-from processor.model.change import Record
-from processor.model.step import Message
-from processor.repair import Doubted, Repair
-from processor.verify import Verified, Verifier, overlaid
-from processor.worker import open_store, transactional_id
+from processor.inspect.verification import VerificationResult, Verifier, with_open_changes
+from processor.job.job import run_job
+from processor.job.kafka import KafkaOutbox, TransactionalOutbox
+from processor.job.repair import Repair
+from processor.job.worker import open_store, transactional_id
+from processor.records.message import Message
+from processor.records.record import Record
+from processor.rounds.follow_up_parts import RootToRepair
+from processor.rounds.step_runner import StepRunner
 from registry.errors import LeaseHeld
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
 
 
-def verify(scene: Scene) -> Verified:
-    lockstep = overlaid(Lockstep(store=open_store(scene.settings), outbox=Outbox(scene.settings.bootstrap_servers, {})))
+def verify(scene: Scene) -> VerificationResult:
+    runner = with_open_changes(StepRunner(store=open_store(scene.settings)))
     product = scene.plan.products["profile"]
-    return Verifier(plan=scene.plan, lockstep=lockstep, wait=lambda: None).verify(
-        product, scene.published, None, Random(1)
-    )
+    return Verifier(plan=scene.plan, runner=runner, wait=lambda: None).verify(product, scene.published, None, Random(1))
 
 
-def repair(scene: Scene, *doubted: Doubted) -> int:
+def repair(scene: Scene, *roots: RootToRepair) -> int:
     parts = {"settings": scene.settings, "plan": scene.plan, "registry": scene.registry}
-    return Repair(**parts, store=open_store(scene.settings), owner="repair").publish(doubted)["published"]
+    return Repair(**parts, store=open_store(scene.settings), owner="repair").publish(roots)["published"]
 
 
 def spoil(scene: Scene, message: Record, value: bytes | None) -> None:
     """Somebody writes over a document, into the partition where it is."""
-    outbox = Outbox(scene.settings.bootstrap_servers, {})
+    outbox = KafkaOutbox(scene.settings.bootstrap_servers, {})
     spoilt = Message(topic=message.topic, key=message.key, value=value, headers=())
     outbox.produce(spoilt, message.partition, 0)
     outbox.flush()
 
 
-def test_spoilt_documents_are_told_and_published_anew(scene: Scene, rows: SimpleNamespace) -> None:
+def test_verify_names_overwritten_documents_and_repair_publishes_them_again(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
     scene.produce(*(rows.user(n, f"user{n}") for n in range(5)), rows.star("user1", "repo"))
     scene.produce(rows.gone(rows.user(4, "user4")))
     scene.run()
@@ -54,7 +55,7 @@ def test_spoilt_documents_are_told_and_published_anew(scene: Scene, rows: Simple
     spoil(scene, Record(topic=good[b'{"id":1}'].topic, partition=0, offset=0, key=b'{"id":9}', value=b""), b"{}")
     found = verify(scene).differences
     assert [d.key for d in found] == ['{"id":1}', '{"id":2}', '{"id":9}']
-    assert repair(scene, *(Doubted(root=(d.product, d.root or ""), key=d.key) for d in found)) == 3
+    assert repair(scene, *(RootToRepair((d.product, d.root or ""), d.key) for d in found)) == 3
     last = {record.key: record for record in scene.published()}
     assert {key: record.value for key, record in last.items()} == {
         **{key: record.value for key, record in good.items()},
@@ -70,16 +71,16 @@ def test_spoilt_documents_are_told_and_published_anew(scene: Scene, rows: Simple
 def test_repair_is_refused_while_a_job_lives_and_fences_what_was_before(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"))
     scene.run()
-    doubted = Doubted(root=("profile", "1"), key='{"id":1}')
-    with scene.opened(owner="first", publish_slots=1, lease_seconds=5) as first:
+    root = RootToRepair(("profile", "1"), '{"id":1}')
+    with scene.opened(owner="first", lanes=1, lease_seconds=5) as first:
         running = Thread(target=run_job, args=[first], kwargs={"once": False})
         running.start()
         with pytest.raises(LeaseHeld, match="runs already: first"):
-            repair(scene, doubted)
+            repair(scene, root)
         first.stopping.set()
         running.join()
     zombie = TransactionalOutbox(scene.settings.bootstrap_servers, {}, transactional_id(scene.settings, 1))
-    assert repair(scene, doubted) == 1
+    assert repair(scene, root) == 1
     zombie.send(Message(topic=scene.topic("user"), key=b"1", value=b"from the zombie", headers=()))
     with pytest.raises((Fenced, KafkaError)):
         zombie.flush()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from processor.model.ledger import run_key
+from processor.progress.ledger import run_key
 from statestore.store import Delete, Equals
-from tests.faulty.points import At
+from tests.faulty.points import AtPoint
 from tests.faulty.proxy import proxy
 
 Scene = Any  # conftest's
@@ -71,9 +71,9 @@ def test_messages_that_nobody_noted_as_acknowledged_are_sent_again_with_higher_s
     """The driver dies after the broker has committed the messages and before the round is noted as ended."""
     before = worked.published()
     with worked.opened() as job:
-        notes = job.rounds.store.get([run_key(number) for number in range(job.rounds.lease.generation)])
+        notes = job.driver.store.get([run_key(number) for number in range(job.lease.generation)])
         for key, note in notes.items():
-            job.rounds.store.delete(Delete(key=key, when=Equals("through", note["through"])))
+            job.driver.store.delete(Delete(key=key, when=Equals("through", note["through"])))
     worked.uncommit_last()
     again = worked.run()
     assert again.published > 0
@@ -83,11 +83,11 @@ def test_messages_that_nobody_noted_as_acknowledged_are_sent_again_with_higher_s
 
 def test_a_lost_answer_to_the_end_of_a_round_stops_nothing(worked: Scene, rows: SimpleNamespace) -> None:
     """The end was written: the next try is refused by it, and no other job did that."""
-    at = At("before the commit of the batch", lambda _: False)
+    at = AtPoint("before the commit of the batch", lambda _: False)
     worked.produce(rows.star("bo", "late"))
     with proxy(worked.settings.endpoint, at) as endpoint:
         assert worked.run(endpoint=endpoint).published == 1
-    assert at.struck.is_set()
+    assert at.reached.is_set()
     assert worked.documents() == worked.truth()
 
 

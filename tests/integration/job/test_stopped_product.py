@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from processor.job import run_job
+from processor.job.job import run_job
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -21,15 +21,15 @@ def test_a_document_beyond_its_topic_s_limit_stops_its_product_until_the_limit_i
     limit(scene, 2_000)
     scene.produce(rows.star("ada", "long", note="x" * 5_000), rows.user(2, "bo"), rows.user(3, "cyd"), partition=0)
     before = scene.documents()
-    stopped, told = run(scene)
+    stopped, lines = run(scene)
     assert list(stopped) == ["profile"]
     assert f"topic {scene.settings.job}.profile refuses what is sent to it" in stopped["profile"]
-    assert [line for line in told if line.startswith("product profile stopped: ")] == told[:1]
+    assert [line for line in lines if line.startswith("product profile stopped: ")] == lines[:1]
     assert scene.documents() == before
     assert scene.documents("names") == scene.truth("names")
-    assert len([line for line in told if line.startswith("batch ")]) >= 2  # one of them after the stop
+    assert len([line for line in lines if line.startswith("batch ")]) >= 2  # one of them after the stop
 
-    assert list(run(scene)[0]) == ["profile"]  # started again too early: still owed
+    assert list(run(scene)[0]) == ["profile"]  # this start comes too early: the backlog stays
     assert scene.documents()['{"id":1}'] == before['{"id":1}']
 
     limit(scene, 8_000_000)
@@ -42,10 +42,10 @@ def test_a_document_beyond_its_topic_s_limit_stops_its_product_until_the_limit_i
 
 def run(scene: Scene) -> tuple[dict[str, str], list[str]]:
     """Runs the job until all is worked off: the products that are stopped then, and what was reported."""
-    told: list[str] = []
-    with scene.opened(report=lambda what, _: told.append(what), batch_size=1) as job:
+    lines: list[str] = []
+    with scene.opened(report=lambda what, _: lines.append(what), batch_size=1) as job:
         run_job(job, once=True)
-        return job.rounds.owed.stopped, told
+        return job.driver.backlog.stopped, lines
 
 
 def limit(scene: Scene, size: int) -> None:

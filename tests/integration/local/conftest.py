@@ -1,7 +1,8 @@
-"""What the tests of the embedded parts share: looking for processes, and talking to each part."""
+"""Shared by the tests of the embedded parts: find processes, and use each part."""
 
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,13 +44,15 @@ def use_kafka(bootstrap_servers: str, topic: str = "t", create: bool = True) -> 
         message = consumer.poll(20)
         assert message is not None
         assert message.error() is None
-        return [message.value()]
+        value = message.value()
+        assert value is not None
+        return [value]
     finally:
         consumer.close()
 
 
 def use_postgres(url: str, *statements: str) -> list[tuple[object, ...]]:
-    """Run statements; the rows of the last."""
+    """Run statements; returns the rows of the last one."""
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
         for statement in statements:
             cursor = connection.execute(statement.encode())
@@ -57,7 +60,7 @@ def use_postgres(url: str, *statements: str) -> list[tuple[object, ...]]:
 
 
 def list_tables(endpoint: str) -> list[str]:
-    """DynamoDB's tables."""
+    """The names of the DynamoDB tables."""
     keys = {"aws_access_key_id": "x", "aws_secret_access_key": "x"}
     client = boto3.client("dynamodb", endpoint_url=endpoint, region_name="us-east-1", **keys)
     try:
@@ -74,14 +77,29 @@ def use(addresses: Addresses) -> None:
     assert list_tables(addresses.dynamodb_endpoint) == []
 
 
+@pytest.fixture(autouse=True)
+def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder for temporary files, as a system has it: all users may enter it, which is not so of pytest's. A test leaves
+    nothing in it."""
+    tmp_path_factory.getbasetemp()  # which pytest makes late, and not in here
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        folder.chmod(0o1777)
+        monkeypatch.setenv("TMPDIR", name)
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        yield folder
+        assert list(folder.iterdir()) == []
+
+
 @pytest.fixture
-def processes() -> Callable[[Path], list[str]]:
+def processes(temporary: Path) -> Callable[[Path], list[str]]:
+    """The processes that work in a directory, or among the test's temporary files."""
     if not os.path.isdir("/proc/self"):
         pytest.skip("counts processes through /proc")
-    return processes_in
+    return lambda directory: processes_in(directory) + processes_in(temporary)
 
 
 @pytest.fixture
 def talk() -> SimpleNamespace:
-    """The functions of this file: pytest imports no test file by name."""
+    """The functions of this file. Tests get them as a fixture, because a test cannot import its conftest by name."""
     return SimpleNamespace(use=use, kafka=use_kafka, postgres=use_postgres, dynamodb=list_tables)

@@ -1,9 +1,10 @@
-"""The embedded parts answer, and nothing of them is left, however their owner ends."""
+"""The embedded parts answer. However their owner ends, no process and no file of them remains."""
 
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,17 +14,18 @@ import pytest
 
 from processor.errors import PartError
 from processor.local import parts
-from processor.local.dynamodb import start_dynamodb_local, start_moto
-from processor.local.parts import embedded
+from processor.local.dynamodb_api import start_dynamodb_local, start_moto
+from processor.local.parts import embedded_parts
+from processor.local.program import EmbeddedPart
 
 Processes = Callable[[Path], list[str]]
 
 OWNER = """
 import signal, sys, time
 from pathlib import Path
-from processor.local.parts import embedded
-signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background ignores it
-with embedded(Path(sys.argv[1])):
+from processor.local.parts import embedded_parts
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores SIGINT
+with embedded_parts(Path(sys.argv[1])):
     print("up", flush=True)
     time.sleep(60)
 """
@@ -32,7 +34,8 @@ with embedded(Path(sys.argv[1])):
 def gone(processes: Processes, directory: Path, within: float = 10) -> bool:
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
-        if not processes(directory) and not list(directory.iterdir()):
+        left = [*directory.iterdir(), *Path(tempfile.gettempdir()).iterdir()]
+        if not processes(directory) and not left:
             return True
         time.sleep(0.05)
     return False
@@ -52,21 +55,21 @@ def test_all_parts_answer_in_a_path_with_spaces_and_leave_nothing(
     tmp_path: Path, talk: SimpleNamespace, processes: Processes
 ) -> None:
     directory = tmp_path / "with a space, a comma and é"
-    with embedded(directory) as addresses:
+    with embedded_parts(directory) as addresses:
         talk.use(addresses)
         assert len(processes(directory)) >= 3
     assert processes(directory) == []
     assert list(directory.iterdir()) == []
 
 
-def test_two_at_once_do_not_meet(tmp_path: Path, talk: SimpleNamespace) -> None:
-    with embedded(tmp_path / "a") as one, embedded(tmp_path / "b") as two:
+def test_two_sets_of_parts_run_at_the_same_time(tmp_path: Path, talk: SimpleNamespace) -> None:
+    with embedded_parts(tmp_path / "a") as one, embedded_parts(tmp_path / "b") as two:
         talk.use(one)
         talk.use(two)
 
 
 def test_an_exception_in_the_block_ends_the_parts(tmp_path: Path, processes: Processes) -> None:
-    with pytest.raises(ZeroDivisionError), embedded(tmp_path):
+    with pytest.raises(ZeroDivisionError), embedded_parts(tmp_path):
         raise ZeroDivisionError
     assert gone(processes, tmp_path, within=0.1)
 
@@ -78,7 +81,7 @@ def test_a_part_that_cannot_start_ends_the_others(
         raise PartError("Postgres", "it does not start", "look")
 
     monkeypatch.setattr(parts, "start_postgres", refuse)
-    with pytest.raises(PartError, match="Postgres: it does not start"), embedded(tmp_path):
+    with pytest.raises(PartError, match="Postgres: it does not start"), embedded_parts(tmp_path):
         pass
     assert gone(processes, tmp_path, within=0.1)
 
@@ -112,7 +115,7 @@ def test_a_killed_owner_whose_fork_lives_leaves_no_process(tmp_path: Path, proce
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a child that its parent died")
-def test_killed_keepers_leave_no_process(tmp_path: Path, owner: subprocess.Popen[str], processes: Processes) -> None:
+def test_killed_reapers_leave_no_process(tmp_path: Path, owner: subprocess.Popen[str], processes: Processes) -> None:
     listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(owner.pid)], capture_output=True, text=True, check=True)
     for pid in listing.stdout.split():
         os.kill(int(pid), signal.SIGKILL)
@@ -126,7 +129,7 @@ def test_killed_keepers_leave_no_process(tmp_path: Path, owner: subprocess.Popen
 
 @pytest.mark.parametrize("start", [start_moto, start_dynamodb_local])
 def test_each_dynamodb_answers_and_stops(
-    tmp_path: Path, talk: SimpleNamespace, processes: Processes, start: Callable[[Path], parts.Part]
+    tmp_path: Path, talk: SimpleNamespace, processes: Processes, start: Callable[[Path], EmbeddedPart]
 ) -> None:
     part = start(tmp_path / "dynamodb")
     try:
@@ -138,8 +141,8 @@ def test_each_dynamodb_answers_and_stops(
     assert processes(tmp_path) == []
 
 
-def test_an_unusable_home_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_parts_start_without_a_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOME")
     monkeypatch.setenv("XDG_CACHE_HOME", str(Path("~/.cache").expanduser()))
-    with embedded(tmp_path) as addresses:
+    with embedded_parts(tmp_path) as addresses:
         assert addresses.bootstrap_servers

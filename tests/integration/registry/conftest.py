@@ -1,11 +1,11 @@
-"""A small plan for the registry: stars of users, joined by the user's name, and users by their id."""
+"""Small requirements for the registry: stars of users, and the repositories of stars."""
 
 from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
 
-from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, Plan, ProductEntry
+from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements
 
 STARS = JoinSpec(child="star", child_columns=("username",), parent="user", parent_columns=("username",))
 REPOS = JoinSpec(child="repo", child_columns=("owner", "name"), parent="star", parent_columns=("owner", "repo"))
@@ -23,11 +23,11 @@ def entity(name: str, key: tuple[str, ...], /, **columns: str) -> EntityEntry:
 
 
 @pytest.fixture
-def plan() -> Plan:
+def required() -> Requirements:
     """A product of two joins below `user`."""
     of_user, by_name = Need(entity="star", columns=("username",)), Need(entity="user", columns=("username",))
     of_repo = Need(entity="star", columns=("repo", "owner"))
-    return Plan(
+    return Requirements(
         entities=(
             entity("user", ("email",), email="string", username="string"),
             entity("star", ("id",), id="int", username="string", owner="string", repo="string"),
@@ -47,6 +47,6 @@ def plan() -> Plan:
 
 
 @pytest.fixture
-def wider(plan: Plan) -> Plan:
+def wider(required: Requirements) -> Requirements:
     """The same with one more index on `repo`."""
-    return replace(plan, groups=(*plan.groups, [Need(entity="repo", columns=("owner",))]))
+    return replace(required, groups=(*required.groups, [Need(entity="repo", columns=("owner",))]))

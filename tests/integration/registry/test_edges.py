@@ -1,14 +1,14 @@
-"""Joins by edges in the database: read back as they were applied, and guarded against edits by psql."""
+"""Joins by edges in the database: a job reads them as applied, and psql cannot break them."""
 
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
 from processor.definitions.load import load
-from processor.model.access import EdgeRead, KeyRead
-from processor.planning import plan_of, registry_plan
+from processor.plan.access import EdgeRead, KeyRead
+from processor.plan.planning import plan_of, requirements_of
 from registry.errors import NeedsBackfill
-from registry.model import Plan
+from registry.model import Requirements
 from registry.repository import Registry
 
 ENTITIES = """
@@ -29,14 +29,14 @@ embed: {teams: {many: team, on: {"people[].name": org}, strong: true}}
 """
 
 
-def plan(*products: str) -> Plan:
+def required(*products: str) -> Requirements:
     texts = {f"{n}.yaml": product for n, product in enumerate(products)}
-    return registry_plan(load({"entities.yaml": ENTITIES, **texts}))
+    return requirements_of(load({"entities.yaml": ENTITIES, **texts}))
 
 
 def test_a_job_reads_the_edges_that_were_applied(registry: Registry) -> None:
-    registry.apply(plan(PRODUCT), who="me", why="first")
-    assert registry.apply(plan(PRODUCT), who="me", why="again").changes == ()
+    registry.apply(required(PRODUCT), who="me", why="first")
+    assert registry.apply(required(PRODUCT), who="me", why="again").changes == ()
     snapshot = registry.snapshot()
     compiled = plan_of(snapshot)
 
@@ -53,11 +53,11 @@ def test_a_job_reads_the_edges_that_were_applied(registry: Registry) -> None:
 
 
 def test_new_edges_of_rows_that_a_job_has_stored_need_a_backfill(registry: Registry) -> None:
-    registry.apply(plan(PRODUCT), who="me", why="first")
+    registry.apply(required(PRODUCT), who="me", why="first")
     lease = registry.take_lease("job", "here", 4, take_over=False, expires_after=30)
     registry.applied(lease, registry.snapshot().version)
     with pytest.raises(NeedsBackfill, match=r"edges by people\[\].name::string would be new"):
-        registry.apply(plan(PRODUCT, MORE), who="me", why="second")
+        registry.apply(required(PRODUCT, MORE), who="me", why="second")
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,6 @@ def test_new_edges_of_rows_that_a_job_has_stored_need_a_backfill(registry: Regis
 def test_psql_takes_no_edges_from_a_join_that_needs_them(
     registry: Registry, psql: Engine, edit: str, refused: str
 ) -> None:
-    registry.apply(plan(PRODUCT), who="me", why="first")
+    registry.apply(required(PRODUCT), who="me", why="first")
     with pytest.raises(IntegrityError, match=refused), psql.begin() as connection:
-        connection.execute(text(edit))
+        connection.execute(text(f"SELECT edit_by_hand('a test'); {edit}"))

@@ -1,4 +1,4 @@
-"""Epoch boundaries are only ever added."""
+"""The registry only adds epoch boundaries."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def test_boundaries_are_read_back_in_order_and_by_topic(registry: Registry) -> N
     assert registry.epochs([]) == ()
 
 
-def test_the_boundary_of_an_empty_partition_stands_beside_the_one_before(registry: Registry) -> None:
+def test_the_boundary_of_an_empty_partition_leaves_the_earlier_one_in_place(registry: Registry) -> None:
     registry.add_epochs([FIRST])
     registry.add_epochs([replace(FIRST, epoch=2)])
     assert [b.epoch for b in registry.epochs(["user"])] == [1, 2]
@@ -38,9 +38,9 @@ def test_adding_the_same_again_changes_nothing_and_a_lower_epoch_is_an_error(reg
 
 
 @pytest.mark.parametrize("edit", ["UPDATE epochs SET epoch = 9", "DELETE FROM epochs"])
-def test_a_boundary_is_never_rewritten_by_psql_either(registry: Registry, psql: Engine, edit: str) -> None:
+def test_psql_cannot_change_a_boundary_either(registry: Registry, psql: Engine, edit: str) -> None:
     registry.add_epochs([FIRST])
-    with pytest.raises(IntegrityError, match="never rewritten"), psql.begin() as connection:
+    with pytest.raises(IntegrityError, match="a boundary never changes"), psql.begin() as connection:
         connection.execute(text(edit))
 
 

@@ -8,19 +8,19 @@ import pytest
 from sqlalchemy import Engine, text
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
-from registry.model import Lease, Plan
+from registry.model import Lease, Requirements
 from registry.repository import Registry
 
 
 def take(
-    registry: Registry, owner: str, *, publish_slots: int = 1, take_over: bool = False, expires_after: float = 60
+    registry: Registry, owner: str, *, lanes: int = 1, take_over: bool = False, expires_after: float = 60
 ) -> Lease:
-    return registry.take_lease("job", owner, publish_slots, take_over=take_over, expires_after=expires_after)
+    return registry.take_lease("job", owner, lanes, take_over=take_over, expires_after=expires_after)
 
 
 def test_a_living_lease_is_refused_to_another_and_names_its_owner(registry: Registry) -> None:
     first = take(registry, "host-a")
-    assert first == Lease(job="job", generation=1, owner="host-a", publish_slots=1)
+    assert first == Lease(job="job", generation=1, owner="host-a", lanes=1)
     with pytest.raises(LeaseHeld, match=r"host-a \(generation 1\), alive at \d{4}-\d\d-\d\d .* expires 60 s after"):
         take(registry, "host-b")
     assert registry.holds(first)
@@ -64,10 +64,10 @@ def test_a_released_lease_is_free_and_its_generation_is_not_used_again(registry:
     assert take(registry, "host-b").generation == 2
 
 
-def test_a_lease_knows_the_most_publish_slots_that_any_run_has_used(registry: Registry) -> None:
-    assert take(registry, "host-a", publish_slots=8).publish_slots == 8
-    assert take(registry, "host-a", publish_slots=2).publish_slots == 8
-    assert take(registry, "host-a", publish_slots=9).publish_slots == 9
+def test_a_lease_has_the_highest_number_of_lanes_of_any_run(registry: Registry) -> None:
+    assert take(registry, "host-a", lanes=8).lanes == 8
+    assert take(registry, "host-a", lanes=2).lanes == 8
+    assert take(registry, "host-a", lanes=9).lanes == 9
 
 
 def test_jobs_do_not_share_leases(registry: Registry) -> None:
@@ -90,20 +90,25 @@ def test_of_many_that_start_at_once_one_gets_the_lease(registry: Registry) -> No
         assert sorted(pool.map(attempt, range(4))) == [False, False, False, True]
 
 
-def test_a_job_does_not_start_by_a_registry_that_was_edited_after_it_read_it(registry: Registry, plan: Plan) -> None:
+def test_a_job_does_not_start_by_a_registry_that_was_edited_after_it_read_it(
+    registry: Registry, required: Requirements
+) -> None:
     lease = take(registry, "host-a")
     version = registry.snapshot().version
-    registry.apply(plan, who="me", why="meanwhile")
+    registry.apply(required, who="me", why="meanwhile")
     with pytest.raises(SnapshotOutdated, match="has read registry version 0, it is 1 now"):
         registry.applied(lease, version)
     registry.applied(lease, 1)
 
 
-def test_a_job_that_starts_during_an_edit_waits_for_it(registry: Registry, plan: Plan, psql: Engine) -> None:
-    registry.apply(plan, who="me", why="first")
+def test_a_job_that_starts_during_an_edit_waits_for_it(
+    registry: Registry, required: Requirements, psql: Engine
+) -> None:
+    registry.apply(required, who="me", why="first")
     lease = take(registry, "host-a")
     with ThreadPoolExecutor(1) as pool:
         with psql.begin() as connection:
+            connection.execute(text("SELECT edit_by_hand('a test')"))
             connection.execute(text("UPDATE products SET topic = 'other'"))
             report = pool.submit(registry.applied, lease, 1)
             with pytest.raises(TimeoutError):
@@ -113,7 +118,7 @@ def test_a_job_that_starts_during_an_edit_waits_for_it(registry: Registry, plan:
 
 
 def test_attempts_of_a_round_are_counted_and_an_earlier_round_never_begins_again(registry: Registry) -> None:
-    """A task that was given up would count from 0, and pass for the attempt that was acknowledged."""
+    """A task that was given up would count from 0, and have the number of the acknowledged attempt."""
     first = take(registry, "host-a")
     assert [registry.begin_attempt(first, 0, round_) for round_ in (0, 0, 1, 0, 1)] == [0, 1, 0, None, 1]
     assert registry.begin_attempt(first, 1, 0) == 0

@@ -1,4 +1,4 @@
-"""The schema: made once, by whoever comes first, and equal to the tables that the code knows."""
+"""The schema: the first migration creates it, and it equals the tables that the code knows."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,13 +8,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import CheckConstraint, Engine, func, select, text
 
-from registry.errors import RegistryError, RegistryMissing, RegistryTooNew, RegistryUnreachable, SlotsDiffer
+from registry.errors import RegistryError, RegistryMissing, RegistryUnreachable, SlotsDiffer, UnknownRevision
 from registry.repository import Registry
 from registry.tables import metadata
 
 
 def difference(psql: Engine) -> list[Any]:
-    """What alembic would change to bring the schema to the tables that the code knows."""
+    """The changes by which alembic would bring the schema to the tables that the code knows."""
     with psql.begin() as connection:
         connection.dialect.default_schema_name = connection.scalar(select(func.current_schema()))
         return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata))
@@ -55,7 +55,7 @@ def test_migrating_again_changes_nothing(registry: Registry) -> None:
 
 
 def test_another_number_of_slots_is_refused_with_both_numbers(registry: Registry) -> None:
-    with pytest.raises(SlotsDiffer, match="made with 5 slots and 20 were asked for"):
+    with pytest.raises(SlotsDiffer, match="has 5 slots, not 20"):
         registry.migrate(20)
 
 
@@ -75,16 +75,22 @@ def test_many_may_migrate_at_once(postgres_url: str, schema: str) -> None:
         assert list(pool.map(migrate, range(4))) == [3] * 4
 
 
-def test_a_schema_without_a_registry_says_what_to_run(postgres_url: str, schema: str) -> None:
+def test_the_error_for_a_schema_without_a_registry_names_the_command_to_run(postgres_url: str, schema: str) -> None:
     with Registry(postgres_url, schema) as nothing, pytest.raises(RegistryMissing, match=rf"schema {schema} .* apply"):
         nothing.snapshot()
 
 
-def test_a_schema_of_a_later_release_is_left_alone(registry: Registry, psql: Engine, schema: str) -> None:
+@pytest.mark.parametrize("revision", ["9999_later", "v0001", "v0004"])
+def test_a_schema_that_another_release_migrated_is_left_alone(
+    registry: Registry, psql: Engine, schema: str, revision: str
+) -> None:
+    """v0001 to v0004 are the revisions of development, before the first release."""
     with psql.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = 'v9999'"))
-    with pytest.raises(RegistryTooNew, match=rf"schema {schema} is of a newer statestore"):
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
+    message = rf"another release .* schema {schema}: install that release, or use another schema.*'{revision}'"
+    with pytest.raises(UnknownRevision, match=message):
         registry.migrate(5)
+    assert difference(psql) == []
 
 
 def test_an_unreachable_server_is_named_without_the_password() -> None:
@@ -117,3 +123,16 @@ def test_a_url_of_something_else_is_refused(url: str) -> None:
     with pytest.raises(RegistryError, match="postgresql://") as error:
         Registry(url)
     assert "secret" not in str(error.value)
+
+
+def test_a_registry_of_a_newer_release_is_refused_by_every_request(
+    registry: Registry, psql: Engine, schema: str, postgres_url: str
+) -> None:
+    with psql.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999_later'"))
+    for request in (Registry.snapshot, Registry.snapshot_for_apply, Registry.statistics, lambda one: one.epochs(["t"])):
+        with (
+            Registry(postgres_url, schema) as one,
+            pytest.raises(UnknownRevision, match=r"another release .*9999_later"),
+        ):
+            request(one)

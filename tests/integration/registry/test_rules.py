@@ -1,21 +1,25 @@
-"""What the database refuses, whoever edits: operators also use psql."""
+"""The edits that the database refuses: all from psql that nobody announced, and from announced edits those that break a rule."""
 
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
-from registry.model import Plan
+from registry.lifecycle import may_follow
+from registry.model import AssignmentState, Requirements
 from registry.repository import Registry
 
 
 @pytest.fixture
-def filled(registry: Registry, plan: Plan) -> Registry:
-    registry.apply(plan, who="me", why="first")
+def filled(registry: Registry, required: Requirements) -> Registry:
+    registry.apply(required, who="me", why="first")
     return registry
 
 
-def run(psql: Engine, *statements: str) -> None:
+def run(psql: Engine, *statements: str, announced: bool = True) -> None:
+    """Runs the statements in a transaction that announces its edit."""
     with psql.begin() as connection:
+        if announced:
+            connection.execute(text("SELECT edit_by_hand('a test')"))
         for statement in statements:
             connection.execute(text(statement))
 
@@ -34,10 +38,45 @@ REFUSED = {
     "slot n + 1": ("INSERT INTO assignments VALUES ('user', 6, '{email}', 'serving')", "assignments_slot_fk"),
     "a slot more than the table has": ("INSERT INTO slots VALUES (6)", "their number never changes"),
     "another n": ("UPDATE meta SET slots = 6", "the number of slots never changes"),
+    "a version of tomorrow": ("UPDATE meta SET version = version + 5", "by one for each edit"),
+    "another edit in the name of the last one": ("UPDATE meta SET version = version + 1", "by one for each edit"),
     "a version that falls": ("UPDATE meta SET version = 0", "the version only rises"),
     "a second registry": ("INSERT INTO meta (one, slots) VALUES (false, 5)", "meta_one_row_ck"),
     "a registry without settings": ("DELETE FROM meta", "the registry needs it"),
-    "a state that is none": ("UPDATE assignments SET state = 'free'", "assignments_state_ck"),
+    "a state that is none": ("INSERT INTO assignments VALUES ('user', 5, '{email}', 'free')", "assignments_state_ck"),
+    "a state out of order": ("UPDATE assignments SET state = 'planned'", "state planned may not follow serving"),
+    "an assignment of a column that is not declared": (
+        "INSERT INTO assignments VALUES ('user', 5, '{nobody}', 'planned')",
+        "entity user declares no column nobody, which GSI_5 uses",
+    ),
+    "an assignment of elements": (
+        "INSERT INTO assignments VALUES ('user', 5, '{username[]}', 'planned')",
+        "entity user declares no column username",
+    ),
+    "an assignment of one column twice": (
+        "INSERT INTO assignments VALUES ('user', 5, '{email,email}', 'planned')",
+        "columns email, email name one twice, and no join asks for that",
+    ),
+    "a join of a column that is not declared": (
+        "INSERT INTO joins (child, child_columns, parent, parent_columns)"
+        " VALUES ('star', '{nobody[].id}', 'user', '{username}')",
+        "entity star declares no column nobody",
+    ),
+    "an entity without a column that a slot holds": (
+        """UPDATE entities SET columns = '{"email": "string"}' WHERE name = 'user'""",
+        "entity user declares no column username",
+    ),
+    "a key of a column that is not declared": (
+        "INSERT INTO entities (name, topic, key, shards, columns, definition) VALUES ('x', 'x', '{id}', 1, '{}', '{}')",
+        "entity x declares no column id, which the key uses",
+    ),
+    "a key of one column twice": (
+        "INSERT INTO entities (name, topic, key, shards, columns, definition)"
+        """ VALUES ('x', 'x', '{id,id}', 1, '{"id": "int"}', '{}')""",
+        "entity x: its key names a column twice",
+    ),
+    "a topic of an entity and a product": ("UPDATE products SET topic = 't.user'", "an entity and a product have it"),
+    "a topic of two entities": ("UPDATE entities SET topic = 't.user' WHERE name = 'repo'", "entities_topic_uq"),
     "an assignment that is used, removed": (
         "DELETE FROM assignments WHERE entity = 'user'",
         "access_paths_entity_slot_fk",
@@ -45,7 +84,7 @@ REFUSED = {
     "an assignment of other columns": ("UPDATE assignments SET columns = '{email}'", "changes only its state"),
     "an assignment moved": ("UPDATE assignments SET slot = 4 WHERE entity = 'user'", "changes only its state"),
     "a used assignment that does not serve": (
-        "UPDATE assignments SET state = 'backfilling' WHERE entity = 'user'",
+        "UPDATE assignments SET state = 'retiring' WHERE entity = 'user'",
         UNSERVED,
     ),
     "a join without one of its paths": ("DELETE FROM access_paths WHERE direction = 'up'", UNSERVED),
@@ -72,32 +111,109 @@ REFUSED = {
     "another key": ("UPDATE entities SET key = '{username}' WHERE name = 'user'", "never change"),
     "another number of shards": ("UPDATE entities SET shards = 2", "never change"),
     "another type of a key column": (
-        """UPDATE entities SET columns = '{"email": "int"}' WHERE name = 'user'""",
+        """UPDATE entities SET columns = '{"email": "int", "username": "string"}' WHERE name = 'user'""",
         "never change",
     ),
     "an entity that is used, removed": ("DELETE FROM entities WHERE name = 'user'", "_fk"),
-    "a history rewritten": ("UPDATE history SET who = 'nobody'", "only added to"),
-    "a history cut": ("TRUNCATE history", "only added to"),
+    "a history rewritten": ("UPDATE history SET who = 'nobody'", "its rows never change"),
+    "a history cut": ("TRUNCATE history", "its rows never change"),
     "entries removed past the history": ("TRUNCATE product_joins", "the history would not show it"),
 }
 
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_the_database_refuses(filled: Registry, psql: Engine, what: str) -> None:
-    statement, says = REFUSED[what]
+    statement, message = REFUSED[what]
     before = filled.snapshot()
-    with pytest.raises(IntegrityError, match=says):
+    with pytest.raises(IntegrityError, match=message):
         run(psql, statement.replace(":", r"\:"))
+    assert filled.snapshot() == before
+
+
+EDITS = {
+    "the joins of a product removed": "DELETE FROM product_joins",
+    "the joins removed": "DELETE FROM joins",
+    "an assignment removed": "DELETE FROM assignments",
+    "an assignment that nobody knows": "INSERT INTO assignments VALUES ('user', 5, '{email}', 'planned')",
+    "an assignment of unknown columns": "INSERT INTO assignments VALUES ('user', 5, '{nobody}', 'serving')",
+    "another state": "UPDATE assignments SET state = 'retiring'",
+    "a path removed": "DELETE FROM access_paths",
+    "a version": "UPDATE meta SET version = version + 1, edited_in = 'me'",
+    "a version raised by its function": "SELECT edit_version()",
+    "a topic of an entity": "UPDATE entities SET topic = 'elsewhere' WHERE name = 'user'",
+    "a topic of a product": "UPDATE products SET topic = 'elsewhere'",
+    "a definition of an entity": "UPDATE entities SET definition = '{}'",
+    "a definition of a product": "UPDATE products SET definition = '{}'",
+    "a product removed": "DELETE FROM products",
+    "an entity removed": "DELETE FROM entities WHERE name = 'repo'",
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_an_edit_that_nobody_announced_is_refused(filled: Registry, psql: Engine, what: str) -> None:
+    before = filled.snapshot()
+    with pytest.raises(IntegrityError, match="`statestore apply` edits the registry; nothing was changed"):
+        run(psql, EDITS[what], announced=False)
+    assert filled.snapshot() == before
+
+
+def test_an_announcement_ends_with_its_transaction(filled: Registry, psql: Engine) -> None:
+    for announcement in ("SELECT edit_by_hand('why')", "SET statestore.edit = 'on'"):
+        with psql.connect() as connection:
+            connection.execute(text(announcement))
+            connection.commit()
+            with pytest.raises(IntegrityError, match="edits the registry"):
+                connection.execute(text("UPDATE products SET topic = 'x'"))
+    with pytest.raises(IntegrityError, match="give the reason"):
+        run(psql, "SELECT edit_by_hand(' ')", announced=False)
+
+
+LIFE = (*(state for state in AssignmentState if state is not AssignmentState.FREE),)
+
+
+@pytest.mark.parametrize("before", LIFE)
+@pytest.mark.parametrize("after", LIFE)
+def test_the_database_knows_the_order_of_states(
+    filled: Registry, psql: Engine, before: AssignmentState, after: AssignmentState
+) -> None:
+    add = f"INSERT INTO assignments VALUES ('repo', 5, '{{owner}}', '{before}')"
+    change = f"UPDATE assignments SET state = '{after}' WHERE entity = 'repo'"
+    if before is after or may_follow(before, after):
+        run(psql, add, change)
+    else:
+        with pytest.raises(IntegrityError, match=f"state {after} may not follow {before}"):
+            run(psql, add, change)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("INSERT INTO assignments VALUES ('repo', 5, '{owner}', 'serving')", "so it begins as planned"),
+        ("DELETE FROM product_joins; DELETE FROM joins; DELETE FROM assignments", "retire it, then free it"),
+        (
+            "DELETE FROM products; DELETE FROM joins; UPDATE assignments SET state = 'retiring';"
+            " DELETE FROM assignments; DELETE FROM entities",
+            "a job has run with it",
+        ),
+    ],
+)
+def test_slots_and_entities_of_stored_rows_do_not_come_or_go_at_once(
+    filled: Registry, psql: Engine, statement: str, message: str
+) -> None:
+    filled.applied(filled.take_lease("job", "here", 4, take_over=False, expires_after=30), 1)
+    before = filled.snapshot()
+    with pytest.raises(IntegrityError, match=message):
+        run(psql, statement)
     assert filled.snapshot() == before
 
 
 def test_within_a_transaction_a_path_may_be_missing_for_a_moment(filled: Registry, psql: Engine) -> None:
     run(
         psql,
-        "CREATE TEMP TABLE kept AS SELECT * FROM access_paths",
+        "CREATE TEMP TABLE saved AS SELECT * FROM access_paths",
         "DELETE FROM access_paths",
-        "INSERT INTO access_paths SELECT * FROM kept",
-        "DROP TABLE kept",
+        "INSERT INTO access_paths SELECT * FROM saved",
+        "DROP TABLE saved",
     )
     assert filled.snapshot().version == 2
 
@@ -111,7 +227,7 @@ def test_an_assignment_that_no_join_uses_may_change_its_state_and_go(filled: Reg
 
 def test_an_edit_by_psql_is_in_the_history_with_old_and_new(filled: Registry, psql: Engine) -> None:
     run(psql, "UPDATE entities SET topic = 'elsewhere' WHERE name = 'user'")
-    run(psql, "SET LOCAL statestore.who = 'op'", "SET LOCAL statestore.why = 'typo'", "UPDATE products SET topic = 'x'")
+    run(psql, "SET LOCAL statestore.who = 'op'", "SELECT edit_by_hand('typo')", "UPDATE products SET topic = 'x'")
     with psql.begin() as connection:
         lines = connection.execute(
             text(
@@ -121,7 +237,7 @@ def test_an_edit_by_psql_is_in_the_history_with_old_and_new(filled: Registry, ps
         ).all()
     user = lines[0].who
     assert [tuple(line) for line in lines] == [
-        (2, True, user, None, "entities", "update", "t.user", "elsewhere"),
+        (2, True, user, "a test", "entities", "update", "t.user", "elsewhere"),
         (3, False, "op", "typo", "products", "update", "profile", "x"),
     ]
 
@@ -137,6 +253,7 @@ def test_edits_of_one_transaction_are_one_version_and_an_edit_of_nothing_is_none
 
 def test_a_transaction_that_is_rolled_back_raises_no_version(filled: Registry, psql: Engine) -> None:
     with psql.connect() as connection:
+        connection.execute(text("SELECT edit_by_hand('a test')"))
         connection.execute(text("UPDATE products SET topic = 'x'"))
         connection.rollback()
     run(psql, "UPDATE products SET topic = 'y'")
@@ -145,7 +262,8 @@ def test_a_transaction_that_is_rolled_back_raises_no_version(filled: Registry, p
 
 def test_rules_hold_without_the_schema_on_the_search_path(filled: Registry, psql: Engine, schema: str) -> None:
     added = f"INSERT INTO {schema}.entities (name, topic, key, shards, columns, definition)"
-    run(psql, "SET LOCAL search_path TO public", f"{added} VALUES ('x', 'x', '{{id}}', 1, '{{}}', '{{}}')")
+    columns = r"""{"id"\: "int"}"""
+    run(psql, "SET LOCAL search_path TO public", f"{added} VALUES ('x', 'x', '{{id}}', 1, '{columns}', '{{}}')")
     with pytest.raises(IntegrityError, match=UNSERVED):
         run(psql, "SET LOCAL search_path TO public", f"DELETE FROM {schema}.access_paths")
     assert filled.snapshot().version == 2

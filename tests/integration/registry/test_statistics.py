@@ -1,4 +1,4 @@
-"""Statistics in the database: kept whole, replaced whole, and no edit of the registry."""
+"""Statistics in the database: stored whole, replaced whole, and no edit of the registry."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from registry.errors import RegistryMissing
-from registry.model import JoinSpec, Plan
+from registry.model import JoinSpec, Requirements
 from registry.repository import Registry
-from registry.statistics import EntityStatistics, JoinStatistics, Statistics
+from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
 
 STARS = JoinSpec(child="star", child_columns=("username",), parent="user", parent_columns=("username",))
 REPOS = JoinSpec(child="repo", child_columns=("owner", "name"), parent="star", parent_columns=("owner", "repo"))
@@ -27,8 +27,8 @@ FIRST = Statistics(
 )
 
 
-def test_statistics_are_read_back_and_replaced_as_a_whole(registry: Registry, plan: Plan) -> None:
-    registry.apply(plan, who="me", why="first")
+def test_statistics_are_read_back_and_replaced_as_a_whole(registry: Registry, required: Requirements) -> None:
+    registry.apply(required, who="me", why="first")
     assert registry.statistics() is None
 
     registry.keep_statistics(FIRST)
@@ -38,8 +38,8 @@ def test_statistics_are_read_back_and_replaced_as_a_whole(registry: Registry, pl
     assert registry.statistics() == second
 
 
-def test_statistics_are_no_edit(registry: Registry, plan: Plan, psql: Engine) -> None:
-    registry.apply(plan, who="me", why="first")
+def test_statistics_are_no_edit(registry: Registry, required: Requirements, psql: Engine) -> None:
+    registry.apply(required, who="me", why="first")
     history = text("SELECT count(*) FROM history")
     with psql.begin() as connection:
         before = connection.scalar(history)
@@ -51,11 +51,11 @@ def test_statistics_are_no_edit(registry: Registry, plan: Plan, psql: Engine) ->
         assert connection.scalar(history) == before
 
 
-def test_the_statistics_of_a_join_go_with_it(registry: Registry, plan: Plan) -> None:
-    registry.apply(plan, who="me", why="first")
+def test_the_statistics_of_a_join_go_with_it(registry: Registry, required: Requirements) -> None:
+    registry.apply(required, who="me", why="first")
     registry.keep_statistics(FIRST)
-    (product,) = plan.products
-    less = replace(plan, products=(replace(product, joins=(STARS,)),), paths=plan.paths[:1])
+    (product,) = required.products
+    less = replace(required, products=(replace(product, joins=(STARS,)),), paths=required.paths[:1])
     registry.apply(less, who="me", why="without repositories")
 
     found = registry.statistics()
@@ -65,7 +65,7 @@ def test_the_statistics_of_a_join_go_with_it(registry: Registry, plan: Plan) -> 
     assert registry.statistics() == found
 
 
-def test_a_registry_of_before_statistics_says_what_to_run(registry: Registry, psql: Engine) -> None:
+def test_the_error_for_a_registry_without_statistics_names_the_command_to_run(registry: Registry, psql: Engine) -> None:
     with psql.begin() as connection:
         connection.execute(text("DROP TABLE entity_statistics"))
     with pytest.raises(RegistryMissing, match="an older one: run `statestore apply`"):

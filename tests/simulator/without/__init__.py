@@ -1,1 +1,1 @@
-"""Takes protections of the product away, one at a time, for tests: each switch is a context manager."""
+"""Switches that turn protections of the product off, one at a time, for tests. Each switch is a context manager."""

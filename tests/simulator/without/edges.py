@@ -1,8 +1,8 @@
-"""Takes the protections of edges away (rule 12), one at a time, for tests."""
+"""Switches for the protections of edges (rule 12 of docs/architecture.md)."""
 
 from typing import Any
 
-import processor.batch as batch
+import processor.rounds.write_part as write_part
 import processor.steps.keep_edges as keep_edges
 from statestore.edges import put_edge
 from statestore.items import read_edges
@@ -11,7 +11,7 @@ from statestore.store import Write
 from tests.simulator.without.switch import replacing
 
 
-def _anyway(make: Any) -> Any:
+def _unconditional(make: Any) -> Any:
     def request(*edge: Any) -> Any:
         made = make(*edge)
         return made._replace(when=None) if isinstance(made, Write) else type(made)(key=made.key)
@@ -19,11 +19,11 @@ def _anyway(make: Any) -> Any:
     return request
 
 
-def _new_ones(keep: Any) -> Any:
-    """Puts the edges that the row as it stands does not name, and no others."""
+def _only_new_edges(keep: Any) -> Any:
+    """keep_edges, but it puts only the edges that the stored row does not name."""
 
-    def kept(writing: Any, stands: Any) -> Any:
-        running, answers = keep(writing, stands), None
+    def changed(writing: Any, stored: Any) -> Any:
+        running, answers = keep(writing, stored), None
         while True:
             try:
                 requests = running.send(answers)
@@ -39,8 +39,8 @@ def _new_ones(keep: Any) -> Any:
                 yield new
             answers = ()
 
-    return kept
+    return changed
 
 
-unversioned = replacing((keep_edges, "put_edge", _anyway), (keep_edges, "drop_edge", _anyway))
-only_the_difference = replacing((batch, "keep_edges", _new_ones))
+unversioned = replacing((keep_edges, "put_edge", _unconditional), (keep_edges, "drop_edge", _unconditional))
+only_new_edges = replacing((write_part, "keep_edges", _only_new_edges))

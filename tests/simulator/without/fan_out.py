@@ -1,11 +1,11 @@
-"""Without parts of what follows up a change with many documents above it (rule 8)."""
+"""Switches for the protections of fan-outs (rule 8 of docs/architecture.md)."""
 
-from processor.model.fan_out import FanOuts
-from processor.rounds import Rounds
-from tests.simulator.without.switch import replacing
+from processor.progress.fan_outs import FanOuts
+from processor.rounds.driver import Driver
+from tests.simulator.without.switch import always, replacing
 
-rest_forgotten = replacing((Rounds, "_keep_rest", lambda _: lambda _self, _results: None))
-in_memory = replacing((Rounds, "_keep", lambda _: lambda _self, _request: None))
+first_page_only = replacing((FanOuts, "add", always(None)), (Driver, "_keep", always(None)))
+in_memory = replacing((Driver, "_keep", always(None)))
 no_second_pass = replacing(
-    (FanOuts, "asked", lambda _: lambda self, fan_out: self._put(self.held.get(fan_out[:3]) or fan_out))
+    (FanOuts, "add", lambda _: lambda self, fan_out: self._put(self.waiting.get(fan_out[:3]) or fan_out))
 )

@@ -1,145 +1,130 @@
-"""Without parts of what makes late indexes harmless: overlay, evidence, settling, checks (rule 5)."""
+"""Switches for the protections against late indexes: overlay, evidence, settling, checks (rule 5 of docs/architecture.md)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import processor.batch as batch
-import processor.job as job
-import processor.lockstep as lockstep
+import processor.job.worker as worker
+import processor.rounds.driver as driver
+import processor.rounds.follow_up_parts as follow_up_parts
+import processor.rounds.publish_part as publish_part
+import processor.rounds.step_runner as step_runner
+import processor.rounds.write_part as write_part
 import processor.steps.assemble as assemble
 import processor.steps.find_roots as find_roots
-import processor.worker as worker
-from processor.lockstep import Lockstep
-from processor.model import open_changes
-from processor.model.document import Match
-from processor.model.fan_out import Found
-from processor.model.open_changes import OpenChanges
-from processor.model.places import SentPlaces
-from processor.model.step import Paged, Raw
+from processor.plan.step import Lookup
+from processor.product.document import Match
+from processor.progress import open_changes
+from processor.progress.open_changes import OpenChanges
+from processor.progress.overlay import WorkerOverlay
+from processor.rounds.step_runner import StepRunner
+from processor.steps.settle import Evidence
 from statestore import items, keys
-from statestore.store import Done, Query
-from tests.simulator.line import TableClient
-from tests.simulator.without.switch import Answer, always, answering, asking, replacing, together
+from statestore.store import Done, Page
+from tests.simulator.actor import TableClient
+from tests.simulator.doubles import WorldClock
+from tests.simulator.without.switch import Switch, always, combine, replacing, with_requests, with_result
 
 
-def _raw(request: Any) -> Any:
-    """The request without open changes laid over the answer."""
-    if isinstance(request, Paged):
-        return request._replace(after=request.after or keys.Key("", ""))
-    return Raw(request) if isinstance(request, Query) else request
+def _without_overlay(request: Any) -> Any:
+    """The request, with an answer that has no overlay."""
+    return request._replace(overlay=False) if isinstance(request, Lookup) else request
 
 
-def _shown(request: Any, believed: Callable[[Raw], bool]) -> Any:
-    """The probe, or for one that is believed an answer that shows anything."""
-    return Answer([_Anything()]) if isinstance(request, Raw) and believed(request) else request
-
-
-class _Anything(dict[str, Any]):
-    """An item that equals every key and is newer than every version."""
-
-    def __missing__(self, _: str) -> Any:
-        return _Any()
-
-
-class _Any(str):
-    def __eq__(self, _: object) -> bool:
-        return True
-
-    def __ge__(self, _: object) -> bool:
-        return True
-
-    __hash__ = str.__hash__
-
-
-no_overlay = replacing((Lockstep, "_open_rows", always(())))
-own_batch_only = replacing((SentPlaces, "get", lambda _: lambda _self, _place, default: default))
-own_task_only = replacing((worker, "places_of", always({})))
-no_overlay_down = replacing((batch, "assemble", lambda step: asking(step, _raw)))
-no_overlay_up = replacing((batch, "find_roots", lambda step: asking(step, _raw)))
+no_overlay = replacing((StepRunner, "_open_rows", always(())))
+own_batch_only = replacing((WorkerOverlay, "get", lambda _: lambda _self, _index_key, default: default))
+own_task_only = replacing((worker, "overlay_of", always({})))
+no_overlay_in_assemble = replacing((publish_part, "assemble", lambda step: with_requests(step, _without_overlay)))
+no_overlay_in_find_roots = replacing(
+    (write_part, "find_roots", lambda step: with_requests(step, _without_overlay)),
+    (follow_up_parts, "find_roots", lambda step: with_requests(step, _without_overlay)),
+)
 
 
 def _first_labels(found: Any) -> Any:
-    """An answer of the index, cut as a query with the join's limit would have it."""
+    """The answer of a query that applies the join's limit in the index."""
     return sorted(found, key=lambda item: item["SK"])[:2] if all("#label" in item["PK"] for item in found) else found
 
 
-limit_first = replacing((lockstep, "laid_over", lambda lay: lambda found, rows: lay(_first_labels(found), rows)))
-former_forgotten = replacing(
-    (batch, "entry_of", lambda make: lambda entity, row, left: make(entity, row, frozenset())),
-    (open_changes, "_taken_over", lambda make: lambda new, current: make(new, current)._replace(former=frozenset())),
+limit_first = replacing(
+    (
+        step_runner,
+        "apply_overlay",
+        lambda lay: lambda page, rows: lay(page._replace(items=_first_labels(page.items)), rows),
+    )
+)
+no_former_keys = replacing(
+    (write_part, "open_change", lambda make: lambda entity, row, _former: make(entity, row, frozenset())),
+    (open_changes, "_merged", lambda make: lambda new, current: make(new, current)._replace(former=frozenset())),
 )
 
 
-def _applied_only(open_: Any) -> Any:
-    return lambda touches, *rest: open_([t for t in touches if t.how == "applied"], *rest)
+def _open_applied(open_: Any) -> Any:
+    return lambda touches, *rest: open_([t for t in touches if t.outcome == "applied"], *rest)
 
 
-refused_not_opened = replacing((batch, "_open", _applied_only))
-newest_entry_only = replacing((open_changes, "_taken_over", lambda _: lambda new, _current: new))
+refused_not_opened = replacing((write_part, "_open", _open_applied))
+newest_keys_only = replacing((open_changes, "_merged", lambda _: lambda new, _current: new))
 
 
-def _open_nowhere(write: Any) -> Any:
-    return lambda self, what: Done(None) if what.key.pk == open_changes.PARTITION else write(self, what)
+def _write_nothing_durable(write: Any) -> Any:
+    return lambda self, request: Done(None) if request.key.pk == open_changes.PARTITION else write(self, request)
 
 
-kept_in_memory = replacing((TableClient, "write", _open_nowhere))
-no_reload = replacing((OpenChanges, "reloaded", always(None)))
+only_in_memory = replacing((TableClient, "write", _write_nothing_durable))
+no_reload = replacing((OpenChanges, "reload", always(None)))
+# no history ends wrong with this switch: docs/correctness.md, "Not in the table"
 reload_as_written = replacing(
-    (OpenChanges, "reloaded", lambda reload: lambda self, items_, _rows, now: reload(self, items_, {}, now))
+    (OpenChanges, "reload", lambda reload: lambda self, items_, _rows, now: reload(self, items_, {}, now))
 )
-no_wait = replacing((job, "sleep", always(None)))
-no_evidence = replacing((batch, "settle", lambda step: asking(step, lambda r: _shown(r, lambda _: True))))
-evidence_in_one_slot = replacing(
-    (batch, "settle", lambda step: asking(step, lambda r: _shown(r, lambda raw: raw.query.slot != "GSI_1")))
+no_wait = replacing((WorldClock, "sleep", always(None)))
+
+
+def _evidence_without_asking(selects: Callable[[Any], bool]) -> Switch:
+    """Evidence that counts these queries as shown, without an answer."""
+    return replacing(
+        (
+            Evidence,
+            "shows",
+            lambda shows: lambda self, lookup, row: selects(lookup.source) or shows(self, lookup, row),
+        )
+    )
+
+
+no_evidence = _evidence_without_asking(lambda _: True)
+evidence_in_one_slot = _evidence_without_asking(lambda query: query.slot != "GSI_1")
+evidence_down_only = _evidence_without_asking(lambda query: query.pk == "TABLE#user")
+no_own_key = _evidence_without_asking(lambda query: keys.is_no_key(query.value))
+
+
+evidence_of_any_version = replacing(
+    (
+        Evidence,
+        "shows",
+        lambda _: lambda self, lookup, row: lookup in self._answers and row.key.sk in self._answers[lookup][1],
+    )
 )
-evidence_down_only = replacing(
-    (batch, "settle", lambda step: asking(step, lambda r: _shown(r, lambda raw: raw.query.pk == "TABLE#user")))
-)
-no_own_key = replacing(
-    (batch, "settle", lambda step: asking(step, lambda r: _shown(r, lambda raw: keys.is_no_key(raw.query.value))))
-)
-
-
-def _any_version(step: Any) -> Any:
-    def changed(entry: Any) -> Any:
-        running = step(entry)
-        answers: Any = None
-        while True:
-            try:
-                requests = next(running) if answers is None else running.send(answers)
-            except StopIteration as end:
-                return end.value
-            probes = bool(requests) and isinstance(requests[0], Raw)
-            answers = yield requests
-            if probes:
-                answers = tuple([{**item, "_v": "~"} for item in found] for found in answers)
-
-    return changed
-
-
-evidence_of_any_version = replacing((batch, "settle", _any_version))
 
 
 def _closed_at_once(settled: Any) -> Any:
     def changed(self: OpenChanges, outcomes: Any, now: float) -> None:
         settled(self, outcomes, now)
-        for entry in [e for e in self.entries.values() if e.shown]:
+        for entry in [e for e in self.by_row.values() if e.shown]:
             self._put(entry._replace(due=now))
 
     return changed
 
 
-closed_at_once = replacing((OpenChanges, "settled", _closed_at_once))
-closed_on_time = together(no_evidence, closed_at_once)
+closed_at_once = replacing((OpenChanges, "record", _closed_at_once))
+closed_on_time = combine(no_evidence, closed_at_once)
 no_settling = replacing(
-    (worker, "settle_part", lambda part: lambda *args: (part(*args)[0], Found(frozenset(), ()))),
+    (driver, "settle_part", lambda part: lambda *args: replace(part(*args), roots=frozenset(), fan_outs=())),
 )
 
 
-def _remembered(step: Any) -> Any:
-    """The roots of a change as they were found first."""
-    found: dict[Any, Any] = {}
+def _first_roots(step: Any, found: dict[Any, Any]) -> Any:
+    """find_roots, but a change keeps the roots that it had at first."""
 
     def changed(touch: Any, plan: Any) -> Any:
         at = (touch.row.key, touch.row.version)
@@ -150,19 +135,32 @@ def _remembered(step: Any) -> Any:
     return changed
 
 
-roots_settled = replacing((batch, "find_roots", _remembered))
-settled_without_former = replacing(
+@contextmanager
+def settle_first_roots() -> Iterator[None]:
+    """Settling uses the roots that the write part found."""
+    found: dict[Any, Any] = {}
+
+    def remember(step: Any) -> Any:
+        return _first_roots(step, found)
+
+    with replacing((write_part, "find_roots", remember), (follow_up_parts, "find_roots", remember))():
+        yield
+
+
+settle_without_former_keys = replacing(
     (
-        batch,
+        follow_up_parts,
         "settle",
-        lambda step: answering(step, lambda probed: replace(probed, touch=probed.touch._replace(left=frozenset()))),
+        lambda step: with_result(
+            step, lambda settled: replace(settled, touch=settled.touch._replace(former_keys=frozenset()))
+        ),
     )
 )
 
 
-def _unchecked_down(_: Any) -> Any:
-    def rows(node: Any, _key: str, answer: Any) -> Any:
-        found = answer if isinstance(answer, list) else [answer] if answer is not None else []
+def _all_rows(_: Any) -> Any:
+    def rows(node: Any, _entity: Any, _key: str, answer: Any, _tally: Any) -> Any:
+        found = answer.items if isinstance(answer, Page) else [answer] if answer is not None else []
         for item in found:
             columns = items.read_columns(item)
             if keys.entity_of(item["PK"]) == node.join.entity and columns is not None:
@@ -171,7 +169,7 @@ def _unchecked_down(_: Any) -> Any:
     return rows
 
 
-def _unchecked_up(_: Any) -> Any:
+def _all_parents(_: Any) -> Any:
     def rows(node: Any, _key: str, found: Any) -> Any:
         for item in found:
             columns = items.read_columns(item)
@@ -181,5 +179,5 @@ def _unchecked_up(_: Any) -> Any:
     return rows
 
 
-no_recheck_down = replacing((assemble, "_rows", _unchecked_down))
-no_recheck_up = replacing((find_roots, "_holding", _unchecked_up))
+no_check_in_assemble = replacing((assemble, "_rows", _all_rows))
+no_check_in_find_roots = replacing((find_roots, "_holding", _all_parents))

@@ -1,46 +1,46 @@
-"""Without parts of what makes one publisher, and suppression safe (rule 7)."""
+"""Switches for the protections of publishing: one publisher, reservations, acknowledgements (rule 7 of docs/architecture.md)."""
 
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import processor.batch as batch
-import processor.model.ledger as ledger
+import processor.progress.ledger as ledger
+import processor.rounds.publish_part as publish_part
 import processor.steps.publish as publish
-import processor.worker as worker
-from processor.rounds import Rounds
+from processor.rounds.driver import Driver
 from statestore.store import Done, Write
+from tests.simulator.actor import ProducerClient
 from tests.simulator.broker import Broker
 from tests.simulator.leases import Registry
-from tests.simulator.line import ProducerClient
-from tests.simulator.without.switch import Answer, asking, replacing
+from tests.simulator.spark import Rdd
+from tests.simulator.without.switch import Stub, replacing, with_requests
 
 
-def _yes(*_: Any) -> Any:
+def _always_acknowledged(*_: Any) -> Any:
     yield from ()
     return True
 
 
-suppress_anything = replacing((publish, "_acknowledged", lambda _: _yes))
-any_attempt = replacing((ledger.Run, "kept", lambda _: lambda self, mark: mark.round <= self.through))
-reserve_anyway = replacing((publish, "reserve", lambda make: lambda *args: make(*args)._replace(when=None)))
-no_fence = replacing((Broker, "init", lambda _: lambda self, producer: self.epochs.setdefault(producer, 1)))
+suppress_by_any_entry = replacing((publish, "_acknowledged", lambda _: _always_acknowledged))
+any_attempt = replacing((ledger.Run, "acknowledges", lambda _: lambda self, mark: mark.round <= self.through))
+unconditional_reservation = replacing((publish, "reserve", lambda make: lambda *args: make(*args)._replace(when=None)))
+no_fence = replacing((Broker, "init_transactions", lambda _: lambda self, id_: self.epochs.setdefault(id_, 1)))
 
 
-def _unleased(_: Any) -> Any:
+def _begin_without_check(_: Any) -> Any:
     counts: dict[Any, Any] = {}
 
-    def begin(_self: Any, lease: Any, slot: int, round_: int) -> Any:
-        return next(counts.setdefault((lease.generation, slot, round_), itertools.count()))
+    def begin(_self: Any, lease: Any, lane: int, round_: int) -> Any:
+        return next(counts.setdefault((lease.generation, lane, round_), itertools.count()))
 
     return begin
 
 
-no_lease_check = replacing((Registry, "begin_attempt", _unleased))
+no_lease_check = replacing((Registry, "begin_attempt", _begin_without_check))
 
 
-def _deaf(flush: Any) -> Any:
+def _ignore_errors(flush: Any) -> Any:
     def changed(self: Any) -> None:
         try:
             flush(self)
@@ -50,53 +50,66 @@ def _deaf(flush: Any) -> Any:
     return changed
 
 
-flush_unheard = replacing((ProducerClient, "flush", _deaf))
+ignored_flush_errors = replacing((ProducerClient, "flush", _ignore_errors))
 
 
 @contextmanager
-def hash_without_reservation() -> Iterator[None]:
-    """The ledger is written once the messages are acknowledged, and says nothing before."""
-    sent: list[Write] = []
+def no_reservation() -> Iterator[None]:
+    """The task writes the ledger only after the broker acknowledged the messages."""
+    writes: list[Write] = []
 
-    def later(request: Any) -> Any:
+    def postpone(request: Any) -> Any:
         if not isinstance(request, Write):
             return request
-        sent.append(request)
-        return Answer(Done(None))
+        writes.append(request)
+        return Stub(Done(None))
 
-    def recorded(part: Any) -> Any:
+    def write_at_the_end(part: Any) -> Any:
         def changed(*args: Any) -> Any:
-            sent.clear()
+            writes.clear()
             tally = part(*args)
-            for write in sent:
+            for write in writes:
                 args[-1].store.write(write._replace(when=None))
             return tally
 
         return changed
 
-    def unreserved(step: Any) -> Any:
-        return asking(step, later)
+    def without_reservation(step: Any) -> Any:
+        return with_requests(step, postpone)
 
-    with replacing((batch, "publish", unreserved), (worker, "publish_part", recorded))():
+    with replacing((publish_part, "publish", without_reservation), (publish_part, "publish_part", write_at_the_end))():
         yield
 
 
-def _in_the_middle(action: Any) -> Any:
-    """Settle work between the two stages of a round."""
+@contextmanager
+def settling_during_a_batch() -> Iterator[None]:
+    """The driver settles between the two stages of a batch's round."""
+    processing: list[Driver] = []
 
-    def changed(self: Rounds, pairs: Any, task: Any) -> Any:
-        written, settles = pairs._partitions, bool(task.round.starts)
+    def note_driver(process: Any) -> Any:
+        def changed(self: Driver, *args: Any) -> Any:
+            processing.append(self)
+            try:
+                return process(self, *args)
+            finally:
+                processing.clear()
 
-        def then() -> Any:
-            found = written()
-            if settles:
-                self.settle()
-            return found
+        return changed
 
-        pairs._partitions = then
-        return action(self, pairs, task)
+    def settle_between_stages(partition_by: Any) -> Any:
+        def changed(self: Rdd, *args: Any) -> Any:
+            run_write_stage = self._partitions
 
-    return changed
+            def run_and_settle() -> Any:
+                rows = run_write_stage()
+                if processing:
+                    processing.pop().settle_open_changes()
+                return rows
 
+            self._partitions = run_and_settle
+            return partition_by(self, *args)
 
-settling_beside_live = replacing((Rounds, "_action", _in_the_middle))
+        return changed
+
+    with replacing((Driver, "process_batch", note_driver), (Rdd, "partitionBy", settle_between_stages))():
+        yield

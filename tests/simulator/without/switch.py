@@ -1,4 +1,4 @@
-"""How a protection is taken away: a switch is a context manager that replaces functions of the product for a run."""
+"""A switch turns a protection off: a context manager that replaces functions of the product during a run."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -8,7 +8,7 @@ Switch = Callable[[], AbstractContextManager[None]]
 
 
 def replacing(*places: tuple[Any, str, Callable[[Any], Any]]) -> Switch:
-    """A switch that replaces attributes by what is made of them; makers are called anew for each run."""
+    """A switch that replaces attributes. For each, a function makes the new value from the old one, again for each run."""
 
     @contextmanager
     def switch() -> Iterator[None]:
@@ -25,12 +25,12 @@ def replacing(*places: tuple[Any, str, Callable[[Any], Any]]) -> Switch:
 
 
 def always(value: Any) -> Callable[[Any], Any]:
-    """A function that answers `value`, whatever it is asked."""
+    """For `replacing`: a function that always returns `value`."""
     return lambda _: lambda *_args, **_kw: value
 
 
-def answering(step: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A step whose result is changed."""
+def with_result(step: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A step whose result `change` changes."""
 
     def changed(*args: Any, **kw: Any) -> Any:
         return change((yield from step(*args, **kw)))
@@ -38,14 +38,14 @@ def answering(step: Callable[..., Any], change: Callable[[Any], Any]) -> Callabl
     return changed
 
 
-class Answer(NamedTuple):
-    """What stands for a request that is not made."""
+class Stub(NamedTuple):
+    """An answer in place of a request, which the step then does not make."""
 
     value: Any
 
 
-def asking(step: Callable[..., Any], ask: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A step whose requests are changed; one that becomes an `Answer` is not made."""
+def with_requests(step: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A step whose requests `change` changes. A request that becomes a `Stub` gets the stub's answer."""
 
     def changed(*args: Any, **kw: Any) -> Any:
         running = step(*args, **kw)
@@ -55,21 +55,21 @@ def asking(step: Callable[..., Any], ask: Callable[[Any], Any]) -> Callable[...,
                 requests = next(running) if answers is None else running.send(answers)
             except StopIteration as end:
                 return end.value
-            asked = [ask(request) for request in requests]
-            sent = iter((yield tuple(a for a in asked if not isinstance(a, Answer))))
-            answers = tuple(a.value if isinstance(a, Answer) else next(sent) for a in asked)
+            changed_requests = [change(request) for request in requests]
+            received = iter((yield tuple(r for r in changed_requests if not isinstance(r, Stub))))
+            answers = tuple(r.value if isinstance(r, Stub) else next(received) for r in changed_requests)
 
     return changed
 
 
-def together(*switches: Switch) -> Switch:
-    """Several switches as one."""
+def combine(*switches: Switch) -> Switch:
+    """One switch that turns off all that these switches turn off."""
 
     @contextmanager
     def switch() -> Iterator[None]:
         with ExitStack() as stack:
-            for one in switches:
-                stack.enter_context(one())
+            for each in switches:
+                stack.enter_context(each())
             yield
 
     return switch

@@ -1,29 +1,30 @@
-"""Without parts of what makes writes safe against crashes, replays and zombies (rules 2, 3, 4, 6, 8)."""
+"""Switches for the protections of writes against crashes, replays and zombies (docs/architecture.md: rules 2, 3, 4, 6, 8, 9)."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import processor.batch as batch
-import processor.rounds as rounds
+import processor.job.spark_executor as spark_executor
+import processor.job.worker as worker
+import processor.rounds.write_part as write_part
 import processor.steps.dedupe as dedupe
 import processor.steps.write_state as write_state
-import processor.worker as worker
 from statestore import items
 from statestore.store import AbsentOrBelow, Delete, Done, Equals, Write
-from tests.simulator.line import TableClient
-from tests.simulator.without.switch import answering, replacing
+from tests.simulator.actor import TableClient
+from tests.simulator.without.switch import replacing, with_result
 
-old_parent_forgotten = replacing(
-    (write_state, "_applied", lambda applied: lambda *args: applied(*args)._replace(left=frozenset()))
+former_parent_forgotten = replacing(
+    (write_state, "_applied", lambda applied: lambda *args: applied(*args)._replace(former_keys=frozenset()))
 )
 no_previous_keys = replacing(
     (write_state, "write_image", lambda make: lambda image, below: make(image, below=below)._replace(copy={}))
 )
 
 
-def _copied_afterwards(step: Any) -> Any:
-    """The previous keys as a second write, from what the first one answered."""
+def _keep_previous_keys_later(step: Any) -> Any:
+    """A second write keeps the previous keys, from the answer of the first write."""
 
     def changed(*args: Any, **kw: Any) -> Any:
         running = step(*args, **kw)
@@ -42,8 +43,8 @@ def _copied_afterwards(step: Any) -> Any:
     return changed
 
 
-previous_in_second_write = replacing((batch, "write_state", _copied_afterwards))
-pending_dropped = replacing(
+previous_in_second_write = replacing((write_part, "write_state", _keep_previous_keys_later))
+pending_keys_dropped = replacing(
     (write_state, "merge_image", lambda make: lambda image, seen, keep_from: make(image, seen, keep_from="~"))
 )
 own_version_as_start = replacing(
@@ -51,21 +52,21 @@ own_version_as_start = replacing(
 )
 
 
-def _nothing_when(how: str) -> Callable[[Any], Any]:
+def _nothing_changed_if(outcome: str) -> Callable[[Any], Any]:
     def change(touch: Any) -> Any:
-        return touch._replace(changed=frozenset()) if getattr(touch, "how", None) == how else touch
+        return touch._replace(changed=frozenset()) if getattr(touch, "outcome", None) == outcome else touch
 
-    return lambda step: answering(step, change)
+    return lambda step: with_result(step, change)
 
 
-replay_touches_nothing = replacing((batch, "write_state", _nothing_when("replayed")))
-superseded_touches_nothing = replacing((batch, "write_state", _nothing_when("superseded")))
+replayed_finds_no_roots = replacing((write_part, "write_state", _nothing_changed_if("replayed")))
+superseded_finds_no_roots = replacing((write_part, "write_state", _nothing_changed_if("superseded")))
 
 
 def _filtered_merge(merge: Any) -> Any:
-    def changed(change: Any, plan: Any, key: Any, seen: Any, start: str, forget: int) -> Any:
-        touch = yield from merge(change, plan, key, seen, start, forget)
-        if getattr(touch, "how", None) == "applied" and seen is not None:
+    def changed(change: Any, plan: Any, key: Any, seen: Any, start: str, expires_at: int) -> Any:
+        touch = yield from merge(change, plan, key, seen, start, expires_at)
+        if getattr(touch, "outcome", None) == "applied" and seen is not None:
             return touch._replace(changed=write_state._changed(plan, seen, touch.row))
         return touch
 
@@ -73,7 +74,9 @@ def _filtered_merge(merge: Any) -> Any:
 
 
 filter_after_merge = replacing((write_state, "_merge", _filtered_merge))
-dedupe_first = replacing((dedupe, "net", lambda net: lambda parts: dedupe.Net(change=parts[0], parts=tuple(parts))))
+dedupe_first = replacing(
+    (dedupe, "net_change", lambda net: lambda parts: dedupe.NetChange(change=parts[0], parts=tuple(parts)))
+)
 toast_not_filled = replacing((dedupe, "_filled", lambda _: lambda parts: parts[-1].row))
 
 marker_without_previous = replacing(
@@ -87,21 +90,21 @@ marker_without_previous = replacing(
         ),
     )
 )
-delete_touches_nothing = replacing(
+delete_finds_no_roots = replacing(
     (
-        batch,
+        write_part,
         "write_state",
-        lambda step: answering(step, lambda t: t._replace(changed=frozenset()) if t.row.columns is None else t),
+        lambda step: with_result(step, lambda t: t._replace(changed=frozenset()) if t.row.columns is None else t),
     )
 )
 
 
 def _really_deleted(write: Any) -> Any:
-    def changed(self: TableClient, what: Write) -> Any:
-        if "_deleted" not in what.set:
-            return write(self, what)
-        below = AbsentOrBelow("_v", what.set["_v"])
-        return self.delete(Delete(key=what.key, when=below))
+    def changed(self: TableClient, request: Write) -> Any:
+        if "_deleted" not in request.set:
+            return write(self, request)
+        below = AbsentOrBelow("_v", request.set["_v"])
+        return self.delete(Delete(key=request.key, when=below))
 
     return changed
 
@@ -112,7 +115,7 @@ ttl_kept = replacing((items, "_unset", lambda unset: lambda image: tuple(n for n
 
 no_filter = replacing((write_state, "_changed", lambda _: lambda _plan, _old, _row: None))
 no_dead_letters = replacing(
-    (batch, "_refuse", lambda _: lambda _round, _rejects, tally, _rejected: tally.update({"dead letters": 1}))
+    (write_part, "_reject", lambda _: lambda _round, _rejects, tally, _rejected: tally.update({"dead letters": 1}))
 )
 
 # versions
@@ -129,8 +132,8 @@ def _stamped_by_source(record: Any) -> Any:
 version_by_lsn = replacing((worker, "_record", _stamped_by_source))
 
 
-class _OfRun:
-    """Epochs that are the run's number."""
+class _RunEpochs:
+    """Epochs: the number of the run for every record."""
 
     def __init__(self, run: int) -> None:
         self._run = run
@@ -139,11 +142,13 @@ class _OfRun:
         return self._run
 
 
-def _in_run(write_rows: Any) -> Any:
-    def changed(rows: Any, task: Any) -> Any:
-        return write_rows(rows, replace(task, record_epochs=_OfRun(task.lease.generation)))
+def _in_run(hand_over: Any) -> Any:
+    def changed(elements: Any, part: Any, read: Any, task: Any) -> Any:
+        if isinstance(read, partial):  # reads records, with their epochs
+            read = partial(read.func, epochs=_RunEpochs(task.lease.generation))
+        return hand_over(elements, part, read, task)
 
     return changed
 
 
-epoch_of_the_run = replacing((rounds, "write_rows", _in_run))
+epoch_of_the_run = replacing((spark_executor, "hand_over", _in_run))

@@ -1,4 +1,4 @@
-"""The benchmark's generated history: exactly so many lines of the five tables, the same for the same seed."""
+"""The benchmark's generated history has the asked number of lines of the five tables, the same ones for the same seed."""
 
 import importlib.util
 import json
@@ -31,8 +31,8 @@ def script() -> ModuleType:
     return module
 
 
-def test_it_yields_exactly_so_many_plain_rows_with_their_keys(script: ModuleType) -> None:
-    lines = list(script.generate(7, events=2_000, users=150))
+def test_the_history_has_the_asked_number_of_plain_rows_with_their_keys(script: ModuleType) -> None:
+    lines = list(script.generate_history(7, events=2_000, users=150))
     assert len(lines) == 2_000
     for line in lines:
         assert list(line) == ["topic", "partition", "key", "value", "timestamp"]
@@ -41,31 +41,31 @@ def test_it_yields_exactly_so_many_plain_rows_with_their_keys(script: ModuleType
             assert line["key"].items() <= line["value"].items()
 
 
-def test_it_creates_the_users_that_are_asked_for(script: ModuleType) -> None:
-    lines = script.generate(7, events=2_000, users=150)
+def test_the_history_creates_the_asked_number_of_users(script: ModuleType) -> None:
+    lines = script.generate_history(7, events=2_000, users=150)
     assert len({line["key"]["email"] for line in lines if line["topic"] == "user"}) == 150
 
 
-def test_it_is_the_same_for_the_same_seed_and_another_for_another(script: ModuleType) -> None:
-    assert list(script.generate(7, 500, 50)) == list(script.generate(7, 500, 50))
-    assert list(script.generate(7, 500, 50)) != list(script.generate(8, 500, 50))
+def test_the_same_seed_gives_the_same_history_and_another_seed_another(script: ModuleType) -> None:
+    assert list(script.generate_history(7, 500, 50)) == list(script.generate_history(7, 500, 50))
+    assert list(script.generate_history(7, 500, 50)) != list(script.generate_history(8, 500, 50))
 
 
-def test_it_streams(script: ModuleType) -> None:
-    assert len(list(islice(script.generate(7, events=10**12, users=10), 5))) == 5
+def test_the_history_is_generated_lazily(script: ModuleType) -> None:
+    assert len(list(islice(script.generate_history(7, events=10**12, users=10), 5))) == 5
 
 
 def test_a_key_stays_in_its_partition(script: ModuleType) -> None:
     partitions = defaultdict(set)
-    for line in script.generate(7, events=2_000, users=150):
+    for line in script.generate_history(7, events=2_000, users=150):
         partitions[line["topic"], json.dumps(line["key"])].add(line["partition"])
     assert {len(used) for used in partitions.values()} == {1}
 
 
-def test_every_kind_of_change_happens_to_rows_that_exist(script: ModuleType) -> None:
+def test_every_kind_of_change_occurs_and_changes_an_existing_row(script: ModuleType) -> None:
     rows: dict[tuple[str, str], object] = {}
     kinds: Counter[tuple[str, str]] = Counter()
-    for line in script.generate(7, events=4_000, users=300):
+    for line in script.generate_history(7, events=4_000, users=300):
         key, value = (line["topic"], json.dumps(line["key"])), line["value"]
         old = rows.get(key)
         assert value is not None or old is not None
@@ -78,4 +78,4 @@ def test_every_kind_of_change_happens_to_rows_that_exist(script: ModuleType) -> 
 def test_the_command_writes_json_lines(script: ModuleType) -> None:
     command = [sys.executable, str(SCRIPT), "--events", "50", "--users", "5", "--seed", "7"]
     written = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
-    assert [json.loads(line) for line in written.splitlines()] == list(script.generate(7, 50, 5))
+    assert [json.loads(line) for line in written.splitlines()] == list(script.generate_history(7, 50, 5))

@@ -1,4 +1,4 @@
-"""The report of `make bench`: what is written into docs/benchmarks.md, and that the steps can be measured at all."""
+"""`make bench` writes its report into docs/benchmarks.md, and its measurements run."""
 
 from pathlib import Path
 
@@ -10,75 +10,77 @@ pytestmark = pytest.mark.usefixtures("from_the_root")
 
 @pytest.fixture
 def from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python -m benchmarks.run` is run in the checkout."""
+    """Tests import `benchmarks` from the root of the checkout."""
     monkeypatch.syspath_prepend(str(ROOT))
 
 
-def test_the_tables_replace_what_stands_between_the_markers_and_nothing_else() -> None:
-    from benchmarks.run import BEGIN, END, kept
+def test_the_tables_replace_only_the_text_between_the_markers() -> None:
+    from benchmarks.run import BEGIN, END, insert_tables
 
-    once = kept(f"before\n{BEGIN}\nold\n{END}\nafter\n", "new")
+    once = insert_tables(f"before\n{BEGIN}\nold\n{END}\nafter\n", "new")
     assert once == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
-    assert kept(once, "new") == once
+    assert insert_tables(once, "new") == once
 
 
 def test_a_document_without_markers_is_refused() -> None:
-    from benchmarks.run import kept
+    from benchmarks.run import insert_tables
     from processor.errors import SettingError
 
     with pytest.raises(SettingError, match="has no lines"):
-        kept("no markers", "new")
+        insert_tables("no markers", "new")
 
 
-def test_the_document_has_its_markers() -> None:
-    from benchmarks.run import DOCUMENT, kept
+def test_the_document_has_markers() -> None:
+    from benchmarks.run import DOCUMENT, insert_tables
 
-    assert "\nnew\n" in kept(DOCUMENT.read_text(encoding="utf-8"), "new")
+    assert "\nnew\n" in insert_tables(DOCUMENT.read_text(encoding="utf-8"), "new")
 
 
-def test_a_repetition_gives_the_same_documents_and_every_pass_the_same_table() -> None:
-    from benchmarks.steps import held, speed
+def test_every_repetition_gives_the_same_documents() -> None:
+    from benchmarks.steps import measure_memory, measure_speed
 
-    first, second = speed(400, 30, 2)
+    first, second = measure_speed(400, 30, 2)
     assert first.events == second.events == 400
     assert first.documents == second.documents > 0
-    assert [h.events for h in held(400, 30, (1, 2, 4))] == [400, 800, 1_600]
+    assert [h.events for h in measure_memory(400, 30, (1, 2, 4))] == [400, 800, 1_600]
 
 
-def test_a_change_costs_documents_of_the_products_that_read_its_column() -> None:
-    from benchmarks.products import planned, reads
+def test_a_change_rebuilds_documents_only_of_products_that_read_its_column() -> None:
+    from benchmarks.products import measure_planning, measure_products
 
-    found = {read.readers: read.documents for read in reads(10, 400, 30)}
+    found = {read.readers: read.documents for read in measure_products(10, 400, 30)}
     assert found["none"] == 0 < found["one"] < found["all"]
-    assert planned(3).products == 3
+    assert measure_planning(3).products == 3
 
 
 def test_a_fan_out_reaches_every_document_once() -> None:
-    from benchmarks.fan_out import MEMORY, spread
+    from benchmarks.fan_out import MEMORY, measure_fan_out
 
-    once = spread(MEMORY, 1_500)
-    assert (once.documents, once.twice) == (1_500, 0)
+    once = measure_fan_out(MEMORY, 1_500)
+    assert (once.documents, once.repeated) == (1_500, 0)
     assert once.rounds > 2
     assert once.requests["UpdateItem"] > 1_500
 
 
-def test_the_report_shows_the_median_and_the_change_against_the_first_pass() -> None:
-    from benchmarks.backlog import Backlog
-    from benchmarks.fan_out import Spread
-    from benchmarks.products import Planned, Read
-    from benchmarks.report import Measured, report
+def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> None:
+    from benchmarks.backlog import OpenChangeCost
+    from benchmarks.fan_out import FanOutCost
+    from benchmarks.products import PlanningCost, ProductCost
+    from benchmarks.report import Measurements, format_report
     from benchmarks.run import QUICK
-    from benchmarks.steps import Held, Speed
+    from benchmarks.steps import MemoryUse, Speed
 
     job = {"store": "moto", "events": 10, "users": 2, "batch": 5, "wall": 2.0, "cpu": 1.0, "published": 4}
-    measured = Measured(
+    measured = Measurements(
         speeds=[Speed(events=1_000, wall=wall, cpu=wall, settling=0.0, documents=9) for wall in (0.1, 0.2, 0.5)],
-        memory=[Held(events=10, blocks=100, resident=50.0), Held(events=20, blocks=101, resident=51.0)],
-        backlogs=[Backlog(rate=1_000, entries=10_000, held=22.9, sent=1.37, driver=77.5, worker=3.8)],
-        reads=[Read(products=100, readers="one", events=131, cpu=0.2421, documents=0.481)],
-        planned=Planned(products=1_000, load=3.76, plan=0.43),
-        spreads=[
-            Spread(
+        memory=[MemoryUse(events=10, blocks=100, resident=50.0), MemoryUse(events=20, blocks=101, resident=51.0)],
+        open_changes=[
+            OpenChangeCost(rate=1_000, entries=10_000, driver_memory=22.9, sent=1.37, driver_cpu=77.5, worker_cpu=3.8)
+        ],
+        products=[ProductCost(products=100, readers="one", events=131, cpu=0.2421, documents=0.481)],
+        planning=PlanningCost(products=1_000, load=3.76, plan=0.43),
+        fan_outs=[
+            FanOutCost(
                 store="memory",
                 roots=1_000,
                 seconds=0.114,
@@ -86,13 +88,13 @@ def test_the_report_shows_the_median_and_the_change_against_the_first_pass() -> 
                 rounds=4,
                 memory=2.41,
                 documents=1_000,
-                twice=0,
+                repeated=0,
                 requests={"UpdateItem": 1_010, "Query": 6_000},
             ),
         ],
         jobs=[job],
     )
-    text = report(QUICK, measured)
+    text = format_report(QUICK, measured)
     assert "| events/s, by the clock | 2,000 | 5,000 | 10,000 |" in text
     assert "| 1,000 | 10,000 | 22.9 | 1.4 | 77.5 | 3.8 |" in text
     assert "| 20 | 101 | +1.0 % | 51 |" in text

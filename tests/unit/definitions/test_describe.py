@@ -1,4 +1,4 @@
-"""What `describe` writes, `load` reads back to an equal model."""
+"""`load` reads back what `describe` writes, to an equal model."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,20 @@ from hypothesis import strategies as st
 
 from processor.definitions.describe import describe_entity, describe_product
 from processor.definitions.load import load, read_directory
-from processor.model.elements import element
-from processor.model.entity import ColumnType, Entity
-from processor.model.product import Bare, Column, Definitions, Fields, Join, Order, Product, Selection, Whole
-from processor.model.types import parse_type
+from processor.product.join_fields import parse_element
+from processor.product.product import (
+    BareValue,
+    Column,
+    Definitions,
+    Fields,
+    Join,
+    OrderTerm,
+    Product,
+    Selection,
+    WholeRow,
+)
+from processor.records.column_types import parse_type
+from processor.records.entity import ColumnType, Entity
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
 TYPES = [
@@ -43,7 +53,7 @@ def written_and_read(definitions: Definitions) -> Definitions:
 
 @st.composite
 def entities(draw: st.DrawFn, name: str) -> Entity:
-    plain_names = names.filter(lambda text: element(text) is None)
+    plain_names = names.filter(lambda text: parse_element(text) is None)
     columns = draw(st.dictionaries(plain_names, st.sampled_from(TYPES + UNORDERED), min_size=1, max_size=6))
     scalar = [column for column, written in columns.items() if written in TYPES]
     if not scalar:
@@ -55,6 +65,7 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
         columns={column: parse_type(written) for column, written in columns.items()},
         shards=draw(st.integers(1, 100)),
         format=draw(st.sampled_from([None, "debezium", "flattened", "plain"])),
+        truncate=draw(st.sampled_from(["refuse", "ignore"])),
     )
 
 
@@ -101,7 +112,7 @@ class Tree:
     def columns(
         self, entity: str, joins: tuple[Join, ...], path: tuple[str, ...] = ()
     ) -> list[tuple[Column, ColumnType]]:
-        """What expressions of the level may name."""
+        """The columns that expressions of the level may name."""
         taken = {join.name for join in joins} if not path else set()
         own = self.entities[entity].columns.items()
         found = [(Column(name=name, path=path), column) for name, column in own if name not in taken]
@@ -115,19 +126,19 @@ class Tree:
         choices = [column for column, _ in self.columns(entity, joins)]
         kind = self.draw(st.sampled_from(["whole", "list", "map", "bare"]))
         if kind == "bare" and not shown and choices:
-            return Bare(of=self.draw(st.sampled_from(choices)))
+            return BareValue(expression=self.draw(st.sampled_from(choices)))
         if kind == "map" and choices:
             members = self.draw(st.dictionaries(names, st.sampled_from(choices), max_size=4))
             return Fields(members=tuple((name, column) for name, column in members.items() if name not in shown))
         own = [name for name in self.entities[entity].columns if name not in shown]
         if kind == "whole" and len(own) == len(self.entities[entity].columns):
-            return Whole()
+            return WholeRow()
         return Fields(members=tuple((name, Column(name=name)) for name in own))
 
-    def order_by(self, entity: str, joins: tuple[Join, ...]) -> tuple[Order, ...]:
+    def order_by(self, entity: str, joins: tuple[Join, ...]) -> tuple[OrderTerm, ...]:
         choices = [column for column, declared in self.columns(entity, joins) if declared.kind is not None]
         terms = self.draw(st.lists(st.sampled_from(choices), max_size=2)) if choices else []
-        return tuple(Order(by=column, descending=self.draw(st.booleans())) for column in terms)
+        return tuple(OrderTerm(by=column, descending=self.draw(st.booleans())) for column in terms)
 
 
 @st.composite

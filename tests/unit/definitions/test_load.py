@@ -1,14 +1,14 @@
-"""Definitions that are right: what they say, in YAML and JSON; and what a directory is read as."""
+"""Valid definitions: what `load` makes of them, in YAML and JSON, and which files `read_directory` reads."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from processor.definitions.errors import DefinitionError
 from processor.definitions.load import load, read_directory
-from processor.model.entity import ColumnType, Entity
-from processor.model.product import Bare, Column, Definitions, Fields, Join, Order, Product, Whole
+from processor.definitions.problems import DefinitionError
+from processor.product.product import BareValue, Column, Definitions, Fields, Join, OrderTerm, Product, WholeRow
+from processor.records.entity import ColumnType, Entity
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
 USER = "user: {key: [id], columns: {id: int, boss: int, name: string}}\n"
@@ -18,7 +18,7 @@ def load_product(text: str, entities: str = USER) -> Product:
     return next(iter(load({"entities.yaml": entities, "p.yaml": text}).products.values()))
 
 
-def test_the_example_is_what_it_says() -> None:
+def test_the_example_is_read_as_its_author_means_it() -> None:
     found = load(read_directory(EXAMPLE))
     assert list(found.entities) == ["user", "repo", "pull_request", "star", "payment_info"]
     assert found.entities["star"] == Entity(
@@ -39,7 +39,7 @@ def test_the_example_is_what_it_says() -> None:
         shown=False,
         on=(("owner", "repo_owner"), ("name", "repo_name")),
     )
-    newest = (Order(by=Column(name="created_at"), descending=True),)
+    newest = (OrderTerm(by=Column(name="created_at"), descending=True),)
     described = ("description", Column(name="description", path=("repo",)))
     starred = Join(
         name="starred_repos",
@@ -70,7 +70,7 @@ def test_the_example_is_what_it_says() -> None:
         many=False,
         shown=True,
         on=(("user_id", "id"),),
-        selection=Bare(of=Column(name="verified")),
+        selection=BareValue(expression=Column(name="verified")),
     )
     assert found.products == {
         "user_profile": Product(
@@ -81,6 +81,21 @@ def test_the_example_is_what_it_says() -> None:
             joins=(starred, pulls, payment),
         )
     }
+
+
+@pytest.mark.parametrize(
+    ("choice", "problem"),
+    [
+        ("delete", "`truncate: delete` is not available yet; write `refuse` (the default) or `ignore`"),
+        ("ignored", "there is no choice `ignored` for `truncate`; did you mean 'ignore'?"),
+        ("1", "`truncate` is `1`, not text; write one of refuse, ignore"),
+    ],
+)
+def test_a_truncate_has_two_choices(choice: str, problem: str) -> None:
+    text = f"user: {{key: [id], columns: {{id: int}}, truncate: {choice}}}"
+    with pytest.raises(DefinitionError) as error:
+        load({"entities.yaml": text})
+    assert str(error.value) == f"entities.yaml:1: {problem}"
 
 
 def test_an_entity_keeps_its_options_and_the_order_of_its_columns() -> None:
@@ -116,7 +131,7 @@ def test_an_entity_keeps_its_options_and_the_order_of_its_columns() -> None:
 
 def test_neither_fields_nor_value_selects_the_whole_row() -> None:
     assert load_product("{product: p, root: user, topic: t.p}") == Product(
-        name="p", topic="t.p", root="user", selection=Whole(), joins=()
+        name="p", topic="t.p", root="user", selection=WholeRow(), joins=()
     )
 
 
@@ -138,22 +153,22 @@ def test_joins_nest_to_any_depth_and_paths_go_through_one_joins_of_the_level() -
         ("user", "down", True, True),
         ("user", "down", True, True),
     ]
-    assert product.joins[1].order_by == (Order(by=Column(name="name")),)
+    assert product.joins[1].order_by == (OrderTerm(by=Column(name="name")),)
 
 
-def test_an_embedded_one_is_named_like_a_join_by_its_level() -> None:
+def test_expressions_name_an_embedded_one_like_a_join() -> None:
     product = load_product(
         "{product: p, root: user, fields: {b: boss.name}, embed: {boss: {one: user, on: {id: boss}}}}"
     )
     assert product.selection == Fields(members=(("b", Column(name="name", path=("boss",))),))
 
 
-def test_a_list_of_fields_names_columns_even_beside_a_join_of_that_name() -> None:
+def test_a_list_of_fields_names_columns_even_where_a_join_has_that_name() -> None:
     product = load_product("{product: p, root: user, fields: [boss], join: {boss: {one: user, on: {id: boss}}}}")
     assert product.selection == Fields(members=(("boss", Column(name="boss")),))
 
 
-def test_a_name_that_is_no_identifier_is_written_in_double_quotes() -> None:
+def test_a_name_that_is_not_an_identifier_is_written_in_double_quotes() -> None:
     entities = "t: {key: [id], columns: {id: int, order-id: int, 'a\"b.c': int, größe: int}}"
     product = load_product(
         """{product: p, root: t, fields: {a: '"order-id"', b: '"a""b.c"', c: größe, order-id: id}}""", entities
@@ -162,7 +177,7 @@ def test_a_name_that_is_no_identifier_is_written_in_double_quotes() -> None:
     assert names == ["order-id", 'a"b.c', "größe", "id"]
 
 
-def test_fields_may_be_empty_beside_embeds() -> None:
+def test_fields_may_be_empty_where_there_are_embeds() -> None:
     product = load_product("{product: p, root: user, fields: [], embed: {b: {one: user, on: {id: boss}}}}")
     assert product.selection == Fields(members=())
 
@@ -189,23 +204,30 @@ def test_json_is_yaml(indent: str | int | None, ascii_only: bool) -> None:
     assert found.products["p"].selection == Fields(members=(("🙂", Column(name="😀/\\")),))
 
 
-def test_products_stand_in_the_order_of_their_file_names() -> None:
+def test_products_have_the_order_of_their_file_names() -> None:
     files = {"products/a.yaml": "{product: z, root: user}", "b.yaml": "{product: y, root: user}"}
     found = load({**files, "entities.yaml": USER, "a.yml": "{product: x, root: user}"})
     assert list(found.products) == ["x", "y", "z"]
 
 
 def test_a_directory_is_its_definition_files_and_those_under_products(tmp_path: Path) -> None:
-    kept = ["a.json", "b.yml", "entities.yaml", "products/c.yaml"]
-    for name in [*kept, "README.md", ".hidden.yaml", "products/deeper/d.yaml", "tests/e.yaml", "events.jsonl"]:
+    definition_files = ["a.json", "b.yml", "entities.yaml", "products/c.yaml"]
+    for name in [
+        *definition_files,
+        "README.md",
+        ".hidden.yaml",
+        "products/deeper/d.yaml",
+        "tests/e.yaml",
+        "events.jsonl",
+    ]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name, encoding="utf-8")
     (tmp_path / "folder.yaml").mkdir()
-    (tmp_path / "b.yml").write_bytes(b"\xef\xbb\xbfb.yml")  # a byte order mark is no text
-    assert read_directory(tmp_path) == {name: name for name in kept}
+    (tmp_path / "b.yml").write_bytes(b"\xef\xbb\xbfb.yml")  # a byte order mark is not part of the text
+    assert read_directory(tmp_path) == {name: name for name in definition_files}
 
 
-def test_an_unreadable_directory_is_said(tmp_path: Path) -> None:
+def test_an_unreadable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DefinitionError, match="none: the directory cannot be read: No such file or directory; give"):
         read_directory(tmp_path / "none")
@@ -213,7 +235,7 @@ def test_an_unreadable_directory_is_said(tmp_path: Path) -> None:
         read_directory(tmp_path / "file")
 
 
-def test_files_that_are_no_text_are_all_said(tmp_path: Path) -> None:
+def test_all_files_that_are_not_text_are_reported(tmp_path: Path) -> None:
     (tmp_path / "entities.yaml").write_bytes(b"a: \xff")
     (tmp_path / "p.yaml").symlink_to(tmp_path / "gone")
     with pytest.raises(DefinitionError) as caught:
@@ -224,7 +246,7 @@ def test_files_that_are_no_text_are_all_said(tmp_path: Path) -> None:
     ]
 
 
-def test_a_directory_without_products_is_right() -> None:
+def test_a_directory_without_products_is_valid() -> None:
     assert load({"entities.yaml": USER}) == Definitions(
         entities={
             "user": Entity(
@@ -252,5 +274,5 @@ def test_an_entity_has_as_many_columns_as_one_write_holds() -> None:
         load(wide(301))
     assert str(caught.value) == (
         "entities.yaml:4: entity `wide` declares 301 columns; one write holds 300 at most; "
-        "declare those that products use; the others are stored as well, undeclared"
+        "declare only the columns that products use; the job stores the others undeclared"
     )

@@ -1,4 +1,4 @@
-"""Products given as SQL: each is the tree that an author would have written."""
+"""Products given as SQL: each becomes the tree that an author would have written."""
 
 import json
 import re
@@ -8,15 +8,15 @@ from textwrap import indent
 import pytest
 
 from processor.definitions.describe import describe_product
-from processor.definitions.errors import DefinitionError
 from processor.definitions.load import load
-from processor.model.product import Product
+from processor.definitions.problems import DefinitionError
+from processor.product.product import Product
 
 ROOT = Path(__file__).parents[3]
 ENTITIES = (ROOT / "examples" / "github" / "entities.yaml").read_text(encoding="utf-8")
 
 TWINS = {
-    "one nested list a join": (
+    "each join is a nested list": (
         """
         select u.email, u.username as name, s.repo_name, p.title, p.status, i.verified
         from "user" u
@@ -130,7 +130,7 @@ TWINS = {
         embed: {user: {many: user, on: {id: user_id}, fields: [id, email, username, registered_at]}}
         """,
     ),
-    "an order is that of the list whose columns it names": (
+    "an order belongs to the list whose columns it names": (
         """
         select u.email, p.title as "Name", s.repo_name from "user" u
         left join pull_request p on p.author = u.username left join star s on s.username = u.username
@@ -184,7 +184,7 @@ def test_a_query_is_described_as_a_tree_that_is_read_back(query: str, _tree: str
     assert load({"entities.yaml": ENTITIES, "p.json": described}).products["p"] == product
 
 
-def test_the_two_products_of_the_page_are_one() -> None:
+def test_the_two_products_of_the_page_are_equal() -> None:
     page = (ROOT / "docs" / "sql-products.md").read_text(encoding="utf-8")
     written, tree = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     found = [load({"entities.yaml": ENTITIES, "p.yaml": text}).products for text in (written, tree)]
@@ -196,7 +196,7 @@ def test_a_product_of_sql_has_a_topic_of_its_own() -> None:
     assert (product.topic, product.root) == ("others", "repo")
 
 
-def test_the_line_of_an_error_is_that_of_the_query_in_any_style() -> None:
+def test_an_error_has_its_line_in_the_query_in_any_yaml_style() -> None:
     for text, line in (("sql: select nam from repo", 2), ("sql: |\n\n  select\n    nam\n  from repo", 5)):
         with pytest.raises(DefinitionError) as caught:
             load_product(text)

@@ -1,7 +1,7 @@
-"""Wrong definitions and the whole message that each gets, as golden files: `wrong/*.txt`.
+"""Wrong definitions, each with its whole error message, as golden files: `wrong/*.txt`.
 
-A case without an entities file is read with those of examples/github. After a change of wording that is meant:
-`UPDATE_GOLDEN=1 pytest tests/unit/definitions`, then read the diff.
+A case without an entities file uses the entities of examples/github. After an intended change of a message, run
+`UPDATE_GOLDEN=1 pytest tests/unit/definitions` and read the diff.
 """
 
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from processor.definitions.errors import DefinitionError
 from processor.definitions.load import load
+from processor.definitions.problems import DefinitionError
 
 CASES = sorted((Path(__file__).parent / "wrong").glob("*.txt"))
 EXAMPLE = Path(__file__).parents[3] / "examples" / "github" / "entities.yaml"

@@ -1,4 +1,4 @@
-"""A line of JSON, read as JSON, is the tree that YAML makes of it."""
+"""`read_yaml` makes the same tree of a line of JSON, whether it reads the line as JSON or as YAML."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.definitions.errors import DefinitionError, Problems
+from processor.definitions.problems import DefinitionError, Problems
 from processor.definitions.yaml_nodes import Map, Scalar, read_yaml
-from processor.model import canonical_json
+from processor.records import canonical_json
 
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), max_size=12)
 SCALAR = TEXT | st.integers() | st.booleans() | st.none()
@@ -26,10 +26,10 @@ def test_a_line_of_json_and_the_same_read_as_yaml_are_equal(value: dict[str, Any
 @pytest.mark.parametrize(
     "line", ['{"a": 1, "a": 2}', '{"a": 1.50}', '{"a": NaN}', "{a: b}", '{"a": 1', "{}}", "[1]", "{"]
 )
-def test_any_other_line_is_judged_as_yaml(line: str) -> None:
+def test_any_other_line_is_read_as_yaml(line: str) -> None:
     found, expected = Problems(), Problems()
     assert read_yaml("f", line, found) == read_yaml("f", line + "\n", expected)
-    assert told(found) == told(expected)
+    assert problems_text(found) == problems_text(expected)
 
 
 def test_text_that_yaml_would_fold_is_kept() -> None:
@@ -38,9 +38,41 @@ def test_text_that_yaml_would_fold_is_kept() -> None:
     assert node.get("a") == Scalar(file="f", line=1, value="x\u2028y", text="x\u2028y")
 
 
-def told(problems: Problems) -> str:
+def problems_text(problems: Problems) -> str:
     try:
         problems.raise_if_any()
     except DefinitionError as error:
         return str(error)
     return ""
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 400 + "]" * 400, "a: " + "[" * 400 + "]" * 400, '{"a": ' + "[" * 400 + "]" * 400 + "}"]
+)
+def test_brackets_beyond_the_depth_of_definitions_are_a_problem(text: str) -> None:
+    problems = Problems()
+    assert read_yaml("f", text, problems) is None
+    assert problems_text(problems) == "f:1: the file nests more than 100 levels; write it with fewer levels"
+
+
+@pytest.mark.parametrize("lines", [60, 1_000])
+def test_aliases_that_double_are_a_problem(lines: int) -> None:
+    doubled = "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, lines))
+    problems = Problems()
+    assert read_yaml("f", f"a0: &a0 [x, x]\n{doubled}", problems) is None
+    assert "its aliases mean more than 100,000 values" in problems_text(problems) or lines > 100
+
+
+def test_aliases_share_values() -> None:
+    problems = Problems()
+    node = read_yaml("f", "a: &a [x, y]\n" + "".join(f"b{n}: *a\n" for n in range(1_000)), problems)
+    problems.raise_if_any()
+    assert isinstance(node, Map)
+    assert node.get("b7") == node.get("a")
+
+
+@pytest.mark.parametrize("written", ["9" * 5_000, "-" + "9" * 5_000, "0x" + "f" * 9_000, "0o9"])
+def test_an_integer_that_python_refuses_stays_text(written: str) -> None:
+    node = read_yaml("f", f"a: {written}\n", Problems())
+    assert isinstance(node, Map)
+    assert node.get("a") == Scalar(file="f", line=1, value=written, text=written)

@@ -1,4 +1,4 @@
-"""The demo's records read back naively, apart from the code that wrote them: what each line does to which row."""
+"""A plain reader of the demo's records, which shares no code with their writer: it finds the change that each line makes."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processor.demo.github import History, history, load_events
+from processor.demo.github import History, build_history, load_events
 
 EVENTS = Path(__file__).parents[3] / "examples" / "github" / "events.ndjson.gz"
 
@@ -37,10 +37,10 @@ KEYS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
-    """One line that may change a row: the row before it and after it; `at` is the line's number."""
+class RowChange:
+    """A line of the five tables: the row before it and after it. `line_number` counts from 0."""
 
-    at: int
+    line_number: int
     table: str
     key: tuple[Any, ...]
     old: Row | None
@@ -50,45 +50,45 @@ class Step:
 
 @pytest.fixture(scope="session")
 def events() -> list[Row]:
-    """The events of the slice that is shipped."""
+    """The events of the example."""
     return load_events(EVENTS)
 
 
 @pytest.fixture(scope="session")
-def told(events: list[Row]) -> History:
-    """The history that they make."""
-    return history(events)
+def demo_history(events: list[Row]) -> History:
+    """The history of the example's events."""
+    return build_history(events)
 
 
 @pytest.fixture(scope="session")
-def story(told: History) -> list[Step]:
-    """What each good line does."""
-    return list(steps(told.records))
+def changes(demo_history: History) -> list[RowChange]:
+    """The change of each valid line."""
+    return list(row_changes(demo_history.records))
 
 
 @pytest.fixture(scope="session")
-def dead_letters(told: History) -> list[Row]:
+def broken_records(demo_history: History) -> list[Row]:
     """The lines of the five tables that break their contract."""
-    return [record for record in told.records if record["topic"] in TYPES and is_dead_letter(record)]
+    return [record for record in demo_history.records if record["topic"] in TYPES and is_broken(record)]
 
 
-def steps(records: list[dict[str, Any]]) -> Iterator[Step]:
-    """Every good line of the five tables, tombstones included, folded in file order."""
+def row_changes(records: list[dict[str, Any]]) -> Iterator[RowChange]:
+    """The change of each valid line of the five tables, tombstones included, in file order."""
     rows: dict[tuple[str, tuple[Any, ...]], Row] = {}
-    for at, record in enumerate(records):
-        if record["topic"] not in TYPES or is_dead_letter(record):
+    for line_number, record in enumerate(records):
+        if record["topic"] not in TYPES or is_broken(record):
             continue
         table, value = record["topic"], record["value"]
         key = tuple(record["key"][column] for column in KEYS[table])
-        old, new = rows.pop((table, key), None), image(value)
+        old, new = rows.pop((table, key), None), row_of(value)
         if new is not None:
             rows[table, key] = new
         transaction = bool(isinstance(value, dict) and value.get("transaction"))
-        yield Step(at=at, table=table, key=key, old=old, new=new, transaction=transaction)
+        yield RowChange(line_number=line_number, table=table, key=key, old=old, new=new, transaction=transaction)
 
 
-def image(value: Any) -> Row | None:
-    """The row that a value leaves: an envelope's `after`, a flattened record without its marks, a plain row."""
+def row_of(value: Any) -> Row | None:
+    """The row after a value: `after` of an envelope, a flattened record without its marks, or a plain row."""
     if value is None:
         return None
     if "op" in value:
@@ -98,8 +98,8 @@ def image(value: Any) -> Row | None:
     return {column: cell for column, cell in value.items() if not column.startswith("__")}
 
 
-def is_dead_letter(record: dict[str, Any]) -> bool:
-    """Whether a line of the five tables breaks its contract: no JSON, no key, key and row that differ, a wrong type."""
+def is_broken(record: dict[str, Any]) -> bool:
+    """Whether a line of the five tables breaks its contract: no JSON, no key, a key unlike its row, or a wrong type."""
     table, key, value = record["topic"], record["key"], record["value"]
     if isinstance(value, str):
         try:
@@ -108,7 +108,7 @@ def is_dead_letter(record: dict[str, Any]) -> bool:
             return True
     if any(key.get(column) is None for column in KEYS[table]):
         return True
-    row = image(value)
+    row = row_of(value)
     if row is None:
         return False
     if any(not _is_time(cell) for column, cell in row.items() if column.endswith("_at")):

@@ -1,4 +1,4 @@
-"""A set of the cache is there whole, or not at all, and is fetched by one process at a time."""
+"""A set of the cache is complete or absent, and one process at a time fetches it."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.local.cache import cache_directory, once
+from processor.local.cache import cache_directory, fetch_once
 
 
 def silent(_: str) -> None: ...
@@ -24,48 +24,53 @@ def write(directory: Path) -> None:
 
 def test_a_set_is_filled_once() -> None:
     calls: list[Path] = []
+
+    def fill(directory: Path) -> None:
+        calls.append(directory)
+        write(directory)
+
     for _ in range(2):
-        found = once("set-1", lambda directory: (calls.append(directory), write(directory))[0], silent)
+        found = fetch_once("set-1", fill, silent)
     assert [path.name for path in found.iterdir()] == ["a.jar"]
     assert len(calls) == 1
 
 
-def test_an_interrupted_fetch_leaves_nothing_half(cache: Path) -> None:
+def test_an_interrupted_fetch_leaves_no_incomplete_set(cache: Path) -> None:
     def interrupted(directory: Path) -> None:
         write(directory)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        once("set-1", interrupted, silent)
+        fetch_once("set-1", interrupted, silent)
     assert not (cache / "jars" / "set-1").exists()
     assert not list((cache / "jars").glob(".set-1.new-*"))
-    assert (once("set-1", write, silent) / "a.jar").exists()
+    assert (fetch_once("set-1", write, silent) / "a.jar").exists()
 
 
-def test_what_a_killed_fetch_left_is_removed_by_the_next(cache: Path) -> None:
+def test_the_next_fetch_removes_the_files_of_a_killed_fetch(cache: Path) -> None:
     abandoned = cache / "jars" / ".set-1.new-abc"
     abandoned.mkdir(parents=True)
-    once("set-1", write, silent)
+    fetch_once("set-1", write, silent)
     assert not abandoned.exists()
 
 
 FETCH = """
 import sys, time
 from pathlib import Path
-from processor.local.cache import once
+from processor.local.cache import fetch_once
 def fill(directory):
     print("filled", flush=True)
     time.sleep(0.5)
     (directory / "a.jar").write_text("a")
-print((once("set-1", fill, print) / "a.jar").read_text())
+print((fetch_once("set-1", fill, print) / "a.jar").read_text())
 """
 
 
-def test_two_processes_that_fetch_at_once_fetch_once() -> None:
+def test_two_processes_at_the_same_time_fetch_a_set_once() -> None:
     running = [subprocess.Popen([sys.executable, "-c", FETCH], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=30)[0].splitlines() for process in running]
-    assert [lines[-1] for lines in said] == ["a", "a"]
-    assert sum("filled" in lines for lines in said) == 1
+    outputs = [process.communicate(timeout=30)[0].splitlines() for process in running]
+    assert [lines[-1] for lines in outputs] == ["a", "a"]
+    assert sum("filled" in lines for lines in outputs) == 1
 
 
 def test_without_a_home_the_cache_is_a_private_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -77,7 +82,7 @@ def test_without_a_home_the_cache_is_a_private_directory(monkeypatch: pytest.Mon
     assert found.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_home_that_cannot_be_written_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_skips_a_directory_that_it_cannot_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

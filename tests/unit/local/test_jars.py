@@ -1,4 +1,4 @@
-"""Which modules are asked of the repository: computed from PySpark's own jars, gaps of the repository respected."""
+"""PySpark's own jars decide which modules Ivy asks for; older versions replace those that the repository does not have."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ import pytest
 
 from processor.errors import PartError
 from processor.local import jars
-from processor.local.ivy import Module, NotFound
+from processor.local.ivy import Module, NotInRepository
 
 
 class Repository:
-    """An Ivy whose repository holds the given versions of Spark's modules; it writes empty jars."""
+    """A fake Ivy whose repository has the given versions of Spark's modules; it writes empty jars."""
 
-    def __init__(self, held: set[str], home: Path) -> None:
-        self.held = held
+    def __init__(self, versions: set[str], home: Path) -> None:
+        self.versions = versions
         self.home = home
 
     def __call__(self, _name: str, _jars: Path, _progress: object) -> "Repository":
@@ -22,11 +22,14 @@ class Repository:
     def fetch(self, modules: list[Module], into: Path, *, types: str = "", transitive: bool = True) -> None:
         assert (types, transitive) == ("jar", False)
         for module in modules:
-            if module.organisation == jars.SPARK and f"{module.name}:{module.version}" not in self.held:
-                raise NotFound("x", "y", "z")
+            if (
+                module.organisation == jars.SPARK_ORGANISATION
+                and f"{module.name}:{module.version}" not in self.versions
+            ):
+                raise NotInRepository("x", "y", "z")
             (into / f"{module.name}-{module.version}.jar").touch()
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         pass
 
     def description(self, _module: Module) -> Path:
@@ -47,15 +50,15 @@ def pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def fetched(monkeypatch: pytest.MonkeyPatch, pyspark: Path, core: str, held: set[str]) -> list[str]:
+def fetched(monkeypatch: pytest.MonkeyPatch, pyspark: Path, core: str, versions: set[str]) -> list[str]:
     (pyspark / core).touch()
-    monkeypatch.setattr(jars, "Ivy", Repository(held, pyspark))
+    monkeypatch.setattr(jars, "Ivy", Repository(versions, pyspark))
     return sorted(path.name for path in jars.spark_kafka_jars().iterdir())
 
 
 def test_the_connector_has_the_versions_of_pyspark(monkeypatch: pytest.MonkeyPatch, pyspark: Path) -> None:
-    held = {"spark-sql-kafka-0-10_2.13:4.0.0", "spark-token-provider-kafka-0-10_2.13:4.0.0"}
-    assert fetched(monkeypatch, pyspark, "spark-core_2.13-4.0.0.jar", held) == [
+    versions = {"spark-sql-kafka-0-10_2.13:4.0.0", "spark-token-provider-kafka-0-10_2.13:4.0.0"}
+    assert fetched(monkeypatch, pyspark, "spark-core_2.13-4.0.0.jar", versions) == [
         "commons-pool2-2.12.1.jar",
         "kafka-clients-3.9.1.jar",
         "spark-sql-kafka-0-10_2.13-4.0.0.jar",
@@ -63,28 +66,32 @@ def test_the_connector_has_the_versions_of_pyspark(monkeypatch: pytest.MonkeyPat
     ]
 
 
-def test_an_absent_patch_is_replaced_by_the_next_older(monkeypatch: pytest.MonkeyPatch, pyspark: Path) -> None:
-    held = {f"spark-{part}-kafka-0-10_2.12:3.5.{patch}" for part in ("sql", "token-provider") for patch in (3, 7)}
-    names = fetched(monkeypatch, pyspark, "spark-core_2.12-3.5.9.jar", held)
+def test_an_older_patch_replaces_an_absent_one(monkeypatch: pytest.MonkeyPatch, pyspark: Path) -> None:
+    versions = {f"spark-{part}-kafka-0-10_2.12:3.5.{patch}" for part in ("sql", "token-provider") for patch in (3, 7)}
+    names = fetched(monkeypatch, pyspark, "spark-core_2.12-3.5.9.jar", versions)
     assert "spark-sql-kafka-0-10_2.12-3.5.7.jar" in names
     assert "spark-token-provider-kafka-0-10_2.12-3.5.7.jar" in names
 
 
-def test_an_absent_token_provider_is_taken_from_the_major_version(
+def test_the_first_release_of_the_major_version_replaces_an_absent_token_provider(
     monkeypatch: pytest.MonkeyPatch, pyspark: Path
 ) -> None:
-    held = {"spark-sql-kafka-0-10_2.13:4.1.1", "spark-token-provider-kafka-0-10_2.13:4.0.0"}
-    names = fetched(monkeypatch, pyspark, "spark-core_2.13-4.1.1.jar", held)
+    versions = {"spark-sql-kafka-0-10_2.13:4.1.1", "spark-token-provider-kafka-0-10_2.13:4.0.0"}
+    names = fetched(monkeypatch, pyspark, "spark-core_2.13-4.1.1.jar", versions)
     assert "spark-sql-kafka-0-10_2.13-4.1.1.jar" in names
     assert "spark-token-provider-kafka-0-10_2.13-4.0.0.jar" in names
 
 
-def test_a_connector_that_no_repository_holds_is_named(monkeypatch: pytest.MonkeyPatch, pyspark: Path) -> None:
+def test_the_error_names_a_connector_that_the_repository_does_not_have(
+    monkeypatch: pytest.MonkeyPatch, pyspark: Path
+) -> None:
     with pytest.raises(PartError, match=r"none of 3\.5\.1, 3\.5\.0 is in the repository"):
         fetched(monkeypatch, pyspark, "spark-core_2.12-3.5.1.jar", set())
 
 
-def test_without_pyspark_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyspark_the_error_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    with pytest.raises(PartError, match=r"PySpark, whose Ivy fetches them, is not installed\. Pip install"):
+    with pytest.raises(
+        PartError, match=r"PySpark is not installed, and its Ivy is needed to fetch the jars\. Pip install"
+    ):
         jars.spark_kafka_jars()

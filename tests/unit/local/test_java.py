@@ -1,4 +1,4 @@
-"""A missing or an old Java is said so, with what to install."""
+"""The error about a missing or an old Java names the Java to install."""
 
 import stat
 from pathlib import Path
@@ -23,14 +23,14 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
-def test_without_java_the_error_says_what_to_install() -> None:
+def test_without_java_the_error_names_the_java_to_install() -> None:
     with pytest.raises(PartError, match=r"^Java: there is no java on PATH, and JAVA_HOME is not set\. Install a JDK"):
         find_java()
 
 
-def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_error_names_a_java_home_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    with pytest.raises(PartError, match=r"JAVA_HOME is .*gone, and there is no bin/java in it"):
+    with pytest.raises(PartError, match=r"JAVA_HOME is .*gone, which has no bin/java"):
         find_java()
 
 
@@ -38,7 +38,7 @@ def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_an_old_java_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     fake_java(tmp_path, line)
-    with pytest.raises(PartError, match=r"is version (8|11), too old"):
+    with pytest.raises(PartError, match=r"is version (8|11), which is too old"):
         find_java()
 
 
@@ -48,8 +48,8 @@ def test_java_home_wins_over_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert find_java() == str(java)
 
 
-def test_a_java_that_says_no_version_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_that_prints_no_version_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     fake_java(tmp_path, "no runtime present")
-    with pytest.raises(PartError, match="says no version: no runtime present"):
+    with pytest.raises(PartError, match="prints no version: no runtime present"):
         find_java()

@@ -1,9 +1,9 @@
-"""The example of DESIGN.md section 4, as a plan and as the registry that an apply of it makes."""
+"""The example product `user_profile`: its requirements, and the registry after an apply of them."""
 
 import pytest
 
 from registry.edit import edit, edited
-from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, Plan, ProductEntry, Snapshot
+from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
 
 EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())
 
@@ -26,12 +26,12 @@ def need(entity: str, *columns: str) -> Need:
 
 @pytest.fixture
 def empty() -> Snapshot:
-    """A registry of 20 slots that nothing was applied to."""
+    """A registry of 20 slots without entities."""
     return EMPTY
 
 
 @pytest.fixture
-def github() -> Plan:
+def github() -> Requirements:
     """`user_profile` and its entities."""
     stars = join("star", ["username"], "user", ["username"])
     repos = join("repo", ["owner", "name"], "star", ["repo_owner", "repo_name"])
@@ -52,7 +52,7 @@ def github() -> Plan:
         definition={"root": "user", "fields": ["email", "username"]},
         joins=tuple(path.join for path in paths),
     )
-    return Plan(
+    return Requirements(
         entities=(
             entity("user", ["email"], id="int", email="string", username="string"),
             entity(
@@ -80,6 +80,6 @@ def github() -> Plan:
 
 
 @pytest.fixture
-def applied(github: Plan) -> Snapshot:
-    """The registry after the example was applied, in the order in which Postgres gives it back."""
+def applied(github: Requirements) -> Snapshot:
+    """The registry after an apply of the example, in the order in which Postgres returns it."""
     return edited(EMPTY, edit(EMPTY, github, has_run=()))

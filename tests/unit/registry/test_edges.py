@@ -1,18 +1,19 @@
-"""Joins that edges answer: they take no slot, and are kept from an entity's first row on."""
+"""Joins that edges answer: they take no slot, and an entity has its edges from its first row on."""
 
 from dataclasses import replace
 
 import pytest
 
-from registry.board import board, board_json
+from processor.cli.apply_command import board_text
 from registry.edit import edit
 from registry.errors import DefinitionChanged, Malformed, NeedsBackfill
-from registry.model import KEY, EdgeRead, EntityEntry, JoinPaths, JoinSpec, Need, Plan, ProductEntry, Snapshot
+from registry.model import KEY, EdgePath, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
+from registry.slot_board import board_json
 
 MEMBERS = JoinSpec(child="person", child_columns=("id",), parent="team", parent_columns=("member_ids[]",))
-BY_MEMBER = EdgeRead(entity="team", fields=("member_ids[]",))
+BY_MEMBER = EdgePath(entity="team", fields=("member_ids[]",))
 ALLIES = JoinSpec(child="team", child_columns=("org",), parent="team", parent_columns=("org",), strong=True)
-BY_ORG = EdgeRead(entity="team", fields=("org",))
+BY_ORG = EdgePath(entity="team", fields=("org",))
 
 
 def entity(name: str, **columns: str) -> EntityEntry:
@@ -20,10 +21,10 @@ def entity(name: str, **columns: str) -> EntityEntry:
 
 
 @pytest.fixture
-def plan() -> Plan:
+def required() -> Requirements:
     """Teams with their members, by a list join, and with the teams of their org, by a strong one."""
     product = ProductEntry(name="teams", topic="teams", root="team", definition={}, joins=(MEMBERS, ALLIES))
-    return Plan(
+    return Requirements(
         entities=(entity("team", org="string", member_ids="int[]"), entity("person")),
         products=(product,),
         paths=(
@@ -35,8 +36,8 @@ def plan() -> Plan:
 
 
 @pytest.fixture
-def applied(plan: Plan, empty: Snapshot) -> Snapshot:
-    change = edit(empty, plan, has_run=())
+def applied(required: Requirements, empty: Snapshot) -> Snapshot:
+    change = edit(empty, required, has_run=())
     return replace(
         empty,
         version=1,
@@ -46,57 +47,59 @@ def applied(plan: Plan, empty: Snapshot) -> Snapshot:
     )
 
 
-def test_edges_take_no_slot(plan: Plan, empty: Snapshot) -> None:
-    change = edit(empty, plan, has_run=())
+def test_edges_take_no_slot(required: Requirements, empty: Snapshot) -> None:
+    change = edit(empty, required, has_run=())
     assert change.assignments == ()
-    assert change.says[2:4] == (
+    assert change.changes[2:4] == (
         "join person(id) = team(member_ids[]): added, down by key, up by edges by member_ids[]",
         "join team(org) = team(org), strong: added, down by edges by org, up by edges by org",
     )
 
 
-def test_the_same_plan_twice_changes_nothing(plan: Plan, applied: Snapshot) -> None:
-    assert edit(applied, plan, has_run=("team", "person")).says == ()
+def test_the_same_requirements_twice_change_nothing(required: Requirements, applied: Snapshot) -> None:
+    assert edit(applied, required, has_run=("team", "person")).changes == ()
 
 
-def test_a_strong_join_is_another_one_than_the_same_equality_by_slots(plan: Plan, applied: Snapshot) -> None:
+def test_a_strong_join_is_another_one_than_the_same_equality_by_slots(
+    required: Requirements, applied: Snapshot
+) -> None:
     plain = replace(ALLIES, strong=False)
     need = Need(entity="team", columns=("org",))
     other = ProductEntry(name="other", topic="other", root="team", definition={}, joins=(plain,))
-    more = replace(plan, products=(other,), paths=(*plan.paths, JoinPaths(join=plain, down=need, up=need)))
-    assert edit(applied, more, has_run=()).says[0] == "entity team: GSI_1 holds org"
+    more = replace(required, products=(other,), paths=(*required.paths, JoinPaths(join=plain, down=need, up=need)))
+    assert edit(applied, more, has_run=()).changes[0] == "entity team: GSI_1 holds org"
 
 
-@pytest.mark.parametrize("kept", [(), (MEMBERS,), (ALLIES,)])
+@pytest.mark.parametrize("stored_joins", [(), (MEMBERS,), (ALLIES,)])
 def test_new_edges_of_an_entity_that_a_job_has_run_with_need_a_backfill(
-    plan: Plan, applied: Snapshot, kept: tuple[JoinSpec, ...]
+    required: Requirements, applied: Snapshot, stored_joins: tuple[JoinSpec, ...]
 ) -> None:
-    stored = replace(applied, joins=tuple(one for one in applied.joins if one.join in kept))
-    assert edit(stored, plan, has_run=("person",)).joins
+    stored = replace(applied, joins=tuple(one for one in applied.joins if one.join in stored_joins))
+    assert edit(stored, required, has_run=("person",)).joins
     with pytest.raises(NeedsBackfill, match=r"entity team: edges by .* would be new, but a job has run with team"):
-        edit(stored, plan, has_run=("team",))
+        edit(stored, required, has_run=("team",))
 
 
-def test_a_column_that_edges_hold_keeps_its_type_once_a_job_has_run(plan: Plan, applied: Snapshot) -> None:
-    def changed(**columns: str) -> Plan:
-        return Plan(entities=(entity("team", **columns),), products=(), paths=(), groups=())
+def test_a_column_that_edges_hold_keeps_its_type_once_a_job_has_run(required: Requirements, applied: Snapshot) -> None:
+    def changed(**columns: str) -> Requirements:
+        return Requirements(entities=(entity("team", **columns),), products=(), paths=(), groups=())
 
     with pytest.raises(DefinitionChanged, match=r"column member_ids, which an edge by member_ids\[\] holds, was int"):
         edit(applied, changed(org="string"), has_run=())
     texts = changed(org="string", member_ids="string[]")
     with pytest.raises(NeedsBackfill, match=r"the type of member_ids was int\[\] and is now string\[\]"):
         edit(applied, texts, has_run=("team",))
-    assert edit(applied, texts, has_run=()).says == ("entity team: changed",)
+    assert edit(applied, texts, has_run=()).changes == ("entity team: changed",)
 
 
-def test_edges_answer_the_side_that_they_are_of(plan: Plan, empty: Snapshot) -> None:
-    crossed = (JoinPaths(join=MEMBERS, down=BY_MEMBER, up=BY_MEMBER), plan.paths[1])
+def test_edges_answer_only_the_side_whose_rows_they_name(required: Requirements, empty: Snapshot) -> None:
+    crossed = (JoinPaths(join=MEMBERS, down=BY_MEMBER, up=BY_MEMBER), required.paths[1])
     with pytest.raises(Malformed, match="do not answer it down"):
-        edit(empty, replace(plan, paths=crossed), has_run=())
+        edit(empty, replace(required, paths=crossed), has_run=())
 
 
 def test_the_board_shows_edges_below_the_key(applied: Snapshot) -> None:
-    assert board(applied) == "\n".join(
+    assert board_text(applied) == "\n".join(
         [
             "entity  key",
             "------  ------------------",

@@ -3,21 +3,23 @@
 from itertools import pairwise, product
 
 from registry.lifecycle import NEXT, may_follow, reads, writes
-from registry.model import State
+from registry.model import AssignmentState
 
 
 def test_an_assignment_lives_through_all_states_in_order() -> None:
-    life = [*State, State.PLANNED]
+    life = [*AssignmentState, AssignmentState.PLANNED]
     assert all(may_follow(before, after) for before, after in pairwise(life))
 
 
-def test_no_step_skips_one_but_giving_up() -> None:
-    steps = {(before, after) for before, after in product(State, State) if may_follow(before, after)}
-    in_order = set(zip(State, [*list(State)[1:], State.PLANNED], strict=True))
+def test_only_an_assignment_that_is_given_up_skips_a_state() -> None:
+    steps = {
+        (before, after) for before, after in product(AssignmentState, AssignmentState) if may_follow(before, after)
+    }
+    in_order = set(zip(AssignmentState, [*list(AssignmentState)[1:], AssignmentState.PLANNED], strict=True))
     assert steps - in_order == {
-        (State.PLANNED, State.FREE),
-        (State.WRITING, State.RETIRING),
-        (State.BACKFILLING, State.RETIRING),
+        (AssignmentState.PLANNED, AssignmentState.FREE),
+        (AssignmentState.WRITING, AssignmentState.RETIRING),
+        (AssignmentState.BACKFILLING, AssignmentState.RETIRING),
     }
 
 
@@ -30,5 +32,5 @@ def test_jobs_one_step_apart_are_safe_together() -> None:
 
 
 def test_only_a_serving_slot_is_read_and_every_state_between_planned_and_free_is_written() -> None:
-    assert [state for state in State if reads(state)] == [State.SERVING]
-    assert [state for state in State if not writes(state)] == [State.PLANNED, State.FREE]
+    assert [state for state in AssignmentState if reads(state)] == [AssignmentState.SERVING]
+    assert [state for state in AssignmentState if not writes(state)] == [AssignmentState.PLANNED, AssignmentState.FREE]

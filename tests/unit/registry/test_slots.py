@@ -1,19 +1,19 @@
-"""Slots: the example of DESIGN.md section 4, the order of preferences, and what holds for any needs."""
+"""Slots: the example product `user_profile`, the order of preferences, and properties for any needs."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.errors import NoSlot
-from registry.model import Assignment, Need, State
-from registry.slots import assign
+from registry.model import Assignment, AssignmentState, Need
+from registry.slots import assign, equal_groups
 
 
 def need(entity: str, *columns: str) -> Need:
     return Need(entity=entity, columns=columns)
 
 
-def held(entity: str, slot: int, *columns: str, state: State = State.SERVING) -> Assignment:
+def assigned(entity: str, slot: int, *columns: str, state: AssignmentState = AssignmentState.SERVING) -> Assignment:
     return Assignment(entity=entity, slot=slot, columns=columns, state=state)
 
 
@@ -24,7 +24,7 @@ def places(found: tuple[Assignment, ...]) -> dict[str, dict[int, str]]:
     return board
 
 
-def test_the_example_of_the_design_comes_out_as_it_is_printed_there() -> None:
+def test_the_example_gets_the_slots_that_the_readme_shows() -> None:
     groups = [
         [need("star", "username"), need("pull_request", "author")],
         [need("user", "username")],
@@ -40,14 +40,14 @@ def test_the_example_of_the_design_comes_out_as_it_is_printed_there() -> None:
     }
 
 
-def test_columns_in_another_order_are_another_index_since_both_sides_of_a_join_spell_them_alike() -> None:
+def test_columns_in_another_order_are_another_index_since_both_sides_of_a_join_encode_them_in_one_order() -> None:
     found = assign([], [[need("star", "owner", "name")], [need("star", "name", "owner")]], 2)
     assert [one.columns for one in found] == [("owner", "name"), ("name", "owner")]
 
 
-def test_a_group_gathers_on_the_slot_that_a_member_sits_on_already() -> None:
-    kept = [held("a", 2, "x")]
-    assert places(assign(kept, [[need("b", "y"), need("a", "x"), need("c", "z")]], 3)) == {
+def test_a_group_takes_the_slot_that_a_member_already_has() -> None:
+    stored = [assigned("a", 2, "x")]
+    assert places(assign(stored, [[need("b", "y"), need("a", "x"), need("c", "z")]], 3)) == {
         "a": {2: "x"},
         "b": {2: "y"},
         "c": {2: "z"},
@@ -55,8 +55,8 @@ def test_a_group_gathers_on_the_slot_that_a_member_sits_on_already() -> None:
 
 
 def test_a_member_for_whom_the_shared_slot_is_taken_gets_another() -> None:
-    kept = [held("a", 2, "x"), held("b", 2, "other")]
-    assert places(assign(kept, [[need("a", "x"), need("b", "y"), need("c", "z")]], 3)) == {
+    stored = [assigned("a", 2, "x"), assigned("b", 2, "other")]
+    assert places(assign(stored, [[need("a", "x"), need("b", "y"), need("c", "z")]], 3)) == {
         "a": {2: "x"},
         "b": {1: "y", 2: "other"},
         "c": {2: "z"},
@@ -64,15 +64,18 @@ def test_a_member_for_whom_the_shared_slot_is_taken_gets_another() -> None:
 
 
 def test_the_slot_of_most_members_is_preferred_and_of_as_many_the_lowest() -> None:
-    kept = [held("a", 1, "x"), held("b", 3, "x"), held("c", 3, "x")]
+    stored = [assigned("a", 1, "x"), assigned("b", 3, "x"), assigned("c", 3, "x")]
     group = [need("a", "x"), need("b", "x"), need("c", "x"), need("d", "x")]
-    assert places(assign(kept, [group], 3))["d"] == {3: "x"}
-    assert places(assign(kept, [[*group[:2], group[3]]], 3))["d"] == {1: "x"}
+    assert places(assign(stored, [group], 3))["d"] == {3: "x"}
+    assert places(assign(stored, [[*group[:2], group[3]]], 3))["d"] == {1: "x"}
 
 
 def test_without_a_common_slot_each_member_gets_its_own_lowest() -> None:
-    kept = [held("a", 1, "p"), held("b", 2, "q")]
-    assert places(assign(kept, [[need("a", "x"), need("b", "y")]], 2)) == {"a": {1: "p", 2: "x"}, "b": {1: "y", 2: "q"}}
+    stored = [assigned("a", 1, "p"), assigned("b", 2, "q")]
+    assert places(assign(stored, [[need("a", "x"), need("b", "y")]], 2)) == {
+        "a": {1: "p", 2: "x"},
+        "b": {1: "y", 2: "q"},
+    }
 
 
 def test_two_needs_of_one_entity_in_one_group_get_two_slots() -> None:
@@ -81,18 +84,20 @@ def test_two_needs_of_one_entity_in_one_group_get_two_slots() -> None:
 
 
 def test_a_slot_that_was_freed_is_used_again() -> None:
-    assert places(assign([held("a", 1, "old", state=State.FREE)], [[need("a", "new")]], 1)) == {"a": {1: "new"}}
+    assert places(assign([assigned("a", 1, "old", state=AssignmentState.FREE)], [[need("a", "new")]], 1)) == {
+        "a": {1: "new"}
+    }
 
 
-def test_an_entity_without_a_free_slot_is_named_with_what_it_holds_and_what_could_be_freed() -> None:
-    kept = [held("a", 1, "x"), held("a", 2, "p", "q")]
+def test_an_entity_without_a_free_slot_is_named_with_its_assignments_and_those_to_free() -> None:
+    stored = [assigned("a", 1, "x"), assigned("a", 2, "p", "q")]
     with pytest.raises(NoSlot) as error:
-        assign(kept, [[need("a", "x")], [need("a", "z")]], 2)
+        assign(stored, [[need("a", "x")], [need("a", "z")]], 2)
     assert str(error.value) == (
         "entity a: no slot is free for z; all 2 are taken (GSI_1 x, GSI_2 p#q); "
         "no join asks for GSI_2 p#q any more: retire and free one of these"
     )
-    assert error.value.unused == (kept[1],)
+    assert error.value.unused == (stored[1],)
 
 
 def test_when_joins_need_every_slot_the_error_says_that() -> None:
@@ -118,7 +123,7 @@ def test_assignments_never_collide_and_answer_every_need(groups: list[list[Need]
 
 
 @given(GROUPS, GROUPS)
-def test_what_is_assigned_never_moves(before: list[list[Need]], after: list[list[Need]]) -> None:
+def test_an_assignment_never_moves(before: list[list[Need]], after: list[list[Need]]) -> None:
     first = assign([], before, SLOTS)
     assert assign(first, before, SLOTS) == first
     assert set(first) <= set(assign(first, after, SLOTS))
@@ -129,3 +134,19 @@ def test_extending_the_groups_is_the_same_as_starting_with_all(
     before: list[list[Need]], more: list[list[Need]]
 ) -> None:
     assert assign(assign([], before, SLOTS), [*before, *more], SLOTS) == assign([], [*before, *more], SLOTS)
+
+
+def test_members_that_pairs_set_equal_through_others_are_one_group() -> None:
+    found = equal_groups([("a", "b"), ("c", "d"), ("e", "f"), ("b", "d")])
+    assert found == {"a": "a", "b": "a", "c": "a", "d": "a", "e": "e", "f": "e"}
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12))
+def test_two_members_have_one_group_exactly_if_pairs_lead_from_one_to_the_other(pairs: list[tuple[int, int]]) -> None:
+    found = equal_groups(pairs)
+    for member in found:
+        reached, grown = {member}, set[int]()
+        while reached != grown:
+            grown = set(reached)
+            reached |= {other for pair in pairs if grown.intersection(pair) for other in pair}
+        assert {other for other in found if found[other] == found[member]} == reached

@@ -159,7 +159,9 @@ def test_an_api_that_is_not_there_is_transient(store: DynamoStore) -> None:
         ("SomethingNewException", "trying again does not help"),
     ],
 )
-def test_what_no_retry_helps_is_terminal_with_its_cure(api: Api, store: DynamoStore, code: str, cure: str) -> None:
+def test_an_error_that_no_retry_helps_is_terminal_and_says_what_to_do(
+    api: Api, store: DynamoStore, code: str, cure: str
+) -> None:
     api.fail(code)
 
     with pytest.raises(Terminal, match=f"table state: reading TABLE#user / octocat: {code}: no: .*{cure}"):

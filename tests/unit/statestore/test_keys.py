@@ -1,4 +1,4 @@
-"""How keys are spelt: what every reader of a key relies on, over generated keys."""
+"""The encoding of keys: the properties that every reader relies on, over generated keys."""
 
 from decimal import Decimal
 
@@ -21,36 +21,36 @@ def part_bytes(key: str | None) -> int:
 
 
 @given(TEXTS, TEXTS)
-def test_two_different_texts_never_have_one_spelling(one: list[str], other: list[str]) -> None:
-    assert (keys.spell(one) == keys.spell(other)) == (one == other)
+def test_two_different_texts_never_have_one_key(one: list[str], other: list[str]) -> None:
+    assert (keys.encode(one) == keys.encode(other)) == (one == other)
 
 
 @given(st.lists(LONG, min_size=1, max_size=2), st.lists(LONG, min_size=1, max_size=2))
 def test_keys_past_the_limit_stay_different(one: list[str], other: list[str]) -> None:
-    assert (keys.spell(one) == keys.spell(other)) == (one == other)
+    assert (keys.encode(one) == keys.encode(other)) == (one == other)
 
 
 def test_keys_that_differ_only_past_the_limit_stay_different() -> None:
-    assert keys.spell(["x" * 2000 + "a"]) != keys.spell(["x" * 2000 + "b"])
+    assert keys.encode(["x" * 2000 + "a"]) != keys.encode(["x" * 2000 + "b"])
 
 
 @given(NUMBER, NUMBER)
-def test_two_numbers_have_one_spelling_exactly_if_they_are_equal(one: int | Decimal, other: int | Decimal) -> None:
-    assert (keys.spell([one]) == keys.spell([other])) == (one == other)
+def test_two_numbers_have_one_key_exactly_if_they_are_equal(one: int | Decimal, other: int | Decimal) -> None:
+    assert (keys.encode([one]) == keys.encode([other])) == (one == other)
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 9))
-def test_a_number_is_spelt_alike_whatever_holds_it(number: int, zeros: int) -> None:
-    spelt = keys.spell([number])
+def test_int_decimal_and_float_give_one_key_for_one_number(number: int, zeros: int) -> None:
+    encoded = keys.encode([number])
 
-    assert spelt == str(number)
-    assert keys.spell([Decimal(f"{number}.{'0' * zeros}")]) == spelt
-    assert keys.spell([Decimal(number).normalize()]) == spelt
-    assert keys.spell([float(number)]) == spelt
+    assert encoded == str(number)
+    assert keys.encode([Decimal(f"{number}.{'0' * zeros}")]) == encoded
+    assert keys.encode([Decimal(number).normalize()]) == encoded
+    assert keys.encode([float(number)]) == encoded
 
 
 @pytest.mark.parametrize(
-    ("value", "spelt"),
+    ("value", "encoded"),
     [
         (42, "42"),
         (42.0, "42"),
@@ -69,41 +69,41 @@ def test_a_number_is_spelt_alike_whatever_holds_it(number: int, zeros: int) -> N
         ("", "%"),
     ],
 )
-def test_ordinary_values_are_readable(value: object, spelt: str) -> None:
-    assert keys.spell([value]) == spelt
-    assert keys.spell([value, "x"]) == f"{spelt}#x"
+def test_ordinary_values_are_readable(value: object, encoded: str) -> None:
+    assert keys.encode([value]) == encoded
+    assert keys.encode([value, "x"]) == f"{encoded}#x"
 
 
 @given(st.lists(TEXT | NUMBER | st.booleans() | LONG, min_size=1, max_size=4))
 def test_a_key_is_never_empty_and_never_past_the_limit(parts: list[object]) -> None:
-    assert 1 <= part_bytes(keys.spell(parts)) <= LIMIT
+    assert 1 <= part_bytes(keys.encode(parts)) <= LIMIT
 
 
 def test_a_key_of_exactly_the_limit_is_not_cut() -> None:
-    assert keys.spell(["x" * LIMIT]) == "x" * LIMIT
-    assert part_bytes(keys.spell(["x" * (LIMIT + 1)])) == LIMIT
+    assert keys.encode(["x" * LIMIT]) == "x" * LIMIT
+    assert part_bytes(keys.encode(["x" * (LIMIT + 1)])) == LIMIT
 
 
 @given(st.lists(TEXT | st.none(), min_size=1, max_size=4))
 def test_null_joins_nothing(parts: list[str | None]) -> None:
-    assert (keys.spell(parts) is None) == (None in parts)
+    assert (keys.encode(parts) is None) == (None in parts)
 
 
 @given(st.lists(TEXT | LONG | NUMBER | st.booleans(), min_size=1, max_size=4), TEXTS)
-def test_no_value_is_spelt_like_the_absence_of_one(parts: list[object], key: list[str]) -> None:
-    sk = keys.spell(key)
+def test_no_value_has_the_encoding_of_a_missing_key(parts: list[object], key: list[str]) -> None:
+    sk = keys.encode(key)
     assert sk is not None
     absence = keys.no_key(keys.row_key("user", 1, sk))
 
-    assert keys.spell(parts) != absence
+    assert keys.encode(parts) != absence
     assert keys.is_no_key(absence)
-    assert not keys.is_no_key(keys.spell(parts) or "")
+    assert not keys.is_no_key(keys.encode(parts) or "")
 
 
 @given(TEXTS | st.lists(LONG, min_size=1), TEXTS | st.lists(LONG, min_size=1), st.sampled_from(["a", "ab"]))
-def test_the_absence_of_a_key_is_each_rows_own(one: list[str], other: list[str], entity: str) -> None:
-    here = Key("TABLE#a", keys.spell(one) or "")
-    there = Key(f"TABLE#{entity}", keys.spell(other) or "")
+def test_each_row_has_its_own_encoding_of_a_missing_key(one: list[str], other: list[str], entity: str) -> None:
+    here = Key("TABLE#a", keys.encode(one) or "")
+    there = Key(f"TABLE#{entity}", keys.encode(other) or "")
 
     assert (keys.no_key(here) == keys.no_key(there)) == (here == there)
     assert len(keys.no_key(here).encode()) <= LIMIT
@@ -111,7 +111,7 @@ def test_the_absence_of_a_key_is_each_rows_own(one: list[str], other: list[str],
 
 @given(st.integers(1, 100), TEXTS)
 def test_a_row_is_always_in_the_same_shard_of_its_entity(shards: int, parts: list[str]) -> None:
-    sk = keys.spell(parts)
+    sk = keys.encode(parts)
     assert sk is not None
     pk = keys.partition("star", shards, sk)
 
@@ -123,4 +123,16 @@ def test_a_row_is_always_in_the_same_shard_of_its_entity(shards: int, parts: lis
 
 def test_a_value_that_makes_no_key_is_refused() -> None:
     with pytest.raises(TypeError, match="a list cannot be part of a key"):
-        keys.spell([["a"]])
+        keys.encode([["a"]])
+
+
+def test_the_prefix_of_an_entity_begins_each_of_its_partitions_and_no_other() -> None:
+    prefix = keys.partition_prefix("star")
+
+    assert all(pk.startswith(prefix) for pk in keys.partitions("star", 12))
+    assert not any(pk.startswith(prefix) for pk in keys.partitions("starred", 12))
+
+
+def test_progress_has_partitions_of_its_own() -> None:
+    assert keys.progress_partition("RUNS") == "RUNS"
+    assert keys.progress_partition("LEDGER", "user_profile") == "LEDGER#user_profile"

@@ -35,7 +35,7 @@ def store() -> MeteredStore:
 )
 def test_a_write_is_charged_for_the_item_and_for_each_index(store: MeteredStore, write: Write, units: int) -> None:
     store.write(write)
-    assert (store.written, store.read) == (units, 0)
+    assert (store.written, store.read) == (units, Decimal(0))
 
 
 def test_a_delete_is_charged_like_the_write_that_made_the_item(store: MeteredStore) -> None:

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statestore import requests
+from statestore.attribute_values import decode
 from statestore.errors import Terminal
-from statestore.items import MAX_COLUMNS, Image, Pending, Row, merge_image, write_image
+from statestore.items import MAX_COLUMNS, Image, PendingKey, Row, merge_image, write_image
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Absent, AbsentOrBelow, Delete, Equals, Query, Write
-from statestore.values import decode
 
 STAR = Key("TABLE#star", "octocat#hello#world")
 
@@ -94,14 +94,14 @@ def test_a_row_of_as_many_columns_as_may_be_declared_fits(deleted: bool) -> None
     slots = dict.fromkeys(range(1, 21), "new")
     more = {} if deleted else {"more": 1}
     image = Image(key=STAR, version="2", columns=columns, more=more, declared=names, slots=slots)
-    pending = (Pending(1, "older", "0"),)
+    pending = (PendingKey(1, "older", "0"),)
     seen = Row(key=STAR, version="1", columns={}, more={}, slots=dict.fromkeys(slots, "old"), pending=pending)
 
     for write in (write_image(image, below="2"), merge_image(image, seen, keep_from="")):
         assert len(requests.update_item("state", write)["UpdateExpression"]) <= 4096
 
 
-def test_a_delete_asks_for_what_stood_there() -> None:
+def test_a_delete_asks_for_the_former_item() -> None:
     assert requests.delete_item("state", Delete(key=STAR, when=Equals("_v", "000001.7"))) == {
         "TableName": "state",
         "Key": {"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}},
@@ -186,7 +186,7 @@ def test_a_walk_asks_for_keys_only_and_leaves_marked_items_out() -> None:
     assert requests.walk("state", "TABLE#star", "_deleted") == partition | marked
 
 
-def test_reading_drops_the_copies_that_found_nothing_and_only_those() -> None:
+def test_reading_drops_exactly_the_copies_whose_source_was_missing() -> None:
     wire = {
         "prev_1": {"S": ""},
         "prev_2": {"S": "x"},
@@ -255,9 +255,9 @@ def done(request: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(st.lists(writes(), min_size=1, max_size=4))
-def test_what_an_update_says_is_what_the_memory_store_does(told: list[Write]) -> None:
+def test_an_update_request_means_what_the_memory_store_does(writes: list[Write]) -> None:
     store, item = MemoryStore(2), {"PK": STAR.pk, "SK": STAR.sk}
-    for write in told:
+    for write in writes:
         store.write(write)
         item = done(requests.update_item("state", write), item)
     assert store.get([STAR])[STAR] == item

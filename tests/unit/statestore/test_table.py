@@ -1,4 +1,4 @@
-"""The table definition, and what is said of a table that does not fit it."""
+"""The table definition, and the errors for a table that does not fit it."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 
 from statestore import table
 from statestore.errors import Terminal
+from statestore.store import TableDescription
 
 
 def described(slots: int, **changed: Any) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def test_a_table_name_that_dynamodb_refuses_is_refused(name: str) -> None:
         table.create_table(name, 1)
 
 
-def test_a_table_fits_its_own_definition_whatever_else_is_said_of_it() -> None:
+def test_a_table_fits_its_own_definition_whatever_else_dynamodb_answers() -> None:
     description = described(3)
     description["GlobalSecondaryIndexes"] = [
         {**index, "IndexStatus": "ACTIVE", "ItemCount": 7, "KeySchema": index["KeySchema"][::-1]}
@@ -90,6 +91,21 @@ def test_a_table_fits_its_own_definition_whatever_else_is_said_of_it() -> None:
 
 def test_a_table_without_indexes_has_no_slots() -> None:
     assert table.slots_of({"TableName": "other"}) == 0
+
+
+@pytest.mark.parametrize(
+    ("ttl", "expires"),
+    [
+        ({"TimeToLiveStatus": "ENABLED", "AttributeName": "ttl"}, True),
+        ({"TimeToLiveStatus": "ENABLING", "AttributeName": "ttl"}, True),
+        ({"TimeToLiveStatus": "ENABLED", "AttributeName": "until"}, False),
+        ({"TimeToLiveStatus": "DISABLED"}, False),
+    ],
+)
+def test_a_description_holds_what_dynamodb_says_of_the_table(ttl: dict[str, str], expires: bool) -> None:
+    description = TableDescription(name="state", slots=3, keys=("PK", "SK"), expires=expires)
+
+    assert table.table_description(described(3), ttl) == description
 
 
 def test_another_number_of_slots_is_named() -> None:
@@ -119,5 +135,5 @@ def test_an_index_that_leaves_attributes_out_is_named() -> None:
     description["GlobalSecondaryIndexes"][0]["Projection"] = {"ProjectionType": "KEYS_ONLY"}
 
     assert table.misfits(description, 1) == [
-        "index GSI_1 is not GSI_1 (hash), PK (range), projection ALL: delete it and make it anew"
+        "index GSI_1 is not GSI_1 (hash), PK (range), projection ALL: delete it and create it again"
     ]

@@ -1,6 +1,7 @@
-"""Records become changes, or a reason: all shapes, all of the contract, and whatever bytes come."""
+"""Records become changes, or a reason: all shapes, every rule of the contract, and any bytes."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.model.change import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected
-from processor.model.entity import Entity, RecordFormat
-from processor.model.types import parse_type
-from processor.recorded import read_records
+from processor.records.column_types import parse_type
+from processor.records.entity import Entity, RecordFormat
+from processor.records.record import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Truncated
+from processor.records.recorded_topics import read_records
 from processor.steps.decode import decode
 
 SAMPLES = Path(__file__).parents[2] / "data" / "debezium"
@@ -64,7 +65,7 @@ def with_schema(payload: Any, fields: list[dict[str, Any]]) -> dict[str, Any]:
 # Plain rows
 
 
-def test_a_plain_row_is_a_change_with_declared_columns_first_and_the_others_as_they_came() -> None:
+def test_a_plain_row_is_a_change_with_declared_columns_first_and_the_others_unchanged() -> None:
     row = b'{"more":{"b":1.50},"username":"a","email":"a@x","id":1.0,"at":"2015-01-01T01:00:00+01:00"}'
     key, image = change(USER, {"email": "a@x"}, row)
     assert key == ("a@x",)
@@ -93,7 +94,7 @@ def test_a_topic_that_no_entity_names_is_ignored() -> None:
     assert result.why == "unknown topic"
 
 
-def test_columns_may_be_called_like_debeziums_members() -> None:
+def test_columns_may_have_the_names_of_debeziums_members() -> None:
     odd = entity("odd", "id", "id int, op string, schema string, payload string, ts_ms int")
     assert change(odd, None, {"id": 1, "op": "u", "before": 5}) == (
         (1,),
@@ -119,7 +120,7 @@ def test_columns_may_be_called_like_debeziums_members() -> None:
         with_schema({"email": "a"}, []),
     ],
 )
-def test_the_key_may_be_an_object_a_bare_value_plain_text_or_come_from_the_row(key: Any) -> None:
+def test_the_key_is_an_object_a_bare_value_plain_text_or_part_of_the_row(key: Any) -> None:
     assert change(USER, key, {"email": "a"})[0] == ("a",)
 
 
@@ -145,7 +146,7 @@ def test_key_and_row_are_compared_by_canonical_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "key", "value", "expected"),
+    ("entity", "key", "value", "expected"),
     [
         (USER, {"email": "a"}, {"email": "b"}, "key part 'email' is text 'a' in the Kafka key and text 'b' in the row"),
         (USER, {"email": "a"}, {"email": None}, "key part 'email' is null in the row"),
@@ -163,16 +164,16 @@ def test_key_and_row_are_compared_by_canonical_value() -> None:
         (ITEM, envelope("u"), {"id": 7}, None),
     ],
 )
-def test_a_key_that_is_missing_broken_or_differs_is_a_dead_letter(
-    of: Entity, key: Any, value: Any, expected: Any
+def test_a_key_that_is_missing_or_broken_or_differs_is_a_dead_letter(
+    entity: Entity, key: Any, value: Any, expected: Any
 ) -> None:
     if expected is None:
-        assert change(of, key, value)[0] == (7,)
+        assert change(entity, key, value)[0] == (7,)
     else:
-        assert reason(of, key, value) == expected
+        assert reason(entity, key, value) == expected
 
 
-# What breaks the contract
+# Values that break the contract
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,7 @@ def test_a_value_that_breaks_the_contract_is_a_dead_letter_with_the_reason(value
     assert reason(ITEM, {"id": 7}, value) == expected
 
 
-def test_of_a_repeated_member_the_last_counts() -> None:
+def test_the_last_of_two_members_with_one_name_counts() -> None:
     assert change(ITEM, None, b'{"id":1,"id":7}')[0] == (7,)
 
 
@@ -247,19 +248,33 @@ def test_a_delete_takes_parts_that_the_kafka_key_lacks_from_the_old_row() -> Non
 @pytest.mark.parametrize(
     "value",
     [
-        envelope("t"),
         {"op": "m", "source": {}, "message": {"prefix": "p", "content": "YQ=="}},
-        {"op": "t", "source": {}},
         {"status": "BEGIN", "id": "1:2", "event_count": None, "data_collections": None, "ts_ms": 1},
         {"source": {}, "databaseName": "d", "ddl": "CREATE TABLE", "tableChanges": []},
         {"ts_ms": 1795214323797},
-        {"id": 7, "__deleted": "false", "__op": "t"},
+        {"id": 7, "__deleted": "false", "__op": "m"},
     ],
 )
-def test_what_changes_no_row_is_a_control(value: Any) -> None:
+def test_a_record_that_changes_no_row_is_a_control(value: Any) -> None:
     result = decoded(ITEM, None, value)
     assert isinstance(result, Ignored)
     assert result.why == "control"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        envelope("t"),
+        {"op": "t", "source": {}},
+        {"schema": None, "payload": envelope("t")},
+        {"id": 7, "__deleted": "false", "__op": "t"},
+    ],
+)
+def test_a_truncate_is_refused_unless_the_entity_ignores_it(value: Any) -> None:
+    assert isinstance(decoded(ITEM, None, value), Truncated)
+    result = decoded(replace(ITEM, truncate="ignore"), None, value)
+    assert isinstance(result, Ignored)
+    assert result.why == "truncate"
 
 
 def test_an_envelope_without_a_row_or_with_an_unknown_op_is_a_dead_letter() -> None:
@@ -313,7 +328,9 @@ def test_a_key_column_that_is_unavailable_comes_from_the_kafka_key() -> None:
         ("tags", {"type": "array", "items": {"type": "string"}}, ["a"], ["a"]),
     ],
 )
-def test_a_schema_says_how_values_are_written(column: str, schema: dict[str, Any], value: Any, expected: Any) -> None:
+def test_a_schema_says_how_debezium_encoded_the_values(
+    column: str, schema: dict[str, Any], value: Any, expected: Any
+) -> None:
     fields = [{"field": "id", "type": "int32"}, {"field": column} | schema]
     row = {"id": 7, column: value}
     enveloped = with_schema(envelope("u", after=row), [{"field": "after", "type": "struct", "fields": fields}])
@@ -343,7 +360,7 @@ def test_a_flattened_delete_is_a_delete(marks: dict[str, Any]) -> None:
     assert change(STAR, None, {"owner": "o", "repo": "r", "n": None} | marks) == (("o", "r"), None)
 
 
-def test_members_with_underscores_alone_make_no_flattened_record() -> None:
+def test_members_with_underscores_do_not_make_a_flattened_record() -> None:
     assert change(ITEM, None, {"id": 7, "__mine": 1})[1]["__mine"] == 1
 
 
@@ -364,7 +381,7 @@ def test_a_pinned_format_is_not_guessed() -> None:
     )
 
 
-# Whatever comes
+# Any bytes
 
 ENTITIES = [
     USER,
@@ -412,7 +429,9 @@ blobs = st.none() | st.binary() | documents.map(lambda value: json.dumps(value).
 
 
 @given(st.sampled_from(ENTITIES), blobs, blobs)
-def test_decode_never_raises_and_says_the_same_twice(entity: Entity, key: bytes | None, value: bytes | None) -> None:
+def test_decode_never_raises_and_gives_the_same_result_twice(
+    entity: Entity, key: bytes | None, value: bytes | None
+) -> None:
     record = Record(topic="t", partition=0, offset=0, key=key, value=value)
     result = decode(record, entity)
     assert result == decode(record, entity)
@@ -435,7 +454,7 @@ LIVE = {
 
 
 def last_rows(sample: str) -> tuple[dict[tuple[str, Any], Any], dict[str, int]]:
-    """The last row of every key that has one, unavailable values kept from before; and how often each outcome came."""
+    """The last row of each key, with unavailable values of earlier rows, and the number of each outcome."""
     rows: dict[tuple[str, Any], Any] = {}
     outcomes: dict[str, int] = {}
     for record in read_records(str(SAMPLES / f"{sample}.jsonl")):
@@ -464,7 +483,7 @@ ANN_B = {
     ("sample", "at", "j", "outcomes"),
     [
         ("envelope", "2026-11-20T22:38:37.758449Z", '{"a": 1}', {"Change": 12, "unknown topic": 16}),
-        ("envelope-with-schema", "2026-11-20T22:40:04.482569Z", {"a": 1}, {"Change": 12, "control": 1}),
+        ("envelope-with-schema", "2026-11-20T22:40:04.482569Z", {"a": 1}, {"Change": 12, "Truncated": 1}),
         ("flattened", "2026-11-20T22:39:45.895767Z", '{"a": 1}', {"Change": 9}),
     ],
 )

@@ -1,4 +1,4 @@
-"""A change with many documents above it: page by page, none lost, none twice."""
+"""A change with many documents above it: the job publishes them page by page, loses none, and sends none twice."""
 
 import json
 from collections import Counter
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load, read_directory
-from processor.model.change import Record
-from processor.model.fan_out import PAGES, FanOut, FanOuts
-from processor.planning import plan_alone
+from processor.plan.planning import plan_alone
+from processor.progress.fan_outs import PAGES_PER_ROUND, FanOut, FanOuts
+from processor.records.record import Record
 from processor.settings import Settings
-from processor.trial import Trial
+from processor.trial.trial import Trial
 from statestore.keys import Key
 
 USERS = 45
@@ -66,14 +66,14 @@ def trial(source: Source, request: pytest.FixtureRequest) -> Trial:
 
 
 def descriptions(trial: Trial) -> list[str]:
-    """What each message shows of the repository, in the order of publication."""
+    """The description of the repository in each message, in the order of publication."""
     return [json.loads(m.value or b"")["starred_repos"][0]["description"] for m in trial.published.messages]
 
 
-def test_a_batch_publishes_the_first_page_and_each_round_after_it_some_more(trial: Trial, source: Source) -> None:
+def test_a_batch_publishes_the_first_page_and_each_later_round_some_pages(trial: Trial, source: Source) -> None:
     trial.batch([source.repo("second")])
     assert len(descriptions(trial)) == 2
-    trial.settle()
+    trial.background_work()
     assert len(descriptions(trial)) == 2 + 2
     trial.finish()
     assert descriptions(trial) == ["second"] * USERS
@@ -86,9 +86,9 @@ def test_other_changes_are_published_meanwhile(trial: Trial, source: Source) -> 
     assert trial.published.messages[-1].key == b'{"email":"new@example.org"}'
 
 
-def test_a_change_meanwhile_reaches_every_document_and_none_twice(trial: Trial, source: Source) -> None:
+def test_a_change_meanwhile_reaches_every_document_once(trial: Trial, source: Source) -> None:
     trial.batch([source.repo("second")])
-    trial.settle()
+    trial.background_work()
     trial.batch([source.repo("third")])
     trial.finish()
     last = {m.key: json.loads(m.value or b"") for m in trial.published.messages}
@@ -97,23 +97,23 @@ def test_a_change_meanwhile_reaches_every_document_and_none_twice(trial: Trial, 
     assert set(shown.values()) == {1}
 
 
-def test_what_is_left_is_read_again_at_a_start() -> None:
+def test_a_start_reloads_the_fan_outs_of_earlier_runs() -> None:
     products = PLAN.products
     before = FanOuts(products=products, run=1)
     (repo,) = (n for n, node in enumerate(products["user_profile"].nodes) if node.join.entity == "repo")
-    written = before.asked(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u1#ice#netflix")))
-    assert before.asked(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u0"))).set["again"]
+    written = before.add(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u1#ice#netflix")))
+    assert before.add(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u0"))).set["again"]
 
     after = FanOuts(products=products, run=2)
     item = {"PK": written.key.pk, "SK": written.key.sk, **written.set}
-    assert after.reloaded([item]) == []
+    assert after.reload([item]) == []
     assert after.next() == [FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", "u1#ice#netflix"))]
-    (gone,) = after.reloaded([{**item, "path": ["no", "more"]}])
+    (gone,) = after.reload([{**item, "path": ["no", "more"]}])
     assert gone.key == written.key
 
 
-def test_a_round_goes_on_with_few_pages_whatever_is_left() -> None:
+def test_a_round_continues_a_few_fan_outs_of_many() -> None:
     fan_outs = FanOuts(products=PLAN.products, run=1)
     for n in range(10):
-        fan_outs.asked(FanOut("user_profile", 0, f"key{n}", Key("TABLE#user", "a")))
-    assert len(fan_outs.next()) == PAGES
+        fan_outs.add(FanOut("user_profile", 0, f"key{n}", Key("TABLE#user", "a")))
+    assert len(fan_outs.next()) == PAGES_PER_ROUND

@@ -1,21 +1,23 @@
-"""The requests around a row's write, word for word and in their order."""
+"""The requests around the write of a row, word for word and in their order."""
 
 from typing import Any
 
 import pytest
 
 from processor.definitions.load import load
-from processor.model.change import UNAVAILABLE, Change, Record
-from processor.model.plan import Plan
-from processor.model.touch import Oversized, Touch
-from processor.planning import plan_alone
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_alone
+from processor.plan.step import Step
+from processor.plan.touch import Oversized, Touch
+from processor.records.record import UNAVAILABLE, Change, Record
 from processor.steps.keep_edges import keep_edges
 from processor.steps.write_state import write_state
 from statestore.edges import drop_edge, put_edge
-from statestore.items import spell_version
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import AbsentOrBelow, Delete, TooLarge, Write
+from statestore.store import AbsentOrBelow, TooLarge
+from tests.unit.steps.dialogue import answers_of, crash_step, run_step
 
 PLAN: Plan = plan_alone(
     load(
@@ -36,39 +38,23 @@ PLAN: Plan = plan_alone(
     20,
 )
 TEAM = Key("TABLE#team", "1")
-V = [spell_version(0, n) for n in range(10)]
+V = [encode_version(0, n) for n in range(10)]
 
 
-def change(offset: int, *, start: int | None = None, org: Any = "x", members: Any = ()) -> Any:
-    """The step that writes team 1 at this offset, of a batch that starts at `start`; a delete when `members` is None."""
+def change(offset: int, *, org: str = "x", members: Any = ()) -> Step[Touch | Oversized]:
+    """The step that writes team 1 at this offset, in a batch of its own; a delete when `members` is None."""
     record = Record(topic="team", partition=0, offset=offset, key=None, value=None)
     row = None if members is None else {"id": 1, "org": org, "member_ids": members}
     found = Change(entity="team", key=(1,), row=row, record=record)
-    writing = write_state(found, PLAN.entities["team"], start=V[offset if start is None else start], forget=99)
-    return keep_edges(writing, lambda done: (done.row, done.left) if isinstance(done, Touch) else None)
+    writing = write_state(found, PLAN.entities["team"], start=V[offset], expires_at=99)
+    return keep_edges(writing, lambda done: (done.row, done.former_keys) if isinstance(done, Touch) else None)
 
 
-def turns(step: Any, store: MemoryStore, *, until: int = 99) -> tuple[list[Any], Any]:
-    """What the step asks, turn by turn, and its result; `until`: turns until a crash."""
-    asked: list[Any] = []
-    answers: Any = None
-    while len(asked) < until:
-        try:
-            requests = step.send(answers)
-        except StopIteration as end:
-            return asked, end.value
-        asked.append(requests)
-        answers = tuple(_answer(store, request) for request in requests)
-    return asked, None
-
-
-def _answer(store: MemoryStore, request: Any) -> Any:
-    match request:
-        case Write():
-            return store.write(request)
-        case Delete():
-            return store.delete(request)
-    return store.get([request]).get(request)
+def write(store: MemoryStore, offset: int, *, org: str = "x", members: Any = ()) -> tuple[list[tuple[Any, ...]], Touch]:
+    """Writes team 1: the requests, turn by turn, and the touch."""
+    asked, touch = run_step(change(offset, org=org, members=members), store)
+    assert isinstance(touch, Touch)
+    return asked, touch
 
 
 def edges(store: MemoryStore) -> set[str]:
@@ -81,8 +67,8 @@ def edges(store: MemoryStore) -> set[str]:
 
 def test_the_new_edges_come_first_then_the_row_then_the_dropped_edges_go() -> None:
     store = MemoryStore()
-    turns(change(1, members=[1, 2, 1, None]), store)
-    asked, touch = turns(change(2, org="y", members=[2, 3]), store)
+    write(store, 1, members=[1, 2, 1, None])
+    asked, touch = write(store, 2, org="y", members=[2, 3])
 
     assert [len(requests) for requests in asked] == [3, 1, 2]
     assert asked[0] == tuple(
@@ -93,84 +79,82 @@ def test_the_new_edges_come_first_then_the_row_then_the_dropped_edges_go() -> No
     assert row.set["_edges"] == '[["member_ids[]","2"],["member_ids[]","3"],["org","y"]]'
     assert asked[2] == (drop_edge(TEAM, ("member_ids[]", "1"), V[2]), drop_edge(TEAM, ("org", "x"), V[2]))
     assert edges(store) == {"member_ids[]=2", "member_ids[]=3", "org=y"}
-    assert touch.left == {("member_ids[]", "1"), ("org", "x")}
+    assert touch.former_keys == {("member_ids[]", "1"), ("org", "x")}
 
 
-def test_every_edge_is_put_also_those_that_stand_already() -> None:
+def test_every_edge_is_put_also_an_edge_that_is_there() -> None:
     store = MemoryStore()
-    turns(change(1, members=[1]), store)
-    asked, _ = turns(change(2, members=[1]), store)
+    write(store, 1, members=[1])
+    asked, _ = write(store, 2, members=[1])
     assert asked[0] == (put_edge(TEAM, ("member_ids[]", "1"), V[2]), put_edge(TEAM, ("org", "x"), V[2]))
     assert len(asked) == 2
 
 
 def test_a_deleted_row_loses_its_edges_and_a_created_one_gets_them() -> None:
     store = MemoryStore()
-    turns(change(1, members=[1, 2]), store)
-    asked, _ = turns(change(2, members=None), store)
+    write(store, 1, members=[1, 2])
+    asked, _ = write(store, 2, members=None)
     assert asked[0][0].set["_edges"] == "[]"
     assert edges(store) == set()
-    turns(change(3, members=[2]), store)
+    write(store, 3, members=[2])
     assert edges(store) == {"member_ids[]=2", "org=x"}
 
 
 def test_a_crash_at_any_request_leaves_no_edge_missing_and_the_replay_removes_the_dropped_ones() -> None:
     for crash in range(4):
         store = MemoryStore()
-        turns(change(1, members=[1, 2]), store)
-        turns(change(2, org="y", members=[2, 3]), store, until=crash)
+        write(store, 1, members=[1, 2])
+        crash_step(change(2, org="y", members=[2, 3]), store, after=crash)
         (row,) = store.get([TEAM]).values()
         named = {f"member_ids[]={n}" for n in (2, 3)} if row["_v"] == V[2] else {f"member_ids[]={n}" for n in (1, 2)}
         assert named <= edges(store)
 
-        _, touch = turns(change(2, org="y", members=[2, 3]), store)
+        _, touch = write(store, 2, org="y", members=[2, 3])
 
         assert edges(store) == {"member_ids[]=2", "member_ids[]=3", "org=y"}
-        assert touch.left == {("member_ids[]", "1"), ("org", "x")}
+        assert touch.former_keys == {("member_ids[]", "1"), ("org", "x")}
 
 
-def test_a_late_change_leaves_no_edge_of_what_the_row_does_not_name() -> None:
+def test_a_late_change_leaves_no_edge_that_the_row_does_not_name() -> None:
     store = MemoryStore()
-    turns(change(2, members=[1]), store)
-    _, touch = turns(change(1, org="y", members=[1, 3]), store)
-    assert isinstance(touch, Touch)
-    assert touch.how == "superseded"
+    write(store, 2, members=[1])
+    _, touch = write(store, 1, org="y", members=[1, 3])
+    assert touch.outcome == "superseded"
     assert edges(store) == {"member_ids[]=1", "org=x"}
 
 
-def test_an_edge_that_stood_already_outlives_a_remover_of_the_version_between() -> None:
-    """Two writers: the later version puts its edges while the one before it has still to drop one of them."""
+def test_an_edge_that_was_there_outlives_a_remover_of_the_version_between() -> None:
+    """Two writers: version 3 has put its edges. Version 2 then drops one of them, before version 3 writes the row."""
     store = MemoryStore()
-    turns(change(1, members=[1, 2]), store)
+    write(store, 1, members=[1, 2])
     later = change(3, members=[1, 2])
-    puts = later.send(None)
-    rows = later.send(tuple(store.write(put) for put in puts))
-    turns(change(2, members=[1]), store)
+    rows = later.send(answers_of(store, next(later)))
+    write(store, 2, members=[1])
     with pytest.raises(StopIteration):
-        later.send(tuple(store.write(row) for row in rows))
+        later.send(answers_of(store, rows))
     assert edges(store) == {"member_ids[]=1", "member_ids[]=2", "org=x"}
 
 
-def test_a_remover_that_comes_late_takes_no_edge_that_a_newer_version_names() -> None:
+def test_a_late_remover_takes_no_edge_that_a_newer_version_names() -> None:
     store = MemoryStore()
-    turns(change(1, members=[1]), store)
-    turns(change(2, members=[]), store, until=2)
-    turns(change(3, members=[1]), store)
+    write(store, 1, members=[1])
+    crash_step(change(2, members=[]), store, after=2)
+    write(store, 3, members=[1])
     store.delete(drop_edge(TEAM, ("member_ids[]", "1"), V[2]))
     assert edges(store) == {"member_ids[]=1", "org=x"}
 
 
-def test_unavailable_elements_are_those_of_the_stored_row() -> None:
+def test_unavailable_elements_are_the_elements_of_the_stored_row() -> None:
     store = MemoryStore()
-    turns(change(1, members=[1, 2]), store)
-    asked, _ = turns(change(2, org="y", members=UNAVAILABLE), store)
+    write(store, 1, members=[1, 2])
+    asked, _ = write(store, 2, org="y", members=UNAVAILABLE)
     assert asked[0] == (TEAM,)
     assert edges(store) == {"member_ids[]=1", "member_ids[]=2", "org=y"}
 
 
-def test_a_row_that_is_too_large_gets_edges_that_name_nothing() -> None:
+def test_a_row_that_is_too_large_leaves_edges_that_name_nothing() -> None:
     step = change(1, members=[1])
-    step.send(None)
+    next(step)
     step.send((None, None))
     with pytest.raises(StopIteration) as end:
         step.send((TooLarge(),))

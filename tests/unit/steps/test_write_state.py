@@ -1,4 +1,4 @@
-"""Updates that leave values out (PostgreSQL's TOAST): what they cost, and what they touch."""
+"""Updates that do not send all values (PostgreSQL's TOAST): their requests, and the rows that they touch."""
 
 import json
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
-from processor.model.change import Record
-from processor.model.debezium import _PLACEHOLDER as LEFT_OUT
-from processor.planning import plan_alone
+from processor.plan.planning import plan_alone
+from processor.records.debezium import PLACEHOLDER
+from processor.records.record import Record
 from processor.settings import Settings
-from processor.trial import Trial
+from processor.trial.trial import Trial
 from statestore.items import read_row
 
 USER = {"key": ["id"], "columns": {"id": "int", "name": "string", "bio": "string", "seen": "int"}}
@@ -33,9 +33,9 @@ def stored(trial: Trial) -> Any:
     return trial.store.get([key])[key]
 
 
-def test_a_value_that_is_left_out_stays_and_costs_one_read(trial: Trial) -> None:
+def test_a_value_that_was_not_sent_keeps_its_stored_value_and_costs_one_read(trial: Trial) -> None:
     trial.batch([user(0, name="ada", bio="a long text", seen=1)])
-    tally = trial.batch([user(1, name="ada", bio=LEFT_OUT, seen=2)])
+    tally = trial.batch([user(1, name="ada", bio=PLACEHOLDER, seen=2)])
     assert {n: tally[f"request {n}"] for n in ("UpdateItem", "BatchGetItem", "Query")} == {
         "UpdateItem": 1,
         "BatchGetItem": 1,
@@ -47,10 +47,8 @@ def test_a_value_that_is_left_out_stays_and_costs_one_read(trial: Trial) -> None
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 2), (1, 3), (4,)])
-def test_it_keeps_the_version_that_it_dates_from_however_often_it_is_left_out(
-    trial: Trial, sizes: tuple[int, ...]
-) -> None:
-    records = [user(n, name=f"name {n}", bio="text" if n == 0 else LEFT_OUT, seen=n) for n in range(4)]
+def test_a_value_that_was_not_sent_keeps_its_version_in_any_batches(trial: Trial, sizes: tuple[int, ...]) -> None:
+    records = [user(n, name=f"name {n}", bio="text" if n == 0 else PLACEHOLDER, seen=n) for n in range(4)]
     for size in sizes:
         trial.batch(records[:size])
         del records[:size]
@@ -61,8 +59,8 @@ def test_it_keeps_the_version_that_it_dates_from_however_often_it_is_left_out(
     assert stored(trial)["bio"] == "new"
 
 
-def test_one_that_was_never_known_is_null(trial: Trial) -> None:
-    trial.batch([user(0, name="ada", bio=LEFT_OUT, seen=1)])
+def test_a_value_that_was_never_sent_is_null(trial: Trial) -> None:
+    trial.batch([user(0, name="ada", bio=PLACEHOLDER, seen=1)])
     (message,) = trial.published.messages
     assert message.value == b'{"name":"ada","bio":null}'
     assert read_row(stored(trial)).since == {"bio": ""}

@@ -1,0 +1,35 @@
+"""The plan that a verb works with: that of `--definitions`, or that of the registry; and the registry's table."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from processor.cli.options import load_definitions, load_settings, reachable_settings
+from processor.job.open_registry import open_registry
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_alone, plan_of
+from processor.settings import Settings
+
+if TYPE_CHECKING:
+    from statestore.dynamodb import DynamoStore
+
+
+def chosen_plan(options: argparse.Namespace) -> Plan:
+    """The plan of `--definitions`, with the slots that a first `apply` would give; without the flag, the registry's plan."""
+    if options.definitions:
+        return plan_alone(load_definitions(options), load_settings(options).slots)
+    with reachable_settings(options) as settings:
+        return stored_plan(settings)
+
+
+def stored_plan(settings: Settings) -> Plan:
+    """The plan of the definitions that the registry holds."""
+    with open_registry(settings) as registry:
+        return plan_of(registry.snapshot())
+
+
+def stored_state(settings: Settings) -> "tuple[Plan, DynamoStore]":
+    """The plan of the registry, and the store of its table. Raises ForeignPart when the table is not that of the registry."""
+    from processor.job.binding import open_readable_store
+
+    with open_registry(settings) as registry:
+        return plan_of(registry.snapshot()), open_readable_store(settings, registry)

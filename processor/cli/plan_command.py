@@ -1,0 +1,159 @@
+"""`statestore plan`: shows what `apply` would do, and the cost of each kind of event after it."""
+
+import argparse
+import json
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from decimal import Decimal
+
+from processor.cli.options import add_definitions, add_settings, load_definitions, load_settings, reachable_settings
+from processor.errors import StatestoreError
+from processor.job.open_registry import open_registry
+from processor.pricing.backfill_estimate import NeedsBackfills
+from processor.pricing.estimate import Estimate
+from processor.pricing.preview import Preview, preview
+from processor.pricing.price import REQUESTS, Cost
+from processor.pricing.price_list import DEFAULT, Prices, read_prices
+from processor.settings import Settings
+from processor.text_table import table_lines
+from registry.errors import RegistryError, RegistryMissing
+from registry.model import Snapshot
+from statestore.items import slot_name
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser(
+        "plan", help="show what `apply` would do: changes, slots, warnings, and the price of each kind of event"
+    )
+    add_definitions(parser)
+    parser.add_argument("--offline", action="store_true", help="compare with an empty registry, and connect to none")
+    parser.add_argument(
+        "--prices", metavar="FILE", help=f"file with the prices of another region than {DEFAULT.region} (TOML)"
+    )
+    parser.add_argument(
+        "--no-price", action="store_true", help="leave the prices out: those of hundreds of products take long"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_settings(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    try:
+        prices = read_prices(options.prices) if options.prices else DEFAULT
+        found = _preview(options)
+    except (StatestoreError, RegistryError) as error:
+        if not options.json:
+            raise
+        needed = [asdict(backfill) for backfill in error.needed] if isinstance(error, NeedsBackfills) else []
+        print(json.dumps({"errors": str(error).splitlines(), "backfills": needed}, indent=2))
+        return 1
+    print(json.dumps(_json(found, prices), indent=2) if options.json else "\n".join(preview_lines(found, prices)))
+    return 0
+
+
+def _preview(options: argparse.Namespace) -> Preview:
+    definitions = load_definitions(options)
+    if options.offline:
+        settings = load_settings(options)
+        return preview(definitions, empty_registry(settings), frozenset(), None if options.no_price else settings)
+    with reachable_settings(options) as settings:
+        statistics = None
+        with open_registry(settings) as registry:
+            try:
+                stored, has_run = registry.snapshot_for_apply()
+            except RegistryMissing:
+                print("there is no registry yet: `apply` creates it", file=sys.stderr)
+                stored, has_run = empty_registry(settings), frozenset[str]()
+            else:
+                with suppress(RegistryMissing):  # a registry of an older release has no statistics
+                    statistics = registry.statistics()
+        return preview(definitions, stored, has_run, None if options.no_price else settings, statistics)
+
+
+def empty_registry(settings: Settings) -> Snapshot:
+    """The snapshot of a registry before the first apply."""
+    return Snapshot(version=0, slots=settings.slots, entities=(), products=(), assignments=(), joins=())
+
+
+def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
+    """The preview as text."""
+    yield f"changes to registry version {found.version}:" if found.changes else "nothing would change"
+    yield from (f"  {change}" for change in found.changes)
+    if found.kept:
+        yield f"  not named here, and kept: {', '.join(found.kept)}"
+    yield "slots:"
+    rows = [
+        [s.entity, slot_name(s.slot), "#".join(s.columns), s.state, _served_joins(s.serves, s.together)]
+        for s in found.slots
+    ]
+    yield from _table(rows)
+    yield f"  free: {', '.join(f'{entity} {n}' for entity, n in found.free.items())}"
+    if found.costs:
+        yield (
+            f"price of an event in a micro-batch of its own, every join with one row, in {prices.region} ({prices.date}: "
+            f"${prices.write} / M write units, ${prices.read} / M read units; + is what settling it adds):"
+        )
+        header = ["event", "documents", *REQUESTS, "write units", "read units", "$ / M events"]
+        yield from _table([header, *(_cost_cells(cost, prices) for cost in found.costs)], right=range(1, len(header)))
+    if found.estimates:
+        yield (
+            f"estimate, by statistics of {found.taken_at:%Y-%m-%d %H:%M} UTC (joins find their mean rows, one where nothing is "
+            "known, and every document that is rebuilt is published):"
+        )
+        header = ["event", "rebuilt", "write units", "read units", "$ / M events"]
+        rows = [_estimate_cells(estimate, prices) for estimate in found.estimates]
+        yield from _table([header, *rows], right=range(1, len(header)))
+    if found.warnings:
+        yield "warnings:"
+        yield from (f"  {warning}" for warning in found.warnings)
+
+
+def _table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
+    return (f"  {line}" for line in table_lines(rows, right))
+
+
+def _served_joins(serves: tuple[str, ...], together: tuple[str, ...]) -> str:
+    return "; ".join(serves) + (f" (one query with {', '.join(together)})" if together else "")
+
+
+def _cost_cells(cost: Cost, prices: Prices) -> list[str]:
+    requests = [f"{cost.requests[name]}+{cost.later[name]}" for name in REQUESTS]
+    dollars = f"{prices.dollars(cost.write_units, cost.read_units):.3f}"
+    units = [str(cost.write_units), f"{cost.read_units.normalize():f}"]
+    return [f"{cost.entity}: {cost.event}", str(cost.documents), *requests, *units, dollars]
+
+
+def _estimate_cells(estimate: Estimate, prices: Prices) -> list[str]:
+    figures = (estimate.documents, estimate.write_units, estimate.read_units, _dollars(estimate, prices))
+    return [f"{estimate.entity}: {estimate.event}", *(f"{figure:,.2f}" for figure in figures)]
+
+
+def _dollars(estimate: Estimate, prices: Prices) -> Decimal:
+    """Dollars a million events."""
+    return prices.dollars(Decimal(estimate.write_units), Decimal(estimate.read_units))
+
+
+def _json(found: Preview, prices: Prices) -> dict[str, object]:
+    priced = [
+        {
+            **asdict(cost),
+            "read_units": float(cost.read_units),
+            "dollars_per_million": float(prices.dollars(cost.write_units, cost.read_units)),
+        }
+        for cost in found.costs
+    ]
+    listed = {name: str(value) if isinstance(value, Decimal) else value for name, value in asdict(prices).items()}
+    estimated = [{**asdict(one), "dollars_per_million": float(_dollars(one, prices))} for one in found.estimates]
+    taken = found.taken_at.isoformat() if found.taken_at else None
+    return {
+        **asdict(found),
+        "taken_at": taken,
+        "prices": listed,
+        "costs": priced,
+        "estimates": estimated,
+        "errors": [],
+        "backfills": [],
+    }

@@ -1,0 +1,183 @@
+"""`statestore run`: runs the job on real addresses or on embedded parts; with --from and --to from file to file."""
+
+import argparse
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+from processor.cli.options import add_definitions, add_settings, load_definitions, print_progress, reachable_settings
+from processor.cli.output import (
+    check_outputs,
+    rejects_path,
+    report_stopped_products,
+    summary,
+    write_published,
+    write_rejects,
+)
+from processor.cli.try_command import positive
+from processor.errors import SettingError, Stopped
+from processor.job.open_registry import open_registry
+from processor.plan.planning import check_after, plan_of, requirements_of
+from processor.plan.rejects_topic import check_rejects_topic
+from processor.settings import Settings
+
+if TYPE_CHECKING:
+    from processor.job.job import Job
+    from processor.plan.plan import Plan
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("run", help="run the job: read the topics, write the table, publish the documents")
+    add_definitions(parser, required=False, otherwise="the definitions of the registry")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="recorded topics that the job produces first, in the order of the file",
+    )
+    parser.add_argument("--to", metavar="FILE", help="file for the published messages, written when the job has ended")
+    parser.add_argument("--rejects", metavar="FILE", help="file for dead letters (default: --to with .rejects.jsonl)")
+    parser.add_argument(
+        "--once", action="store_true", help="end when the job has processed the records that the topics hold now"
+    )
+    parser.add_argument("--batch", dest="batch_size", metavar="N", type=positive, help="most records in a micro-batch")
+    parser.add_argument("--take-over", action="store_true", help="take over from a job that still holds the lease")
+    parser.add_argument(
+        "--adopt",
+        action="store_true",
+        help="rename the registry's job to --job, or build the state again in an empty --table, with a new --checkpoint",
+    )
+    add_settings(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.to and not options.once:
+        raise SettingError("--to writes the published messages when the job has ended: add --once")
+    check_outputs(options.to, options.rejects)
+    definitions = load_definitions(options) if options.definitions else None
+    with reachable_settings(options) as reachable, with_checkpoint(reachable, options) as settings:
+        require_settings(settings, "bootstrap_servers", "checkpoint")
+        plan = prepare_plan(settings, definitions)
+        from processor.job.feed import feed, read_back
+
+        others = feed(settings, plan, options.source) if options.source else 0
+        flags = {name: getattr(options, name) for name in ("once", "take_over", "embedded", "adopt")}
+        try:
+            job = run_to_end(settings, plan, **flags)
+        except Stopped:
+            print("stopped before the first batch", file=sys.stderr)
+            return 0
+        job.driver.tally.update({"read": others, "ignored": others})
+        if options.to:
+            published, rejected = read_back(settings, plan)
+            write_published(published, options.to)
+            write_rejects(rejected, rejects_path(options.rejects, options.to))
+    print(summary(job.driver.tally), file=sys.stderr)
+    return report_stopped_products(job.driver.backlog.stopped)
+
+
+def prepare_plan(settings: Settings, definitions: object) -> "Plan":
+    """Applies the definitions, if any, and returns the plan of the registry."""
+    from processor.product.product import Definitions
+
+    with open_registry(settings) as registry:
+        registry.migrate(settings.slots)
+        if isinstance(definitions, Definitions):
+            required, check = requirements_of(definitions), check_after(definitions, settings.rejects_topic)
+            registry.apply(required, who=owner_name(), why="run", check=check)
+        plan = plan_of(registry.snapshot())
+    check_rejects_topic(plan, settings.rejects_topic)
+    return plan
+
+
+def run_to_end(
+    settings: Settings, plan: "Plan", *, once: bool, take_over: bool, embedded: bool, adopt: bool = False
+) -> "Job":
+    """Runs the job until it has ended. SIGTERM and SIGINT end it within one batch, and nothing is lost. Raises Stopped when
+    they come before the job is open."""
+    from processor.job.job import open_job, run_job
+    from processor.job.source import is_local
+    from processor.local.jars import spark_kafka_jars
+
+    jars = sorted(spark_kafka_jars(print_progress).glob("*.jar")) if embedded or is_local(settings) else []
+    with open_registry(settings) as registry, stop_on_signals() as stopping:
+        job = open_job(
+            settings,
+            plan,
+            registry,
+            owner=owner_name(),
+            take_over=take_over,
+            jars=jars,
+            report=print_round,
+            adopt=adopt,
+            stopping=stopping,
+        )
+        run_job(job, once=once)
+    return job
+
+
+def print_round(event: str, tally: Mapping[str, int]) -> None:
+    """Prints a line to stderr: a round with its counts, or, with an empty tally, another event of the job."""
+    if not tally:
+        print(event, file=sys.stderr, flush=True)
+        return
+    names: tuple[str, ...] = ("settled", "corrections") if "settled" in tally else ("published",)
+    if "read" in tally:
+        names = ("read", "applied", "dead letters", "published")
+    print(f"{event}: " + ", ".join(f"{tally.get(name, 0)} {name}" for name in names), file=sys.stderr, flush=True)
+
+
+def owner_name() -> str:
+    """The name of this process in the lease and in the registry's history: host and process id."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def require_settings(settings: Settings, *names: str) -> None:
+    """Raises SettingError for the first of these settings that is empty."""
+    for name in names:
+        if not getattr(settings, name):
+            raise SettingError(
+                f"--{name.replace('_', '-')} is missing: give it, set STATESTORE_{name.upper()}, or run with --embedded"
+            )
+
+
+@contextmanager
+def with_checkpoint(settings: Settings, options: argparse.Namespace) -> Iterator[Settings]:
+    """The settings with a checkpoint directory. An embedded job without one gets a directory that is removed after the block."""
+    if settings.checkpoint:
+        local = "://" not in settings.checkpoint
+        yield replace(settings, checkpoint=str(Path(settings.checkpoint).absolute())) if local else settings
+    elif options.embedded:
+        with tempfile.TemporaryDirectory(prefix="statestore-checkpoint-", ignore_cleanup_errors=True) as directory:
+            yield replace(settings, checkpoint=directory)
+    else:
+        yield settings
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[Event]:
+    """Within the block, SIGTERM and SIGINT set the event that it yields. The job stops at the next batch. From then on logs are
+    silent: py4j logs a traceback for each request to a JVM that the same signal ended."""
+    stopping = Event()
+
+    def stop(number: int, frame: object) -> None:
+        logging.disable()
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stopping
+    finally:
+        logging.disable(logging.NOTSET)
+        for number, handler in before.items():
+            signal.signal(number, handler)

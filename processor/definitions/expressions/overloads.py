@@ -1,0 +1,261 @@
+"""Applies functions and operators to typed arguments: chooses the overload, and coerces the arguments to its types.
+
+int becomes decimal, decimal becomes float, and date becomes timestamp (midnight UTC). A text literal becomes a value of the type
+that the overload takes. Every other conversion needs a cast.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from processor.definitions.problems import WrongDefinition, suggest
+from processor.product.expressions.arithmetic import to_float
+from processor.product.expressions.catalogue import FUNCTIONS, OVERLOADS
+from processor.product.expressions.expression import Call, ExpressionNode, Literal, Type
+from processor.product.expressions.function import Function
+from processor.records.entity import ColumnType, TypeName
+from processor.records.values import canonical_value
+
+_NUMBERS: Final[tuple[TypeName, ...]] = ("int", "decimal", "float")
+_WIDER: Final[dict[TypeName, tuple[TypeName, ...]]] = {
+    "int": ("int", "decimal", "float"),
+    "decimal": ("decimal", "float"),
+    "date": ("date", "timestamp"),
+}
+_MAX_CONSTANT: Final = 1000
+_PRINTABLE: Final = ("int", "decimal", "bool", "date", "timestamp")
+SAME_TYPE: Final = frozenset(
+    ["=", "<>", "<", "<=", ">", ">=", "is distinct from", "in", "nullif", "coalesce", "greatest", "least"]
+)
+"""Functions whose arguments all have the same type."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedNode:
+    """A node and its type. `loose`: the node is a text literal, which may still become a value of another type."""
+
+    node: ExpressionNode
+    type: Type
+    loose: bool = False
+
+
+def make_literal(value: str | int | Decimal | bool | None) -> TypedNode:
+    """A literal with the type that SQL gives it."""
+    match value:
+        case bool():
+            type_: Type = "bool"
+        case int() if -(2**63) <= value < 2**63:
+            type_ = "int"
+        case int() | Decimal():
+            type_ = "decimal"
+        case str():
+            type_ = "string"
+        case None:
+            type_ = None
+    return TypedNode(Literal(value=value, type=type_), type_, loose=isinstance(value, str))
+
+
+def apply_function(name: str, args: Sequence[TypedNode]) -> TypedNode:
+    """The call of a function or an operator. Raises: WrongDefinition where no overload takes these arguments."""
+    if name in SAME_TYPE and args:
+        return _apply_same_type(name, args)
+    if name == "case":
+        return _apply_case(args)
+    if name in ("||", "concat", "concat_ws") and any(arg.type == "string" for arg in args):
+        args = [coerce_to_text(arg) for arg in args]
+    if name.startswith("to "):
+        return _apply_cast(name.removeprefix("to "), args)
+    for function in sorted(OVERLOADS[name], key=lambda function: _count_coercions(function, args)):
+        if (nodes := _fit_arguments(function, args)) is not None:
+            return TypedNode(Call(function=function.key, args=nodes, type=function.gives), function.gives)
+    raise _no_such_overload(name, args)
+
+
+def coerce(arg: TypedNode, type_: TypeName) -> ExpressionNode:
+    """The argument as a value of this type. The argument has the type, widens to it, or is a text literal.
+
+    Raises: WrongDefinition for a text literal that is not a value of this type.
+    """
+    if _is_null(arg.node):
+        return Literal(value=None, type=type_)
+    if arg.loose and type_ != "string" and isinstance(arg.node, Literal):
+        return Literal(value=_parse_text(str(arg.node.value), type_), type=type_)
+    if arg.type == type_ or arg.type is None:
+        return arg.node
+    if isinstance(arg.node, Literal) and type_ in _NUMBERS:
+        return replace_type(arg.node, type_)
+    return Call(function=f"to {type_}({arg.type})", args=(arg.node,), type=type_)
+
+
+def replace_type(node: Literal, type_: TypeName) -> Literal:
+    """A number literal as a literal of another type. Raises: WrongDefinition for a number beyond a float."""
+    if type_ == "float" and to_float(node.value) is None:
+        what = f"the number {Decimal(node.value):.6g} is beyond a float, which reaches from 1E-130 to 1E+126"
+        raise WrongDefinition(what, "write a number in this range, or 0")
+    return Literal(value=Decimal(node.value) if type_ == "float" else node.value, type=type_)
+
+
+def coerce_to_text(arg: TypedNode) -> TypedNode:
+    """The argument as text, where PostgreSQL makes text of it without a cast; else the argument itself."""
+    if arg.type not in _PRINTABLE:
+        return arg
+    return TypedNode(Call(function=f"to string({arg.type})", args=(arg.node,), type="string"), "string")
+
+
+def unify_types(args: Sequence[TypedNode], subject: str) -> tuple[tuple[ExpressionNode, ...], TypeName]:
+    """The arguments as values of the one type that they have or widen to, and that type. `subject` names the call in an error.
+
+    Raises: WrongDefinition for types without a common type.
+    """
+    types = {arg.type for arg in args if not arg.loose and arg.type is not None} or {"string"}
+    common = next((t for t in ("int", "decimal", "float", "date", "timestamp", *types) if _all_widen(types, t)), None)
+    if common is None:
+        what = f"{subject} takes values of one type, not {_list_types(args)}"
+        raise WrongDefinition(what, "cast some of them, or use values of one type")
+    return tuple(coerce(arg, common) for arg in args), common
+
+
+def _all_widen(types: set[TypeName], to_type: str) -> bool:
+    return all(to_type in _WIDER.get(t, (t,)) for t in types)
+
+
+def _apply_same_type(name: str, args: Sequence[TypedNode]) -> TypedNode:
+    nodes, type_ = unify_types(args, f"`{name}`")
+    variadic = f"{name}({type_},...)"
+    function = FUNCTIONS.get(variadic) or FUNCTIONS.get(f"{name}({type_},{type_})")
+    if function is None:
+        what = f"`{name}` cannot take {type_}, whose values do not compare"
+        raise WrongDefinition(what, "test it with `is null`, or select it as it is")
+    if not function.variadic and len(args) != 2:
+        raise WrongDefinition(f"`{name}` takes two values, not {len(args)}", f"write `{name}(a, b)`")
+    return TypedNode(Call(function=function.key, args=nodes, type=function.gives), function.gives)
+
+
+def _is_null(node: ExpressionNode) -> bool:
+    return isinstance(node, Literal) and node.value is None
+
+
+def _apply_case(args: Sequence[TypedNode]) -> TypedNode:
+    conditions, choices = args[:-1:2], [*args[1::2], args[-1]]
+    for condition in conditions:
+        if condition.type not in ("bool", None):
+            what = f"a `when` of `case` is {condition.type}, not bool"
+            raise WrongDefinition(what, "write a condition, e.g. `status = 'open'`")
+    nodes, type_ = unify_types(choices, "`case`")
+    parts: list[ExpressionNode] = []
+    for condition, choice in zip(conditions, nodes, strict=False):
+        parts += [coerce(condition, "bool"), choice]
+    key = f"case({type_},...)"
+    if key not in FUNCTIONS:
+        raise WrongDefinition(f"`case` cannot return {type_}", "write a scalar value after each `then` and `else`")
+    return TypedNode(Call(function=key, args=(*parts, nodes[-1]), type=type_), type_)
+
+
+def _apply_cast(target: str, args: Sequence[TypedNode]) -> TypedNode:
+    if f"to {target}" not in OVERLOADS:
+        known = sorted({name.removeprefix("to ") for name in OVERLOADS if name.startswith("to ")} - {"json"})
+        raise WrongDefinition(f"there is no cast to `{target}`", suggest(target, known))
+    arg, parameters = args[0], args[1:]
+    if parameters and (target != "decimal" or not _is_size(parameters)):
+        if target == "decimal":
+            cure = "write `decimal(precision, scale)`, with a scale of at most the precision"
+            raise WrongDefinition("a cast to decimal does not take this size", cure)
+        raise WrongDefinition(f"a cast to {target} takes no size", "remove the size and its parentheses")
+    if arg.loose or arg.type is None:
+        type_ = OVERLOADS[f"to {target}"][0].gives
+        arg = TypedNode(coerce(arg, type_), type_)
+    elif f"to {target}({arg.type})" not in FUNCTIONS:
+        what = f"there is no cast from {arg.type} to {target}"
+        raise WrongDefinition(what, "use a cast of docs/expressions.md, or a column of another type")
+    else:
+        arg = apply_overload(f"to {target}({arg.type})", arg)
+    if not parameters:
+        return arg
+    return apply_function("of size", [arg, *parameters, make_literal(0)][:3])
+
+
+def _is_size(parameters: Sequence[TypedNode]) -> bool:
+    numbers = [p.node.value for p in parameters if isinstance(p.node, Literal)]
+    return len(numbers) <= 2 and 1 <= numbers[0] <= _MAX_CONSTANT and numbers[-1] <= numbers[0]
+
+
+def apply_overload(key: str, arg: TypedNode) -> TypedNode:
+    """The call of the overload with this key."""
+    gives = FUNCTIONS[key].gives
+    return TypedNode(Call(function=key, args=(arg.node,), type=gives), gives)
+
+
+def _count_coercions(function: Function, args: Sequence[TypedNode]) -> int:
+    """The number of arguments that need coercion."""
+    return sum(arg.type != type_ for arg, type_ in zip(args, function.takes, strict=False))
+
+
+def _fit_arguments(function: Function, args: Sequence[TypedNode]) -> tuple[ExpressionNode, ...] | None:
+    """The arguments, coerced to what the function takes. None: the function does not take these arguments."""
+    takes = function.takes * len(args) if function.variadic else function.takes
+    if len(takes) != len(args) or not args:
+        return None
+    for i, (arg, type_) in enumerate(zip(args, takes, strict=True)):
+        if i in function.constant and not _is_constant(arg):
+            return None
+        if not (
+            arg.type is None or type_ in _WIDER.get(arg.type, (arg.type,)) or (arg.loose and _can_become(arg, type_))
+        ):
+            return None
+    return tuple(coerce(arg, type_) for arg, type_ in zip(args, takes, strict=True))
+
+
+def _is_constant(arg: TypedNode) -> bool:
+    return isinstance(arg.node, Literal) and (arg.type != "int" or abs(arg.node.value) <= _MAX_CONSTANT)
+
+
+def _can_become(arg: TypedNode, type_: TypeName) -> bool:
+    if not isinstance(arg.node, Literal) or type_ == "json":
+        return False
+    try:
+        _parse_text(str(arg.node.value), type_)
+    except WrongDefinition:
+        return False
+    return True
+
+
+def _parse_text(text: str, type_: TypeName) -> object:
+    """The value of this type that a text literal means. Raises: WrongDefinition for text that is not such a value."""
+    value: object = text.strip()
+    if type_ == "bool":
+        value = {"true": True, "false": False}.get(text.strip().lower())
+    elif type_ == "timestamp":
+        value = f"{value}T00:00:00Z" if len(text.strip()) == len("2026-11-20") else value
+    elif type_ == "int":
+        value = Decimal(text.strip()) if text.strip().lstrip("+-").isdecimal() else text
+    try:
+        if value is not None:
+            return canonical_value(value, ColumnType(name=type_))
+    except ValueError:
+        pass
+    cure = f"write e.g. {_EXAMPLES.get(type_, 'a value')}, or compare it with text"
+    raise WrongDefinition(f"`'{text}'` is not a valid {type_}", cure)
+
+
+_EXAMPLES: Final = {
+    "int": "`42`", "decimal": "`1.5`", "float": "`1.5`", "bool": "`true`", "date": "`'2026-11-20'`",
+    "timestamp": "`'2026-11-20T22:38:37Z'`",
+}  # fmt: skip
+
+
+def _no_such_overload(name: str, args: Sequence[TypedNode]) -> WrongDefinition:
+    what = f"`{name}` cannot take {_list_types(args)}" if args else f"`{name}` has no arguments"
+    takes = sorted({_signature(function) for function in OVERLOADS[name]})
+    return WrongDefinition(what, f"it takes {' or '.join(takes)}")
+
+
+def _signature(function: Function) -> str:
+    parameters = ", ".join(
+        f"constant {type_}" if i in function.constant else type_ for i, type_ in enumerate(function.takes)
+    )
+    return f"({parameters}{', ...' if function.variadic else ''})"
+
+
+def _list_types(args: Sequence[TypedNode]) -> str:
+    return ", ".join(arg.type or "null" for arg in args)

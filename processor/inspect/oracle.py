@@ -1,0 +1,111 @@
+"""The oracle runs a product's SQL in Postgres over plain tables. It is independent of the steps and of the table.
+
+No other module sends SQL by psycopg itself; the registry's doorway is `registry.repository`.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from processor.errors import OracleError
+from processor.product.product import Product
+from processor.product.sql.product_query import product_sql, table_ddl
+from processor.product.sql.sql_text import sql_name
+from processor.records import canonical_json
+from processor.records.entity import ColumnType, Entity
+from processor.records.record import Value
+from processor.records.times import round_to_microseconds
+from processor.records.values import canonical_value
+
+OracleRow = Mapping[str, Any]
+
+
+class Oracle:
+    """Tables of entities in a schema of their own, which the `oracle` block removes at its end."""
+
+    def __init__(self, connection: psycopg.Connection, schema: str, entities: Mapping[str, Entity]) -> None:
+        self._connection, self._schema, self._entities = connection, schema, entities
+
+    def load(self, tables: Mapping[str, Iterable[OracleRow]]) -> None:
+        """Replaces all tables by tables with these rows (declared columns only)."""
+        for name in self._entities:
+            self.fill(name, tables.get(name, ()))
+
+    def fill(self, name: str, rows: Iterable[OracleRow], indexes: Collection[tuple[str, ...]] = ()) -> None:
+        """Replaces the table of an entity by one with these rows and with indexes of these columns. Rows are copied one by one,
+        not held. Raises OracleError for a row that Postgres refuses."""
+        entity, table = self._entities[name], sql.Identifier(self._schema, sql_name(name))
+        self._connection.execute(sql.SQL("drop table if exists {}").format(table))
+        self._connection.execute(table_ddl(entity, self._schema).encode())
+        copied = sql.SQL("copy {} ({}) from stdin").format(table, _column_list(entity.columns))
+        with self._connection.cursor() as cursor, cursor.copy(copied) as copy:
+            for row in rows:
+                try:
+                    copy.write_row([_copy_value(column, row.get(c)) for c, column in entity.columns.items()])
+                except psycopg.DataError as error:
+                    key = ", ".join(str(row[c]) for c in entity.key)
+                    cure = "correct it at its source"
+                    raise OracleError(f"{name} {key}: Postgres cannot hold this row: {error}; {cure}") from error
+        for columns in sorted({*indexes, entity.key}):
+            with suppress(psycopg.errors.ProgramLimitExceeded):  # a text of over 2,704 bytes: slower, but right
+                self._connection.execute(sql.SQL("create index on {} ({})").format(table, _column_list(columns)))
+        self._connection.execute(sql.SQL("analyze {}").format(table))
+
+    def documents(self, product: Product) -> dict[str, Value]:
+        """The documents of all roots, by message key."""
+        return {key: canonical_json.loads(text) for key, text in self.answer(product)}
+
+    def answer(self, product: Product) -> Iterator[tuple[str, str]]:
+        """The message key and the document, as JSON, of each root; fetched in portions."""
+        root = self._entities[product.root]
+        with self._connection.cursor("documents", withhold=True) as cursor:
+            for row in cursor.execute(product_sql(product, self._entities, self._schema).encode()):
+                yield _message_key(root, row), row[-1]
+
+
+@contextmanager
+def oracle(url: str, schema: str, entities: Mapping[str, Entity]) -> Iterator[Oracle]:
+    """An oracle in the database at `url` (a URL of SQLAlchemy or libpq). Raises OracleError if Postgres refuses a request."""
+    try:
+        with psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://", 1), autocommit=True) as connection:
+            # Load documents as text, so that numbers keep their digits, and times too, since Python would cut them.
+            for name in ("json", "jsonb", "date", "timestamptz"):
+                connection.adapters.register_loader(name, psycopg.types.string.TextLoader)
+            connection.execute("set timezone to 'UTC'; set datestyle to 'ISO'")
+            connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
+            try:
+                yield Oracle(connection, schema, entities)
+            finally:
+                connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))
+    except psycopg.Error as error:
+        cure = "correct the address, the permission or the row that the error names"
+        raise OracleError(f"Postgres cannot answer the documents of SQL; {cure}: {error}") from error
+
+
+def _column_list(columns: Iterable[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, map(sql_name, columns)))
+
+
+def _message_key(root: Entity, row: tuple[Any, ...]) -> str:
+    parts = zip(root.key, row, strict=False)
+    return canonical_json.dumps({c: canonical_value(v, root.columns[c]) for c, v in parts})
+
+
+def _copy_value(column: ColumnType, value: Value) -> Any:
+    """The value in a form that COPY accepts. All numbers of an array get one type."""
+    if value is None:
+        return None
+    if column.array:
+        element = replace(column, array=False)
+        return [_copy_value(element, each) for each in value]
+    if column.name == "json":
+        return Jsonb(value, dumps=canonical_json.dumps)
+    if column.name == "timestamp":
+        return round_to_microseconds(canonical_value(value, column))
+    return Decimal(value) if type(value) is int else value

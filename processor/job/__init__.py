@@ -1,0 +1,1 @@
+"""The Spark job: the stream, the lease, the fence, and the workers."""

@@ -1,0 +1,122 @@
+"""Reads the identities of registry, table and checkpoint, and writes them at a first start. `processor.progress.identity`
+decides.
+
+A first start writes the table's identity, then the registry's binding, then the checkpoint's identity. A crash between
+two of these leaves a first start that can be repeated.
+"""
+
+import json
+from dataclasses import replace
+
+from processor.errors import ForeignPart
+from processor.job.checkpoint import Checkpoint
+from processor.job.kafka import TransactionalOutbox, read_topic
+from processor.job.worker import open_store, transactional_id
+from processor.plan.plan import Plan
+from processor.progress.identity import (
+    IDENTITY,
+    SEQUENCES,
+    check_binding,
+    check_readable,
+    highest_sequence,
+    identity_in,
+    read_sequences,
+    write_identity,
+    write_sequence,
+)
+from processor.settings import Settings
+from registry.model import Binding
+from registry.repository import Registry
+from statestore.dynamodb import DynamoStore
+from statestore.keys import ProgressKind, progress_partition
+from statestore.store import Refused, Store
+
+FILE = "statestore.identity"
+_TRACES: tuple[ProgressKind, ...] = ("RUNS", "OPEN", "REPLAYS")
+"""The partitions in which a run leaves items."""
+
+
+def check_parts(
+    settings: Settings, registry: Registry, store: Store, checkpoint: Checkpoint | None, *, adopt: bool = False
+) -> None:
+    """Raises ForeignPart when the job's name, the table or the checkpoint does not belong to the registry. Writes nothing."""
+    table = _identity(store)
+    check_binding(
+        registry.binding(),
+        Binding(identity="", job=settings.job, table=settings.table),
+        table=table,
+        used=table == "" and any(store.partition(progress_partition(kind)) for kind in _TRACES),
+        checkpoint=_checkpoint_identity(checkpoint),
+        path=settings.checkpoint,
+        adopt=adopt,
+    )
+
+
+def open_readable_store(settings: Settings, registry: Registry) -> DynamoStore:
+    """The table's store, for a verb that reads rows. Raises ForeignPart when they are not rows of this registry."""
+    store = open_store(settings)
+    check_readable(registry.binding(), settings.table, _identity(store))
+    return store
+
+
+def adopt_parts(settings: Settings, registry: Registry, store: Store, *, take_over: bool) -> None:
+    """Makes the job's name the registry's, and lets the registry forget a table in whose place an empty one is used. Call
+    it after `check_parts`."""
+    binding = registry.binding()
+    if binding.job and binding.job != settings.job:
+        registry.rename_job(settings.job, take_over=take_over)
+    if binding.table and not _identity(store):
+        registry.release_table()
+
+
+def bind_parts(settings: Settings, registry: Registry, store: Store, checkpoint: Checkpoint | None) -> None:
+    """Writes the identity where it is missing: into the table, which a first start creates, and into the checkpoint. The
+    caller holds the lease and has called `check_parts`."""
+    binding = registry.binding()
+    if not binding.table:
+        store.create(settings.slots)
+        written = store.write(write_identity(binding.identity))
+        if isinstance(written, Refused) and identity_in(written.current) != binding.identity:
+            raise ForeignPart(f"another job bound the table {settings.table} just now: start again")
+    if (binding.job, binding.table) != (settings.job, settings.table):
+        registry.bind(replace(binding, job=settings.job, table=settings.table))
+    if checkpoint is not None and not checkpoint.began():
+        checkpoint.write(FILE, json.dumps({"id": binding.identity}))
+
+
+def fence_other_jobs(settings: Settings, registry: Registry) -> None:
+    """Fences the producers of jobs that ran by this registry under another name."""
+    for job, lanes in registry.lanes_of_other_jobs(settings.job).items():
+        former = replace(settings, job=job)
+        for lane in range(lanes):
+            TransactionalOutbox(
+                settings.bootstrap_servers,
+                dict(settings.kafka),
+                transactional_id(former, lane),
+                seconds=settings.transaction_seconds,
+            )
+
+
+def earlier_sequences(settings: Settings, plan: Plan, store: Store) -> dict[str, int]:
+    """Product -> the highest sequence that its topic had before the table's first message. Reads the topic of a product that
+    the table does not know yet."""
+    known = read_sequences(store.partition(SEQUENCES))
+    for name, product in plan.products.items():
+        if name not in known:
+            messages = read_topic(settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
+            known[name] = highest_sequence(dict(message.headers) for message in messages)
+            store.write(write_sequence(name, known[name]))
+    return known
+
+
+def _identity(store: Store) -> str | None:
+    """The id in the table; empty for a table without one, None where there is no table."""
+    if store.describe() is None:
+        return None
+    return identity_in(store.get([IDENTITY]).get(IDENTITY))
+
+
+def _checkpoint_identity(checkpoint: Checkpoint | None) -> str | None:
+    if checkpoint is None or not checkpoint.began():
+        return None
+    return str(json.loads(checkpoint.read(FILE))["id"]) if checkpoint.exists(FILE) else ""

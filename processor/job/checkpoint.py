@@ -1,0 +1,140 @@
+"""Spark's checkpoint, which may be on any file system that Hadoop knows: the offsets that Spark planned.
+
+sources/0/0    the offsets at which the stream began
+offsets/N      where batch N ends in each partition; it begins where batch N - 1 ended
+commits/N      batch N is committed
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from processor.errors import CheckpointError
+from processor.job.kafka import Admin
+from processor.progress.epochs import Partition, last_topic
+from registry.model import EpochBoundary
+
+START = "sources/0/0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """The checkpoint in directory `path`."""
+
+    spark: SparkSession
+    path: str
+
+    def began(self) -> bool:
+        """Whether a stream has begun with this checkpoint."""
+        return self.exists(START)
+
+    def offsets(self, file: str) -> dict[Partition, int]:
+        """The offsets in a file: `offsets/N`, or `sources/0/0`."""
+        topics = json.loads(self.read(file).splitlines()[-1])
+        return {(topic, int(partition)): offset for topic, ends in topics.items() for partition, offset in ends.items()}
+
+    def planned(self) -> list[str]:
+        """The files that say where the next batch begins and, if Spark has planned it already, where it ends."""
+        committed, planned = self._last("commits"), self._last("offsets")
+        begin = START if committed < 0 else f"offsets/{committed}"
+        return [begin, f"offsets/{planned}"] if planned > committed else [begin]
+
+    def topics(self) -> list[frozenset[str]]:
+        """The topics that each of the `planned` files names."""
+        return [frozenset(topic for topic, _ in self.offsets(file)) for file in self.planned()]
+
+    def begin_topics(self, begins: Mapping[Partition, int]) -> None:
+        """Makes the next batch begin these partitions, of topics that no batch has read, at these offsets. Changes
+        nothing in a file that names the topic already."""
+        for file in self.planned():
+            *head, last = self.read(file).split("\n")
+            topics = json.loads(last)
+            new: dict[str, dict[str, int]] = {}
+            for (topic, partition), offset in sorted(begins.items()):
+                if topic not in topics:
+                    new.setdefault(topic, {})[str(partition)] = offset
+            if new:
+                self.write(file, "\n".join([*head, json.dumps(topics | new, separators=(",", ":"))]))
+
+    def read(self, file: str) -> str:
+        """A text file of the checkpoint."""
+        path, files = self._file(file)
+        stream = files.open(path)
+        try:
+            text: str = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+        finally:
+            stream.close()
+        return text
+
+    def write(self, file: str, text: str) -> None:
+        """Puts a text file into the checkpoint, in place of the one that is there. A reader sees one of the two, where
+        the file system renames at once."""
+        path, files = self._file(file)
+        written, _ = self._file(f"{file}.statestore.tmp")
+        stream = files.create(written, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(path.toUri(), self._configuration)
+        overwrite = self._jvm.org.apache.hadoop.fs.Options.Rename
+        options = self.spark._sc._gateway.new_array(overwrite, 1)  # type: ignore[union-attr]
+        options[0] = overwrite.OVERWRITE
+        context.rename(written, path, options)
+
+    def _last(self, directory: str) -> int:
+        """The highest number that names a file of the directory; -1 without one."""
+        path, files = self._file(directory)
+        names = [status.getPath().getName() for status in files.listStatus(path)] if files.exists(path) else []
+        return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+    def exists(self, file: str) -> bool:
+        """Whether the checkpoint has this file."""
+        path, files = self._file(file)
+        return bool(files.exists(path))
+
+    def _file(self, file: str) -> tuple[Any, Any]:
+        """The path of a file, and its file system."""
+        path = self._jvm.org.apache.hadoop.fs.Path(f"{self.path.rstrip('/')}/{file}")
+        return path, path.getFileSystem(self._configuration)
+
+    @property
+    def _jvm(self) -> Any:
+        return self.spark._jvm
+
+    @property
+    def _configuration(self) -> Any:
+        return self.spark._jsc.hadoopConfiguration()
+
+
+def prepare_checkpoint(
+    checkpoint: Checkpoint, readers: Mapping[str, str], boundaries: Sequence[EpochBoundary], admin: Admin
+) -> None:
+    """Fits a checkpoint to the topics that the job reads. A topic that no batch has read begins at the first offset that the
+    broker has: Spark would begin it at offset 0, and fail where retention has removed that record. The checkpoint keeps
+    the offset, so every try of the batch begins there. A batch that Spark planned with the topic, and failed, is no
+    exception.
+
+    Args:
+        readers: each topic that the job reads, and its entity.
+        boundaries: of these topics and entities.
+
+    Raises:
+        CheckpointError: the checkpoint reads a topic that no entity has, or a topic that its entity left and has again.
+    """
+    if not checkpoint.began():
+        return
+    named = checkpoint.topics()
+    known = frozenset().union(*named)
+    last = {topic: last_topic(boundaries, entity) for topic, entity in readers.items()}
+    left = {topic for topic in known & readers.keys() if last[topic] not in (None, topic)}
+    if stale := sorted(known - readers.keys() | left):
+        raise CheckpointError(
+            f"an entity no longer reads {', '.join(stale)} as checkpoint {checkpoint.path} does: run with another --checkpoint; "
+            "the job then reads all topics from their beginning, and publishes the documents that differ"
+        )
+    new = admin.topics(sorted(readers.keys() - frozenset.intersection(*named)))
+    checkpoint.begin_topics({(topic, p): begin for topic in new for p, begin in admin.begins(topic).items()})

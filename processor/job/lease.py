@@ -1,0 +1,82 @@
+"""The lease of a job: taken at a start, checked before each round, renewed while the job lives."""
+
+from collections.abc import Callable
+from threading import Event, Thread
+
+from processor.errors import Fenced, Stopped
+from processor.job.open_registry import open_registry
+from processor.settings import Settings
+from registry.errors import LeaseHeld, LeaseLost
+from registry.model import Lease
+from registry.repository import Registry
+
+JOIN_SECONDS = 10
+
+
+def take_lease(registry: Registry, settings: Settings, owner: str, *, take_over: bool, stopping: Event) -> Lease:
+    """Takes the job's lease. Waits for the lease of a killed run to expire. When the owner renews it meanwhile, the
+    owner lives: then raises LeaseHeld, which names it. Raises Stopped when `stopping` is set meanwhile."""
+    first: LeaseHeld | None = None
+    while True:
+        try:
+            return registry.take_lease(
+                settings.job, owner, settings.lanes, take_over=take_over, expires_after=settings.lease_seconds
+            )
+        except LeaseHeld as held:
+            if first is not None and str(held) != str(first):
+                raise
+            first = held
+            if stopping.wait(1):
+                raise Stopped("stopped on request") from None
+
+
+def lease_check(registry: Registry, lease: Lease) -> Callable[[], None]:
+    """The check of a driver: raises Fenced when another run took the lease."""
+
+    def check() -> None:
+        if not registry.holds(lease):
+            raise lease_lost(lease)
+
+    return check
+
+
+def lease_lost(lease: Lease) -> Fenced:
+    """The error of a run that lost its lease."""
+    return Fenced(f"job {lease.job}: generation {lease.generation} lost its lease; another job took over")
+
+
+class LeaseRenewal:
+    """Renews a lease from `start` to `stop`, in a thread and over a registry connection of its own. So a long round never makes
+    a living job look dead."""
+
+    def __init__(self, settings: Settings, lease: Lease) -> None:
+        self._registry, self._lease = open_registry(settings), lease
+        self._every = settings.lease_seconds / 3
+        self._lost, self._ending = Event(), Event()
+        self._thread = Thread(target=self._renew_until_the_end, name="lease renewal", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread. A renewal that waits for Postgres may go on for a moment, and is harmless."""
+        self._ending.set()
+        self._thread.join(JOIN_SECONDS)
+
+    def check(self) -> None:
+        """Raises Fenced when a renewal found that another run took the lease."""
+        if self._lost.is_set():
+            raise lease_lost(self._lease)
+
+    def _renew_until_the_end(self) -> None:
+        with self._registry:
+            while not self._ending.wait(self._every):
+                try:
+                    self._registry.renew(self._lease)
+                except LeaseLost:
+                    self._lost.set()
+                    return
+                except (
+                    Exception
+                ):  # Postgres is out of reach: the next renewal tries again, and the checks of rounds report it
+                    continue

@@ -1,0 +1,92 @@
+"""Publishes documents again that differ from the state, as a short run of the job: fenced, and through the ledger.
+
+    1. take the lease (refused while a job lives)   2. fence every earlier producer   3. reload open changes, wait W
+    4. for each chunk of roots, a round: invalidate the ledger entries, so that an equal hash does not suppress; publish
+    5. give the lease back
+
+Open changes stay open: the next run of the job takes them over.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from processor.errors import StatestoreError
+from processor.job.binding import check_parts, earlier_sequences, fence_other_jobs
+from processor.job.kafka import TransactionalOutbox
+from processor.job.lease import LeaseRenewal, lease_check
+from processor.job.worker import begin_attempt, transactional_id
+from processor.plan.plan import Plan
+from processor.progress.ledger import Run
+from processor.rounds.clock import SystemClock
+from processor.rounds.driver import Driver
+from processor.rounds.executor import InProcessExecutor
+from processor.rounds.follow_up_parts import RootToRepair
+from processor.rounds.round import Round
+from processor.settings import Settings
+from registry.model import Lease
+from registry.repository import Registry
+from statestore.store import Store
+
+LANE = 0
+"""The lane that sends. The run fences all lanes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """One run that repairs. Raises LeaseHeld while a job lives, Fenced when a job takes over."""
+
+    settings: Settings
+    plan: Plan
+    registry: Registry
+    store: Store
+    owner: str
+
+    def publish(self, roots: Sequence[RootToRepair]) -> Counter[str]:
+        """Publishes the documents of these roots, whatever the ledger has; returns the counts."""
+        settings = self.settings
+        check_parts(settings, self.registry, self.store, None)
+        lease = self.registry.take_lease(
+            settings.job, self.owner, settings.lanes, take_over=False, expires_after=settings.lease_seconds
+        )
+        renewal = LeaseRenewal(settings, lease)
+        renewal.start()
+        try:
+            self.registry.applied(lease, self.plan.version)
+            fence_other_jobs(settings, self.registry)
+            for lane in range(lease.lanes):
+                self._outbox(lane)
+            driver = self._driver(lease)
+            driver.start()
+            driver.repair(roots)
+            for product, reason in driver.backlog.stopped.items():
+                raise StatestoreError(f"product {product} cannot be repaired: {reason}")
+            return driver.tally
+        finally:
+            renewal.stop()
+            self.registry.release(lease)
+
+    def _driver(self, lease: Lease) -> Driver:
+        def begin(round_: Round) -> tuple[int, TransactionalOutbox]:
+            outbox = self._outbox(LANE)
+            return begin_attempt(self.registry, lease, LANE, round_.number), outbox
+
+        return Driver(
+            settings=self.settings,
+            plan=self.plan,
+            store=self.store,
+            executor=InProcessExecutor(store=self.store, begin=begin),
+            clock=SystemClock(),
+            run=Run(number=lease.generation),
+            check_lease=lease_check(self.registry, lease),
+            earlier_sequences=earlier_sequences(self.settings, self.plan, self.store),
+        )
+
+    def _outbox(self, lane: int) -> TransactionalOutbox:
+        settings = self.settings
+        return TransactionalOutbox(
+            settings.bootstrap_servers,
+            dict(settings.kafka),
+            transactional_id(settings, lane),
+            seconds=settings.transaction_seconds,
+        )

@@ -1,0 +1,75 @@
+"""Checks, before the first write of a batch, that its topics are the recorded ones; records where epochs begin (rule
+2)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from processor.errors import BoundaryError
+from processor.job.kafka import Admin, TopicDescription
+from processor.progress.epochs import Epochs, Partition, last_topic, next_epoch, read_epochs
+from registry.model import EpochBoundary
+from registry.repository import Registry
+
+
+def check_topics(
+    registry: Registry, admin: Admin, partitions: Iterable[Partition], readers: Mapping[str, str]
+) -> Epochs:
+    """The epochs of the batch's records. `readers`: the entity that reads each topic. Records a topic that its entity
+    reads for the first time; raises BoundaryError for a changed one."""
+    names = sorted({topic for topic, _ in partitions})
+    boundaries = list(registry.epochs(names, [readers[name] for name in names]))
+    topics = admin.topics(names)
+    new: list[EpochBoundary] = []
+    for name in names:
+        if name in topics:
+            new += _check(name, topics[name], readers[name], [*boundaries, *new])
+    if new:
+        registry.add_epochs(new)
+    return read_epochs([*boundaries, *new])
+
+
+def _check(name: str, topic: TopicDescription, reader: str, boundaries: Sequence[EpochBoundary]) -> list[EpochBoundary]:
+    """The boundaries to record for a topic that its entity reads for the first time, or again after another topic."""
+    if last_topic(boundaries, reader) != name:
+        return _boundaries(name, topic, reader, boundaries, dict.fromkeys(range(topic.partitions), 0))
+    known = [b for b in boundaries if b.topic == name]
+    present = max(known, key=lambda b: b.epoch)
+    recorded = len({b.partition for b in known if b.topic_id == present.topic_id})
+    cure = f"pause its producer, then run `statestore epoch {name}`, and start again"
+    if present.topic_id != topic.id:
+        raise BoundaryError(
+            f"topic {name} was deleted and created again (id {topic.id}, recorded {present.topic_id}): {cure} with a new "
+            "checkpoint: the old checkpoint counts the offsets of the deleted topic"
+        )
+    if recorded != topic.partitions:
+        raise BoundaryError(f"topic {name} has {topic.partitions} partitions, recorded {recorded}: {cure}")
+    return []
+
+
+def record_boundary(registry: Registry, admin: Admin, name: str) -> list[EpochBoundary]:
+    """Records where the next epoch of a topic begins: at the present end of each partition, or at 0 of a topic that was
+    created again, or that its entity has yet to read."""
+    reader = next((entity.name for entity in registry.snapshot().entities if entity.topic == name), "")
+    known = registry.epochs([name], [reader] if reader else [])
+    topic = admin.topics([name]).get(name)
+    if topic is None:
+        raise BoundaryError(f"there is no topic {name}; create it first")
+    seen = {b.partition for b in known if (b.topic, b.topic_id) == (name, topic.id)}
+    moved = last_topic(known, reader) != name
+    ends = dict.fromkeys(range(topic.partitions), 0) if moved or not seen else admin.ends(name)
+    new = _boundaries(name, topic, reader, known, {p: end if p in seen else 0 for p, end in ends.items()})
+    registry.add_epochs(new)
+    return new
+
+
+def _boundaries(
+    name: str,
+    topic: TopicDescription,
+    reader: str,
+    known: Sequence[EpochBoundary],
+    from_offsets: Mapping[int, int],
+) -> list[EpochBoundary]:
+    epoch = next_epoch(known, reader, name)
+    return [
+        EpochBoundary(topic=name, topic_id=topic.id, partition=p, from_offset=offset, epoch=epoch, entity=reader)
+        for p, offset in sorted(from_offsets.items())
+    ]

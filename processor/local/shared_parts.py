@@ -1,0 +1,116 @@
+"""The shared parts: embedded parts that `up` starts, that later commands use, and that `down` stops.
+
+A directory holds their state file and their data until `down`. `up` starts a part that died again, on its old port if that
+port is still free. Kafka and Postgres come back with their data. DynamoDB (moto) has its tables in memory only: its tables
+end with its process, and a job must create and fill them again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from processor.local.cache import Progress, locked
+from processor.local.dynamodb_api import start_moto
+from processor.local.jars import kafka_broker_jars, silent
+from processor.local.kafka_broker import start_kafka
+from processor.local.open_folder import find_open_folder, remove_folder
+from processor.local.parts import Addresses
+from processor.local.postgres_server import start_postgres
+from processor.local.program import EmbeddedPart
+from processor.local.state import PartsState
+
+START_FUNCTIONS: dict[str, Callable[..., EmbeddedPart]] = {
+    "kafka": start_kafka,
+    "postgres": start_postgres,
+    "dynamodb": start_moto,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartsStatus:
+    """The addresses of the shared parts, and for each part name whether its process runs."""
+
+    addresses: Addresses
+    alive: dict[str, bool]
+
+    @property
+    def all_alive(self) -> bool:
+        return all(self.alive.values())
+
+
+def up(directory: Path, progress: Progress = silent) -> Addresses:
+    """Start the parts that do not run. Returns the addresses of all parts. Raises PartError, and stops what it started."""
+    kafka_broker_jars(progress)
+    with _locked_state(directory, progress) as (home, state):
+        missing = [name for name in START_FUNCTIONS if not _runs(state, name)]
+        if missing:
+            progress(f"starting {', '.join(missing)}")
+            _start(missing, home, state)
+        return _addresses(state)
+
+
+def status(directory: Path) -> PartsStatus | None:
+    """The status of the parts of a directory; None before `up` and after `down`."""
+    state = PartsState(directory / "state.json")
+    if any(name not in state.parts or state.parts[name].endpoint is None for name in START_FUNCTIONS):
+        return None
+    return PartsStatus(addresses=_addresses(state), alive={name: _runs(state, name) for name in START_FUNCTIONS})
+
+
+def down(directory: Path, progress: Progress = silent) -> bool:
+    """Stop the parts and remove their data. Returns False if there were no parts."""
+    if not (directory / "state.json").exists():
+        return False
+    with _locked_state(directory, progress) as (home, state):
+        parts = state.parts
+        with ThreadPoolExecutor(len(START_FUNCTIONS)) as pool:
+            list(pool.map(lambda part: part.process.stop(), parts.values()))
+        state.clear()
+        for name in START_FUNCTIONS:
+            remove_folder(find_open_folder(home / name))
+            remove_folder(home / name)
+    return bool(parts)
+
+
+def _start(names: list[str], home: Path, state: PartsState) -> None:
+    with ThreadPoolExecutor(len(START_FUNCTIONS)) as pool:
+
+        def start(name: str) -> None:
+            before = state.parts.get(name)
+            part = START_FUNCTIONS[name](home / name, launch=state.launch(name), port=before.port if before else None)
+            state.set_endpoint(name, part.endpoint)
+
+        futures = [pool.submit(start, name) for name in names]
+        try:
+            for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                future.result()
+        except BaseException:
+            state.stop(names)  # then the other threads end, and with them the pool
+            raise
+
+
+@contextlib.contextmanager
+def _locked_state(directory: Path, progress: Progress) -> Iterator[tuple[Path, PartsState]]:
+    """The directory, which this function makes if needed, and its state, locked against other commands."""
+    directory.mkdir(parents=True, exist_ok=True)
+    home = directory.resolve()
+    with locked(home / "lock", lambda: progress("waiting for another command that uses these parts")):
+        yield home, PartsState(home / "state.json")
+
+
+def _runs(state: PartsState, name: str) -> bool:
+    part = state.parts.get(name)
+    return part is not None and part.endpoint is not None and part.process.alive()
+
+
+def _addresses(state: PartsState) -> Addresses:
+    endpoints = {name: state.parts[name].endpoint or "" for name in START_FUNCTIONS}
+    return Addresses(
+        bootstrap_servers=endpoints["kafka"],
+        registry_url=endpoints["postgres"],
+        dynamodb_endpoint=endpoints["dynamodb"],
+    )

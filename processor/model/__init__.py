@@ -1,1 +1,0 @@
-"""The words of the system as plain values: entities, records, changes, products, plans, documents."""

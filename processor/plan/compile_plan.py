@@ -1,0 +1,171 @@
+"""Compiles definitions and slot assignments into the plan that a job runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from processor.errors import PlanError
+from processor.plan.access import Access, EdgeRead, IndexedColumns, KeyRead, SlotRead, Slots, route
+from processor.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
+from processor.product.join_fields import instants_of
+from processor.product.join_sides import Columns, align_columns
+from processor.product.product import Definitions, Join, Product
+from processor.product.used_columns import used_columns
+from processor.records.entity import Entity
+from registry.model import column_of
+from registry.slots import equal_groups
+from statestore import keys
+
+
+def compile_plan(definitions: Definitions, slots: Slots, *, version: int, product_versions: Mapping[str, int]) -> Plan:
+    """The plan of these definitions over these slot assignments. Raises PlanError where a join has no slot."""
+    kinds = _kinds(definitions)
+    products = {
+        product.name: _compile(product, definitions.entities, slots, kinds, product_versions.get(product.name, 1))
+        for product in definitions.products.values()
+    }
+    occurrences: dict[str, list[tuple[str, int | None]]] = {}
+    used: dict[str, set[frozenset[str] | None]] = {}
+    edges: dict[str, dict[str, Columns]] = {}
+    indexed: set[str] = set()
+    for name, plan in products.items():
+        occurrences.setdefault(plan.product.root, []).append((name, None))
+        used.setdefault(plan.product.root, set()).add(plan.used)
+        for i, node in enumerate(plan.nodes):
+            occurrences.setdefault(node.join.entity, []).append((name, i))
+            used.setdefault(node.join.entity, set()).add(node.used)
+            for entity, access, fields in node.sides():
+                if isinstance(access, EdgeRead):
+                    edges.setdefault(entity, {})[access.fields] = fields
+                elif isinstance(access, SlotRead):
+                    indexed |= {plan.product.root, *(other.join.entity for other in plan.nodes)}
+    entities = {
+        e.name: EntityPlan(
+            entity=e,
+            declared=tuple(e.columns),
+            slots=dict(slots.get(e.name, {})),
+            used=_union(used.get(e.name, set())),
+            edges=edges.get(e.name, {}),
+            indexed=e.name in indexed,
+            instants=_instants(e, slots.get(e.name, {}), edges.get(e.name, {})),
+        )
+        for e in definitions.entities.values()
+    }
+    found = {entity: tuple(uses) for entity, uses in occurrences.items()}
+    return Plan(version=version, entities=entities, products=products, occurrences=found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiler:
+    """Compiles one product: walks the tree once, parents first."""
+
+    entities: Mapping[str, Entity]
+    slots: Slots
+    kinds: Mapping[IndexedColumns, IndexedColumns]
+    inside: frozenset[str]
+    reads: Mapping[Columns, frozenset[str] | None]
+    nodes: list[JoinPlan]
+
+    def level(self, above: str, parent: int | None, path: Columns, joins: Sequence[Join]) -> tuple[int, ...]:
+        """Adds the joins of the level at `path`, and all joins below them."""
+        mine = []
+        for join in joins:
+            index, at = len(self.nodes), (*path, join.name)
+            mine.append(index)
+            self.nodes.append(self._node(join, parent, above, self.reads[at]))
+            below = self.level(join.entity, index, at, join.joins)
+            self.nodes[index] = replace(self.nodes[index], below=below)
+        self._share(mine)
+        return tuple(mine)
+
+    def _node(self, join: Join, parent: int | None, above: str, used: frozenset[str] | None) -> JoinPlan:
+        child, over = self.entities[join.entity], self.entities[above]
+        child_columns, parent_columns = align_columns(join, child, over)
+        down, up = self._access(child, child_columns, join), self._access(over, parent_columns, join)
+        own = down.slot if isinstance(down, SlotRead) else down.fields if isinstance(down, EdgeRead) else None
+        return JoinPlan(
+            join=join,
+            parent=parent,
+            above=above,
+            child_columns=child_columns,
+            parent_columns=parent_columns,
+            down=down,
+            up=up,
+            own_slot=own,
+            used=used,
+            below=(),
+            child_instants=instants_of(child_columns, child),
+            parent_instants=instants_of(parent_columns, over),
+        )
+
+    def _access(self, entity: Entity, fields: Columns, join: Join) -> Access:
+        match route(fields, entity, join):
+            case "key":
+                return KeyRead()
+            case "edges":
+                return EdgeRead(fields=keys.field_names(fields))
+            case "slot":
+                return SlotRead(slot=_slot_of(entity, fields, self.slots))
+
+    def _share(self, level: Sequence[int]) -> None:
+        """Unpins the queries of siblings that ask one slot for one value, so that one query serves them all. Their
+        queries stay pinned where an entity foreign to the document fills the slot with the same kind of value: a shared
+        query would read its rows for nothing."""
+        groups: dict[tuple[int, Columns], list[int]] = {}
+        for index in level:
+            node = self.nodes[index]
+            if isinstance(node.down, SlotRead):
+                groups.setdefault((node.down.slot, node.parent_columns), []).append(index)
+        for (slot, _), members in groups.items():
+            node = self.nodes[members[0]]
+            kind = self.kinds[node.join.entity, node.child_columns]
+            fillers = {e for e, held in self.slots.items() if slot in held and self.kinds.get((e, held[slot])) == kind}
+            if len({self.nodes[i].join.entity for i in members}) > 1 and fillers <= self.inside:
+                for i in members:
+                    self.nodes[i] = replace(self.nodes[i], down=SlotRead(slot=slot, pinned=False))
+
+
+def _compile(
+    product: Product,
+    entities: Mapping[str, Entity],
+    slots: Slots,
+    kinds: Mapping[IndexedColumns, IndexedColumns],
+    version: int,
+) -> ProductPlan:
+    inside = frozenset({product.root, *(join.entity for _, join in product.walk())})
+    used = used_columns(product)
+    compiler = _Compiler(entities=entities, slots=slots, kinds=kinds, inside=inside, reads=used, nodes=[])
+    top = compiler.level(product.root, None, (), product.joins)
+    return ProductPlan(product=product, version=version, nodes=tuple(compiler.nodes), top=top, used=used[()])
+
+
+def _instants(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str, Columns]) -> Columns:
+    indexed = [field for fields in (*slots.values(), *edges.values()) for field in fields]
+    return instants_of([field for field in indexed if column_of(field) in entity.columns], entity)
+
+
+def _slot_of(entity: Entity, columns: Columns, slots: Slots) -> int:
+    for slot, held in slots.get(entity.name, {}).items():
+        if held == columns:
+            return slot
+    raise PlanError(
+        f"no slot of {entity.name} serves {', '.join(columns)}; run `statestore apply` with these definitions first"
+    )
+
+
+def _kinds(definitions: Definitions) -> Mapping[IndexedColumns, IndexedColumns]:
+    """The kind of value of indexed columns: columns that joins set equal, directly or through others, are of one kind."""
+
+    def sides(above: str, join: Join) -> tuple[IndexedColumns, IndexedColumns]:
+        child_columns, parent_columns = align_columns(
+            join, definitions.entities[join.entity], definitions.entities[above]
+        )
+        return (join.entity, child_columns), (above, parent_columns)
+
+    return equal_groups(
+        sides(above, join) for product in definitions.products.values() for above, join in product.walk()
+    )
+
+
+def _union(parts: set[frozenset[str] | None]) -> frozenset[str] | None:
+    named = [part for part in parts if part is not None]
+    return None if len(named) < len(parts) else frozenset().union(*named)

@@ -1,0 +1,151 @@
+"""The plan that a job runs: its products compiled against the registry's slot assignments, each join with its access
+paths.
+
+Reads are by key, by edges, or by one query of the slot that the registry assigned (`processor.plan.access`). Both sides
+of a join encode their keys alike. So a key from one row's slot serves as it is in the other side's slot, sort key or
+edges. `processor.plan.compile_plan` makes plans.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from processor.plan.access import Access, EdgeRead, KeyRead, SlotRead
+from processor.plan.step import Lookup
+from processor.product.join_fields import join_keys, round_instants
+from processor.product.join_sides import Columns
+from processor.product.product import Join, Product
+from processor.records.entity import Entity
+from processor.records.record import Value
+from registry.model import column_of
+from statestore import keys
+from statestore.items import Edge, slot_name
+from statestore.keys import Key
+from statestore.store import Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityPlan:
+    """An entity as the job stores it. `used`: the columns that some product reads, None for all of them. `edges`: the
+    fields that edges name its rows by, as `keys.field_names` encodes them. `indexed`: whether an index serves a
+    document that shows it. `instants`: the columns of slots and edges that hold timestamps."""
+
+    entity: Entity
+    declared: Columns
+    slots: Mapping[int, Columns]
+    used: frozenset[str] | None
+    edges: Mapping[str, Columns]
+    indexed: bool
+    instants: Columns = ()
+
+    @property
+    def name(self) -> str:
+        """The entity's name."""
+        return self.entity.name
+
+    def key(self, sk: str) -> Key:
+        """The key of the row with this encoded primary key."""
+        return keys.row_key(self.entity.name, self.entity.shards, sk)
+
+    def joined(self) -> frozenset[str]:
+        """The columns that slots and edges hold."""
+        indexed = [*self.slots.values(), *self.edges.values()]
+        return frozenset(column_of(field) for fields in indexed for field in fields)
+
+    def edges_of(self, columns: Mapping[str, Value] | None) -> frozenset[Edge] | None:
+        """The edges of a row with these columns (None: a deleted row); None when the entity has no edges."""
+        if not self.edges:
+            return None
+        edges = self.edges if columns is not None else {}
+        found = {name: join_keys(fields, columns or {}, self.instants) for name, fields in edges.items()}
+        return frozenset((name, key) for name, join_keys_ in found.items() for key in join_keys_ if key is not None)
+
+    def slots_of(self, columns: Mapping[str, Value]) -> dict[int, str | None]:
+        """The key of a row with these columns in each slot; None where the row has no key."""
+        columns = round_instants(columns, self.instants)
+        return {slot: keys.encode([*map(columns.get, assigned)]) for slot, assigned in self.slots.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinPlan:
+    """A join of a product, compiled: a node of its tree. `parent`: the index of the node above it, None for the root.
+    `own_slot`: the slot (or the fields of edges) of the child that holds the join key, None when the join's columns are
+    the child's primary key. Either `child_columns` or `parent_columns` may hold elements of an array
+    (`processor.product.join_fields`). `child_instants`, `parent_instants`: those of them that hold timestamps."""
+
+    join: Join
+    parent: int | None
+    above: str
+    child_columns: Columns
+    parent_columns: Columns
+    down: Access
+    up: Access
+    own_slot: int | str | None
+    used: frozenset[str] | None
+    below: tuple[int, ...]
+    child_instants: Columns = ()
+    parent_instants: Columns = ()
+
+    def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
+        """The keys by which a row of the child joins."""
+        return join_keys(self.child_columns, columns, self.child_instants)
+
+    def parent_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
+        """The keys by which a row above joins."""
+        return join_keys(self.parent_columns, columns, self.parent_instants)
+
+    def sides(self) -> Iterator[tuple[str, Access, Columns]]:
+        """Both sides of the join: the entity whose rows a lookup finds, its access path, and the fields that hold the
+        key."""
+        yield self.join.entity, self.down, self.child_columns
+        yield self.above, self.up, self.parent_columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductPlan:
+    """A product, compiled: nodes parents first; `top`: the nodes right below the root; `used`: the root's columns it
+    reads."""
+
+    product: Product
+    version: int
+    nodes: tuple[JoinPlan, ...]
+    top: tuple[int, ...]
+    used: frozenset[str] | None
+
+    def paths(self) -> list[str]:
+        """The names of the nodes from the root on: `stars.repo`."""
+        found: list[str] = []
+        for node in self.nodes:
+            found.append(node.join.name if node.parent is None else f"{found[node.parent]}.{node.join.name}")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All that a worker needs to know, as plain data. `version` is the registry's. `occurrences`: entity -> its places
+    in products, as (product, node), node None for the root."""
+
+    version: int
+    entities: Mapping[str, EntityPlan]
+    products: Mapping[str, ProductPlan]
+    occurrences: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
+
+    def request(self, entity: str, access: Access, key: str) -> Key | Lookup:
+        """The request for the rows of `entity` that hold `key`."""
+        if isinstance(access, KeyRead):
+            return self.entities[entity].key(key)
+        return Lookup(self.source(entity, access, key))
+
+    def source(self, entity: str, access: SlotRead | EdgeRead, key: str) -> Query | str:
+        """The index query, or the partition of edges, that finds the rows of `entity` that hold `key`."""
+        if isinstance(access, EdgeRead):
+            return keys.edge_partition(entity, access.fields, key)
+        return self.query(entity, access, key)
+
+    def query(self, entity: str, access: SlotRead, key: str) -> Query:
+        """The index query that finds the rows of `entity` that hold `key`."""
+        slot = slot_name(access.slot)
+        if not access.pinned:
+            return Query(slot, key)
+        if self.entities[entity].entity.shards == 1:
+            return Query(slot, key, keys.partition(entity, 1, ""))
+        return Query(slot, key, None, keys.partition_prefix(entity))

@@ -1,0 +1,202 @@
+"""From definitions to a plan: the requirements of definitions on the registry, and the plan of its answer. Knows no database."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from processor.definitions.describe import describe_entity, describe_product
+from processor.definitions.load import ENTITIES, load
+from processor.definitions.problems import DefinitionError, Problem, suggest
+from processor.errors import PlanError
+from processor.plan.access import index_groups, route
+from processor.plan.compile_plan import compile_plan
+from processor.plan.plan import JoinPlan, Plan, ProductPlan
+from processor.plan.rejects_topic import check_rejects_topic
+from processor.product.join_sides import align_columns
+from processor.product.product import Definitions, Join, Product
+from processor.records import canonical_json
+from processor.records.entity import Entity
+from registry import model as stored
+from registry.slots import assign
+
+
+def requirements_of(definitions: Definitions) -> stored.Requirements:
+    """The requirements of these definitions on the registry."""
+    paths: dict[stored.JoinSpec, stored.JoinPaths] = {}
+    for product in definitions.products.values():
+        for above, join in product.walk():
+            path = _paths(join, definitions.entities[join.entity], definitions.entities[above])
+            paths[path.join] = path
+    return stored.Requirements(
+        entities=tuple(map(_entity, definitions.entities.values())),
+        products=tuple(_product(product, definitions) for product in definitions.products.values()),
+        paths=tuple(paths.values()),
+        groups=[
+            [stored.Need(entity=entity, columns=columns) for entity, columns in group]
+            for group in index_groups(definitions)
+        ],
+    )
+
+
+def plan_of(snapshot: stored.Snapshot) -> Plan:
+    """The plan that a job runs at this version of the registry.
+
+    Raises DefinitionError if the definitions conflict, and PlanError if an entry differs from its definition.
+    """
+    try:
+        definitions = load(_texts(snapshot))
+    except DefinitionError as error:
+        raise DefinitionError(replace(one, file=_stored_place(one.file), line=0) for one in error.problems) from None
+    _check_entries(snapshot, definitions)
+    slots: dict[str, dict[int, tuple[str, ...]]] = {}
+    for a in snapshot.assignments:
+        slots.setdefault(a.entity, {})[a.slot] = a.columns
+    versions = {p.name: p.version for p in snapshot.products}
+    return compile_plan(definitions, slots, version=snapshot.version, product_versions=versions)
+
+
+def plan_after(snapshot: stored.Snapshot, given: Definitions) -> Plan:
+    """The plan of the registry as an apply of `given` would leave it.
+
+    Raises DefinitionError if a product of the registry, which `given` does not name, does not fit `given`: the cure says
+    which of the given entities the product reads.
+    """
+    try:
+        return plan_of(snapshot)
+    except DefinitionError as error:
+        reads = {_stored_place(_file_of(p)): _entities_of(p) & given.entities.keys() for p in snapshot.products}
+        new = {_stored_place(f"products/{name}.json") for name in given.products}
+        raise DefinitionError(
+            one if one.file in new else replace(one, cure=_keep_cure(one, reads.get(one.file, frozenset())))
+            for one in error.problems
+        ) from None
+
+
+def check_after(given: Definitions, rejects_topic: str) -> Callable[[stored.Snapshot], object]:
+    """The check of `Registry.apply`: jobs can run the whole registry as an apply of `given` would leave it, with their dead
+    letters in `rejects_topic`."""
+    return lambda snapshot: check_rejects_topic(plan_after(snapshot, given), rejects_topic)
+
+
+def plan_alone(definitions: Definitions, slots: int) -> Plan:
+    """The plan of definitions without a registry: the plan after a first `apply` of them."""
+    wanted = requirements_of(definitions)
+    assigned: dict[str, dict[int, tuple[str, ...]]] = {}
+    for a in assign((), wanted.groups, slots):
+        assigned.setdefault(a.entity, {})[a.slot] = a.columns
+    return compile_plan(definitions, assigned, version=1, product_versions=dict.fromkeys(definitions.products, 1))
+
+
+def join_of(node: JoinPlan) -> stored.JoinSpec:
+    """The join of a compiled node, as the registry knows it."""
+    return stored.JoinSpec(
+        child=node.join.entity,
+        child_columns=node.child_columns,
+        parent=node.above,
+        parent_columns=node.parent_columns,
+        strong=node.join.strong,
+    )
+
+
+def product_of(plan: Plan, name: str) -> ProductPlan:
+    """The product of that name; raises PlanError, naming those that there are."""
+    if name not in plan.products:
+        raise PlanError(f"there is no product `{name}`; {suggest(name, plan.products)}")
+    return plan.products[name]
+
+
+def _check_entries(snapshot: stored.Snapshot, definitions: Definitions) -> None:
+    """Raises PlanError for an entry of the registry that an edit by hand made different from its definition."""
+    expected = requirements_of(definitions)
+    entities = {one.name: one for one in expected.entities}
+    products = {one.name: one for one in expected.products}
+    for entity in snapshot.entities:
+        if replace(entities[entity.name], definition=entity.definition) != entity:
+            raise _changed_by_hand(f"entity {entity.name}")
+    for product in snapshot.products:
+        known = replace(products[product.name], definition=product.definition, version=product.version)
+        if replace(known, joins=()) != replace(product, joins=()) or {*known.joins} != {*product.joins}:
+            raise _changed_by_hand(f"product {product.name}")
+
+
+def _changed_by_hand(entry: str) -> PlanError:
+    return PlanError(
+        f"{entry} of the registry differs from its definition, so an edit by hand changed one of them: run "
+        "`statestore apply` with the definition"
+    )
+
+
+def _texts(snapshot: stored.Snapshot) -> dict[str, str]:
+    """The registry's definitions as a directory would hold them."""
+    texts = {ENTITIES: canonical_json.dumps({e.name: e.definition for e in snapshot.entities})}
+    return texts | {_file_of(product): canonical_json.dumps(product.definition) for product in snapshot.products}
+
+
+def _file_of(product: stored.ProductEntry) -> str:
+    return f"products/{product.name}.json"
+
+
+def _stored_place(file: str) -> str:
+    """The place of a problem in the registry, for the name of a file that nobody has."""
+    if file == ENTITIES:
+        return "entities of the registry"
+    return f"product {file.removeprefix('products/').removesuffix('.json')} of the registry"
+
+
+def _entities_of(product: stored.ProductEntry) -> frozenset[str]:
+    """The entities that a stored product reads."""
+    return frozenset({product.root, *(entity for join in product.joins for entity in (join.child, join.parent))})
+
+
+def _keep_cure(problem: Problem, entities: frozenset[str]) -> str:
+    if not entities:
+        return problem.cure
+    names = " and ".join(f"entity {name}" for name in sorted(entities))
+    return f"keep in {names} what the product reads, or change the product in the same apply"
+
+
+def _paths(join: Join, child: Entity, parent: Entity) -> stored.JoinPaths:
+    child_columns, parent_columns = align_columns(join, child, parent)
+    spec = stored.JoinSpec(
+        child=child.name,
+        child_columns=child_columns,
+        parent=parent.name,
+        parent_columns=parent_columns,
+        strong=join.strong,
+    )
+    return stored.JoinPaths(join=spec, down=_side(child, child_columns, join), up=_side(parent, parent_columns, join))
+
+
+def _side(entity: Entity, fields: tuple[str, ...], join: Join) -> stored.RequiredPath:
+    match route(fields, entity, join):
+        case "key":
+            return stored.KEY
+        case "edges":
+            return stored.EdgePath(entity=entity.name, fields=fields)
+        case "slot":
+            return stored.Need(entity=entity.name, columns=fields)
+
+
+def _entity(entity: Entity) -> stored.EntityEntry:
+    columns: Mapping[str, str] = {name: str(column) for name, column in entity.columns.items()}
+    return stored.EntityEntry(
+        name=entity.name,
+        topic=entity.topic,
+        key=entity.key,
+        shards=entity.shards,
+        columns=columns,
+        definition=describe_entity(entity),
+    )
+
+
+def _product(product: Product, definitions: Definitions) -> stored.ProductEntry:
+    joins = {
+        _paths(join, definitions.entities[join.entity], definitions.entities[above]).join: None
+        for above, join in product.walk()
+    }
+    return stored.ProductEntry(
+        name=product.name,
+        topic=product.topic,
+        root=product.root,
+        definition=describe_product(product),
+        joins=tuple(joins),
+    )

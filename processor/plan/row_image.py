@@ -1,0 +1,79 @@
+"""The image that a change makes of a row: what the step writes over the row in the table.
+
+A column that the source did not send (unavailable) keeps its value, and the version that the value dates from. So a
+change that comes late, from a dead letter, can be newer than some columns of a row that is newer as a whole.
+"""
+
+from typing import Any
+
+from processor.plan.plan import EntityPlan
+from processor.records.record import UNAVAILABLE, Change
+from statestore.items import Image, Row, encode_version, next_fill
+from statestore.keys import Key
+
+
+def version_of(change: Change) -> str:
+    """The version of a row that this change wrote."""
+    return encode_version(change.record.epoch, change.record.offset)
+
+
+def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expires_at: int) -> Image:
+    """The image of a change that is newer than `seen`, the row in the table if the step read it. `expires_at`: when
+    DynamoDB may drop a delete marker, in seconds since 1970."""
+    version, row = version_of(change), change.row
+    if row is None:
+        return Image(
+            key=key,
+            version=version,
+            columns=None,
+            more={},
+            declared=plan.declared,
+            slots=dict.fromkeys(plan.slots),
+            edges=plan.edges_of(None),
+            forget=expires_at,
+        )
+    declared = tuple(row) == plan.declared
+    columns: dict[str, Any] = dict(row) if declared else {name: row.get(name) for name in plan.declared}
+    since = _filled_since(change) if change.since else {}
+    if UNAVAILABLE in row.values():
+        for name in [n for n, value in columns.items() if value is UNAVAILABLE]:
+            columns[name], since[name] = _stored_value(seen, name)
+    more: dict[str, Any] = {}
+    if not declared and not row.keys() <= plan.entity.columns.keys():
+        undeclared = {name: value for name, value in row.items() if name not in plan.entity.columns}
+        before = seen.more if seen is not None else {}
+        more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in undeclared.items()}
+    return Image(key, version, columns, more, plan.declared, plan.slots_of(columns), since, plan.edges_of(columns))
+
+
+def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
+    """The image that fills columns of a newer row: those whose values are older than the change, because later changes
+    did not send them. None where no column is older."""
+    if change.row is None or seen.columns is None:
+        return None
+    known = {name: value for name, value in change.row.items() if value is not UNAVAILABLE and name in seen.since}
+    brought = dict.fromkeys(known, version_of(change)) | _filled_since(change)
+    fills = {n: v for n, v in known.items() if n in plan.entity.columns and seen.since[n] < brought[n]}
+    if not fills:
+        return None
+    return Image(
+        key=seen.key,
+        version=next_fill(seen.version),
+        columns=fills,
+        more=seen.more,
+        declared=plan.declared,
+        slots=plan.slots_of({**seen.columns, **fills}),
+        since={name: brought[name] for name in fills},
+        edges=plan.edges_of({**seen.columns, **fills}),
+    )
+
+
+def _filled_since(change: Change) -> dict[str, str]:
+    return {name: encode_version(*position) for name, position in change.since.items()}
+
+
+def _stored_value(seen: Row | None, name: str) -> tuple[Any, str]:
+    """A column's value in the table, and the version that it dates from; empty where the source never sent the column."""
+    if seen is None or seen.columns is None or name not in seen.columns:
+        return None, ""
+    return seen.columns[name], seen.since.get(name, seen.version)

@@ -1,0 +1,32 @@
+"""The effect of a write on documents: which row it touched, and the roots above that row."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from processor.records.record import Change
+from statestore.items import JoinKey, Row
+
+UNDECLARED = "_more"
+"""The name of all undeclared columns together, among changed columns."""
+
+TouchOutcome = Literal["applied", "replayed", "superseded"]
+Root = tuple[str, str]
+"""(product, encoded primary key of the root row)."""
+
+
+class Touch(NamedTuple):
+    """A row that a write touched. `row`: as the table has it now; `former_keys`: the join keys that it had before;
+    `changed`: the used columns that changed, None where all count as changed; `outcome`: how the write ended."""
+
+    entity: str
+    row: Row
+    former_keys: frozenset[JoinKey]
+    changed: frozenset[str] | None
+    outcome: TouchOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oversized:
+    """A change whose row does not fit into an item; the step wrote nothing."""
+
+    change: Change

@@ -1,0 +1,1 @@
+"""The preview of an apply, and the cost of events after it. Pure."""

@@ -1,0 +1,156 @@
+"""Previews an `apply`: its changes to the registry, the slots after it, warnings, and the cost of events. Changes nothing."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from processor.plan.access import SlotRead
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_after, requirements_of
+from processor.pricing.backfill_estimate import NeedsBackfills, needed_backfills
+from processor.pricing.estimate import Estimate, estimate_events, index_statistics
+from processor.pricing.price import Cost, price_events
+from processor.pricing.sizes import size_warnings
+from processor.product.product import Definitions
+from processor.settings import Settings
+from registry.edit import Edit, edit, edited
+from registry.errors import NeedsBackfill
+from registry.model import Assignment, Need, Requirements, Snapshot
+from registry.slot_board import board_json
+from registry.state_statistics import Statistics
+from statestore.items import slot_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotPreview:
+    """A slot of an entity after the apply. `state`: `new`, `reused` by a join of these definitions, `kept` for joins of other
+    products, or `unused`; `together`: the entities whose rows the same query answers."""
+
+    entity: str
+    slot: int
+    columns: tuple[str, ...]
+    state: str
+    serves: tuple[str, ...]
+    together: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """The effect of an apply. `version`: of the registry now; `changes`: as `apply` prints them, empty if nothing would change;
+    `kept`: entities and products of the registry that the definitions do not name, and that stay; `free`: free slots by entity;
+    `costs`: empty without prices; `estimates`: of the same events, by the statistics of `taken_at`, empty without statistics."""
+
+    version: int
+    changes: tuple[str, ...]
+    kept: tuple[str, ...]
+    slots: tuple[SlotPreview, ...]
+    free: Mapping[str, int]
+    warnings: tuple[str, ...]
+    costs: tuple[Cost, ...]
+    taken_at: datetime | None
+    estimates: tuple[Estimate, ...]
+
+
+def preview(
+    definitions: Definitions,
+    stored: Snapshot,
+    has_run: frozenset[str],
+    settings: Settings | None = None,
+    statistics: Statistics | None = None,
+) -> Preview:
+    """Compares definitions with the registry. `has_run`: the entities that some job has run with; `settings`: of the job
+    whose events are priced, None for no prices; `statistics`: of the state, None if none were taken.
+
+    Raises RegistryError if the registry would refuse the apply (NeedsBackfills, with their sizes, if it needs backfills), and
+    DefinitionError if the products conflict with those of the registry.
+    """
+    wanted = requirements_of(definitions)
+    index = index_statistics(statistics) if statistics else None
+    try:
+        change = edit(stored, wanted, has_run)
+    except NeedsBackfill as refusal:
+        raise NeedsBackfills(refusal, tuple(needed_backfills(stored, wanted, has_run, index))) from None
+    after = edited(stored, change)
+    plan = plan_after(after, definitions)
+    slots = tuple(_slots(after, change, wanted, _together(plan)))
+    costs = price_events(plan, settings) if settings else ()
+    return Preview(
+        version=stored.version,
+        changes=change.changes,
+        kept=tuple(_unnamed(stored, definitions)),
+        slots=slots,
+        free={entity.name: after.slots - len(after.assignments_of(entity.name)) for entity in after.entities},
+        warnings=(*_warnings(plan, slots), *(size_warnings(plan, index) if index else ())),
+        costs=costs,
+        taken_at=statistics.taken_at if statistics else None,
+        estimates=estimate_events(plan, costs, index) if index and costs else (),
+    )
+
+
+def _unnamed(stored: Snapshot, definitions: Definitions) -> Iterator[str]:
+    yield from (f"entity {entry.name}" for entry in stored.entities if entry.name not in definitions.entities)
+    yield from (f"product {entry.name}" for entry in stored.products if entry.name not in definitions.products)
+
+
+def _slots(
+    after: Snapshot, change: Edit, wanted: Requirements, together: Mapping[tuple[str, int], frozenset[str]]
+) -> Iterator[SlotPreview]:
+    requested = {path for paths in wanted.paths for path in (paths.down, paths.up)}
+    board = board_json(after)["entities"]
+    served = {(e["entity"], a["slot"]): tuple(a["serves"]) for e in board for a in e["assignments"]}
+    for assignment in after.assignments:
+        entity, slot = assignment.entity, assignment.slot
+        serves = served[entity, slot]
+        yield SlotPreview(
+            entity=entity,
+            slot=slot,
+            columns=assignment.columns,
+            state=_state(assignment, change, requested, bool(serves)),
+            serves=serves,
+            together=tuple(sorted(together.get((entity, slot), frozenset()) - {entity})),
+        )
+
+
+def _state(assignment: Assignment, change: Edit, requested: Collection[object], served: bool) -> str:
+    if assignment in change.assignments:
+        return "new"
+    if Need(entity=assignment.entity, columns=assignment.columns) in requested:
+        return "reused"
+    return "kept" if served else "unused"
+
+
+def _together(plan: Plan) -> dict[tuple[str, int], frozenset[str]]:
+    """(entity, slot) -> the entities that one unpinned query of that slot answers."""
+    found: dict[tuple[str, int], frozenset[str]] = {}
+    for product in plan.products.values():
+        for level in (product.top, *(node.below for node in product.nodes)):
+            groups: dict[tuple[int, tuple[str, ...]], set[str]] = {}
+            for node in (product.nodes[index] for index in level):
+                if isinstance(node.down, SlotRead) and not node.down.pinned:
+                    groups.setdefault((node.down.slot, node.parent_columns), set()).add(node.join.entity)
+            for (slot, _), entities in groups.items():
+                for entity in entities:
+                    found[entity, slot] = found.get((entity, slot), frozenset()) | entities
+    return found
+
+
+def _warnings(plan: Plan, slots: tuple[SlotPreview, ...]) -> Iterator[str]:
+    for name, product in plan.products.items():
+        for path, node in zip(product.paths(), product.nodes, strict=True):
+            if (
+                node.join.shown
+                and node.join.many
+                and node.join.limit is None
+                and not (node.join.aggregated or node.join.listed)
+            ):
+                yield f"{name}.{path}: a `many` without `limit` grows with its rows, and a message has a largest size; add one"
+    for slot in slots:
+        columns = plan.entities[slot.entity].entity.columns
+        if all(columns[column].name == "bool" for column in slot.columns):
+            what = f"{slot_name(slot.slot)} of {slot.entity} holds {'#'.join(slot.columns)}, which has two values"
+            yield f"{what}: each is one key of the index, and a key takes about 1,000 writes a second; join on more columns"
+        if slot.state == "unused":
+            yield f"{slot_name(slot.slot)} of {slot.entity} is unused: no join asks for it, and each write of a row pays for it"
+    for name in plan.entities:
+        if name not in plan.occurrences:
+            yield f"entity {name}: no product reads it, and every change of it is stored; remove it, or use it"

@@ -1,0 +1,1 @@
+"""Products, their expressions, their documents, and their meaning as SQL. Pure."""

@@ -1,0 +1,33 @@
+"""Reads a document's key as people write it: a JSON object (`{"email": "a@example.org"}`), or its one value (`a@example.org`)."""
+
+from processor.records import canonical_json
+from processor.records.entity import Entity
+from processor.records.record import Value
+from processor.records.values import canonical_value
+
+
+def read_root_key(root: Entity, text: str) -> tuple[Value, ...]:
+    """The key's canonical values, in the key's order. Raises ValueError, which names the error and the correct form."""
+    try:
+        parts = canonical_json.loads(text)
+    except ValueError:
+        parts = text
+    if not isinstance(parts, dict):
+        if len(root.key) > 1:
+            raise ValueError(f"the key of {root.name} has {len(root.key)} parts; give it as JSON: {_example(root)}")
+        parts = {root.key[0]: text if root.columns[root.key[0]].name == "string" else parts}
+    if set(parts) != set(root.key):
+        raise ValueError(f"the key of {root.name} is {', '.join(root.key)}; give it as JSON: {_example(root)}")
+    try:
+        values = tuple(canonical_value(parts[column], root.columns[column]) for column in root.key)
+    except ValueError as error:
+        raise ValueError(f"the key {text} of {root.name}: {error}") from None
+    if None in values:
+        raise ValueError(
+            f"the key {text} of {root.name} has a null part: write a value for each of {', '.join(root.key)}"
+        )
+    return values
+
+
+def _example(root: Entity) -> str:
+    return canonical_json.dumps(dict.fromkeys(root.key, "..."))

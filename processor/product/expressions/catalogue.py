@@ -1,0 +1,236 @@
+"""All functions and operators of expressions. One `define` is one overload: its types, its Python, its PostgreSQL text.
+
+`function.py` has the shape and the table. The Python is in `arithmetic.py`, `logic.py` and `text_functions.py`. Authors read
+docs/expressions.md.
+
+Values during evaluation: int; decimal as int or Decimal; float as float; string and date as str; bool; timestamp as str in
+microseconds without its `Z`, so that text order is time order. A result that does not exist (1/0) is None.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from datetime import date
+from functools import partial
+from typing import Final, get_args
+
+from processor.product.expressions import arithmetic, logic, text_functions
+from processor.product.expressions.function import FUNCTIONS as FUNCTIONS
+from processor.product.expressions.function import (
+    INT64,
+    RANGE,
+    Template,
+    call,
+    define,
+    infix,
+    int32,
+    timestamp_text,
+    within,
+)
+from processor.product.expressions.function import OVERLOADS as OVERLOADS
+from processor.product.expressions.function import SCALARS as SCALARS
+from processor.records.entity import TypeName
+from processor.records.record import Value
+from processor.records.times import to_microseconds
+
+COLLATE: Final = ' COLLATE "C"'
+
+
+def _operators() -> None:
+    for sign, exact, machine in (
+        ("+", arithmetic.add, operator.add),
+        ("-", arithmetic.subtract, operator.sub),
+        ("*", arithmetic.multiply, operator.mul),
+    ):
+        define(sign, "int int", "int", arithmetic.int64(machine), within(INT64, f"{{0}}::numeric {sign} {{1}}"))
+        define(sign, "decimal decimal", "decimal", exact, f"({{0}} {sign} {{1}})")
+        define(sign, "float float", "float", arithmetic.double(machine), within(RANGE, f"{{0}} {sign} {{1}}"))
+    define("-", "date date", "int", _days, "({0} - {1})")
+    define(
+        "/",
+        "int int",
+        "int",
+        arithmetic.int64(arithmetic.divide_ints),
+        within(INT64, "div({0}::numeric, nullif({1}, 0))"),
+    )
+    define("/", "decimal decimal", "decimal", arithmetic.divide, "(trim_scale({0}) / nullif(trim_scale({1}), 0))")
+    define("/", "float float", "float", arithmetic.divide_floats, within(RANGE, "{0} / nullif({1}, 0)"))
+    for name in ("%", "mod"):
+        define(name, "int int", "int", arithmetic.modulo, "({0}::numeric % nullif({1}, 0))")
+        define(name, "decimal decimal", "decimal", arithmetic.modulo, "({0} % nullif({1}, 0))")
+    define("unary -", "int", "int", arithmetic.int64(operator.neg), within(INT64, "-({0}::numeric)"))
+    define("unary -", "decimal", "decimal", arithmetic.negate, "(-{0})")
+    define("unary -", "float", "float", operator.neg, "(-{0})")
+
+
+def _days(a: str, b: str) -> int:
+    return date.fromisoformat(a).toordinal() - date.fromisoformat(b).toordinal()
+
+
+def _comparisons() -> None:
+    """The functions of every scalar type. Text is ordered by code point, whatever the database's collation is."""
+    for t in SCALARS:
+        text = t == "string"
+        c = COLLATE if text else ""
+        for sign, same in (("=", operator.eq), ("<>", operator.ne)):
+            define(sign, f"{t} {t}", "bool", same, f"({{0}} {sign} {{1}})")
+        for sign, before in (("<", operator.lt), ("<=", operator.le), (">", operator.gt), (">=", operator.ge)):
+            define(sign, f"{t} {t}", "bool", before, f"({{0}}{c} {sign} {{1}}{c})")
+        define("is distinct from", f"{t} {t}", "bool", operator.ne, "({0} IS DISTINCT FROM {1})", strict=False)
+        define("in", t, "bool", logic.is_in, _in, strict=False, variadic=True)
+        define("nullif", f"{t} {t}", t, logic.nullif, "nullif({0}, {1})", strict=False)
+        for name, pick in (("greatest", logic.greatest), ("least", logic.least)):
+            define(name, t, t, pick, _picked(name) if text else call(name), strict=False, variadic=True)
+        define("coalesce", t, t, logic.coalesce, call("coalesce"), strict=False, variadic=True)
+        define("case", t, t, logic.case, _case, strict=False, variadic=True)
+    for t in get_args(TypeName):
+        define("is null", t, "bool", logic.is_null, "({0} IS NULL)", strict=False)
+
+
+def _in(args: Sequence[str]) -> str:
+    return f"({args[0]} IN ({', '.join(args[1:])}))"
+
+
+def _picked(name: str) -> Template:
+    return lambda args: f'({name}({", ".join(a + COLLATE for a in args)}) COLLATE "default")'
+
+
+def _case(args: Sequence[str]) -> str:
+    pairs = zip(args[:-1:2], args[1::2], strict=True)
+    return f"CASE {' '.join(f'WHEN {when} THEN {then}' for when, then in pairs)} ELSE {args[-1]} END"
+
+
+def _logic() -> None:
+    define("and", "bool", "bool", logic.both, infix(" AND "), strict=False, variadic=True)
+    define("or", "bool", "bool", logic.either, infix(" OR "), strict=False, variadic=True)
+    define("not", "bool", "bool", operator.not_, "(NOT {0})")
+    define("is true", "bool", "bool", logic.is_true, "({0} IS TRUE)", strict=False)
+    define("is false", "bool", "bool", logic.is_false, "({0} IS FALSE)", strict=False)
+
+
+def _numbers() -> None:
+    for name, of in (("floor", arithmetic.floor), ("ceil", arithmetic.ceiling), ("trunc", arithmetic.truncated)):
+        _whole(name, of, of)
+    _whole("round", arithmetic.rounded, round)
+    for name, of_digits in (("round", arithmetic.rounded), ("trunc", arithmetic.truncated)):
+        define(name, "decimal int", "decimal", of_digits, f"{name}({{0}}, {{1}})", constant=frozenset({1}))
+    define("abs", "int", "int", arithmetic.int64(abs), within(INT64, "abs({0}::numeric)"))
+    define("abs", "decimal", "decimal", arithmetic.magnitude, "abs({0})")
+    define("abs", "float", "float", abs, "abs({0})")
+    for t in ("int", "decimal", "float"):
+        define("sign", t, "int", arithmetic.sign, "sign({0})")
+
+
+def _whole(name: str, exact: Callable[..., Value], double: Callable[..., Value]) -> None:
+    define(name, "int", "int", int, "{0}")
+    define(name, "decimal", "decimal", exact, f"{name}({{0}})")
+    define(name, "float", "float", lambda number: float(double(number)), f"{name}({{0}})")
+
+
+def _texts() -> None:
+    text = text_functions
+    define("||", "string string", "string", operator.add, "({0} || {1})")
+    for name, run in (("lower", text.lower), ("upper", text.upper)):
+        define(name, "string", "string", run, f'{name}({{0}} COLLATE "default")')
+    for name in ("length", "char_length"):
+        define(name, "string", "int", len, "length({0})")
+    define("substring", "string int", "string", _int32_arguments(text.substring), _counted("substring"))
+    define("substring", "string int int", "string", _int32_arguments(text.substring), _substring)
+    for name, cut in (("left", text.left), ("right", text.right)):
+        define(name, "string int", "string", _int32_arguments(cut), _counted(name))
+    for name, strip in (("trim", str.strip), ("ltrim", str.lstrip), ("rtrim", str.rstrip)):
+        trim = "btrim" if name == "trim" else name
+        define(name, "string", "string", partial(text.strip, strip), f"{trim}({{0}})")
+        define(name, "string string", "string", strip, f"{trim}({{0}}, {{1}})")
+    define("replace", "string string string", "string", text.replace, call("replace"))
+    define("position", "string string", "int", text.position, call("strpos"))
+    define("starts_with", "string string", "bool", str.startswith, call("starts_with"))
+    define("split_part", "string string int", "string", text.split_part, call("split_part"), constant=frozenset({2}))
+    define("concat", "string", "string", text.joined, call("concat"), strict=False, variadic=True)
+    define("concat_ws", "string", "string", text.joined_with, call("concat_ws"), strict=False, variadic=True)
+    define("like", "string string string", "bool", text.like, "({0} LIKE {1} ESCAPE {2})", constant=frozenset({1, 2}))
+
+
+def _int32_arguments(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The function, which gives None for a count or position beyond PostgreSQL's 32-bit integer."""
+
+    def bounded(text: str, *numbers: int) -> Value:
+        return function(text, *numbers) if all(-(2**31) <= n < 2**31 for n in numbers) else None
+
+    return bounded
+
+
+def _counted(name: str) -> Template:
+    return lambda args: f"{name}({args[0]}, {int32(args[1])})"
+
+
+def _substring(args: Sequence[str]) -> str:
+    start, length = map(int32, args[1:])
+    return f"substring({args[0]}, {start}, nullif(greatest({length}, -1), -1))"
+
+
+def _times() -> None:
+    fields = {"year": (0, 4), "month": (5, 7), "day": (8, 10), "hour": (11, 13), "minute": (14, 16)}
+    for field, (start, end) in fields.items():
+
+        def part(value: str, start: int = start, end: int = end) -> int:
+            return int(value[start:end])
+
+        if start < 10:
+            define(f"extract {field}", "date", "int", part, f"extract({field} FROM {{0}})")
+        in_utc = f"extract({field} FROM {{0}} AT TIME ZONE 'UTC')"
+        define(f"extract {field}", "timestamp", "int", part, in_utc)
+
+        def cut(value: str, end: int = end) -> str:
+            return value[:end] + "0001-01-01T00:00:00"[end:]
+
+        trunc = f"(date_trunc('{field}', {{0}} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC')"
+        define(f"date_trunc {field}", "timestamp", "timestamp", cut, trunc)
+
+
+def _casts() -> None:
+    """`to T`: the `cast` to a type. `as stored`: from a stored value to its form during evaluation."""
+    text = text_functions
+    define("to decimal", "int", "decimal", int, "{0}::numeric")
+    for t in ("int", "decimal"):
+        sql = within(RANGE, "{0}::numeric", "::double precision")
+        define("to float", t, "float", arithmetic.to_float, sql)
+        define("to string", t, "string", text.number_text, "trim_scale({0}::numeric)::text")
+    define("to timestamp", "date", "timestamp", lambda d: f"{d}T00:00:00", "({0}::timestamp AT TIME ZONE 'UTC')")
+    define("to date", "timestamp", "date", lambda t: t[:10], "({0} AT TIME ZONE 'UTC')::date")
+    define("to int", "decimal", "int", arithmetic.int64(arithmetic.to_int), within(INT64, "round({0})"))
+    define("to int", "float", "int", arithmetic.int64(round), within(_FLOAT64, "round({0})", "::bigint"))
+    define("to int", "bool", "int", int, "{0}::integer")
+    define("to int", "string", "int", arithmetic.int64(text.to_int), within(INT64, _matched(text.INTEGER)))
+    define("to decimal", "float", "decimal", arithmetic.decimal_from_float, "{0}::numeric")
+    define("to decimal", "string", "decimal", text.to_decimal, _matched(text.NUMBER))
+    define("of size", "decimal int int", "decimal", _fitted, _fit, constant=frozenset({1, 2}))
+    define("to string", "bool", "string", text.bool_text, "{0}::text")
+    define("to string", "date", "string", str, "to_char({0}, 'YYYY-MM-DD')")
+    define("to string", "timestamp", "string", lambda t: f"{t}Z", timestamp_text("{0}"))
+    for t in SCALARS:
+        define(f"to {t}", t, t, lambda value: value, "{0}")
+    define("as stored", "float", "float", float, "{0}")
+    define("as stored", "timestamp", "timestamp", to_microseconds, "{0}")
+
+
+_FLOAT64 = "v >= -9223372036854775808 AND v < 9223372036854775808"
+
+
+def _matched(pattern: str) -> str:
+    escaped = pattern.replace("{", "{{").replace("}", "}}")
+    return f"substring({{0}} FROM '^ *({escaped}) *$')::numeric"
+
+
+def _fitted(number: arithmetic.Number, precision: int, scale: int) -> arithmetic.Number | None:
+    """The number as decimal(precision, scale): rounded. None if it has too many digits before the point."""
+    result = arithmetic.rounded(number, scale)
+    return result if abs(result) < 10 ** (precision - scale) else None
+
+
+def _fit(args: Sequence[str]) -> str:
+    number, precision, scale = args
+    return within(f"abs(v) < 1e{int(precision) - int(scale)}", f"round({number}, {scale})")
+
+
+for _group in (_operators, _comparisons, _logic, _numbers, _texts, _times, _casts):
+    _group()

@@ -1,0 +1,113 @@
+"""PostgreSQL's functions over text. They count code points, and map each character to one upper or lower case character."""
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+
+from processor.product.expressions.arithmetic import Number, canonical_number
+
+NUMBER = r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?"
+INTEGER = r"[+-]?[0-9]{1,40}"
+_NUMBER, _INTEGER = re.compile(rf" *({NUMBER}) *"), re.compile(rf" *({INTEGER}) *")
+_LOWER = {"\u0130": "i"}
+
+
+def lower(text: str) -> str:
+    return text.lower() if text.isascii() else "".join(map(_lower, text))
+
+
+def upper(text: str) -> str:
+    return text.upper() if text.isascii() else "".join(map(_upper, text))
+
+
+def _lower(character: str) -> str:
+    mapped = character.lower()
+    return mapped if len(mapped) == 1 else _LOWER.get(character, character)
+
+
+def _upper(character: str) -> str:
+    for mapped in (character.upper(), character.title()):
+        if len(mapped) == 1:
+            return mapped
+    return character
+
+
+def substring(text: str, start: int, length: int | None = None) -> str | None:
+    """`length` characters from position `start`, which counts from 1. Positions below 1 count, but have no character."""
+    if length is None:
+        return text[max(start - 1, 0) :]
+    if length < 0:
+        return None
+    return text[max(start - 1, 0) : max(start - 1 + length, 0)]
+
+
+def left(text: str, count: int) -> str:
+    return text[:count]
+
+
+def right(text: str, count: int) -> str:
+    return text[-count:] if count else ""
+
+
+def position(text: str, part: str) -> int:
+    return text.find(part) + 1
+
+
+def strip(cut: Callable[[str, str], str], text: str) -> str:
+    """The text without spaces at the ends that `cut` strips."""
+    return cut(text, " ")
+
+
+def replace(text: str, old: str, new: str) -> str:
+    return text.replace(old, new) if old else text
+
+
+def split_part(text: str, separator: str, number: int) -> str | None:
+    """The part with that number: from 1, or from the end (-1). Empty text if there is none, None for number 0."""
+    if not number:
+        return None
+    parts = (text.split(separator) if separator else [text]) if text else []
+    at = number - 1 if number > 0 else len(parts) + number
+    return parts[at] if 0 <= at < len(parts) else ""
+
+
+def joined(*parts: str | None) -> str:
+    return "".join([part for part in parts if part is not None])
+
+
+def joined_with(separator: str | None, *parts: str | None) -> str | None:
+    return None if separator is None else separator.join([part for part in parts if part is not None])
+
+
+def like(text: str, pattern: str, escape: str) -> bool:
+    return _regex(pattern, escape).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _regex(pattern: str, escape: str) -> re.Pattern[str]:
+    parts, signs = [], iter(pattern)
+    for sign in signs:
+        if sign == escape:
+            parts.append(re.escape(next(signs, "")))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(sign) or re.escape(sign))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def number_text(number: Number) -> str:
+    return format(Decimal(canonical_number(number)), "f")
+
+
+def bool_text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def to_int(text: str) -> int | None:
+    match = _INTEGER.fullmatch(text)
+    return int(match.group(1)) if match else None
+
+
+def to_decimal(text: str) -> Decimal | None:
+    match = _NUMBER.fullmatch(text)
+    return Decimal(match.group(1)) if match else None

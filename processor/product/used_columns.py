@@ -1,0 +1,41 @@
+"""Finds the columns that a product reads at each level. A change of other columns does not touch the product (rule 8 of
+docs/architecture.md)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from processor.product.expressions.expression import Column, Expression, Path, node_of, references
+from processor.product.product import Join, Product, WholeRow, expressions
+from registry.model import column_of
+
+
+def used_columns(product: Product) -> Mapping[Path, frozenset[str] | None]:
+    """Path of a level -> the columns that joins and expressions of any level read there. None: all columns. The root's path is
+    (), a join's path the names of the joins from the root to it."""
+    joins = dict(_paths((), product.joins))
+    found: dict[Path, set[str]] = {at: set() for at in ((), *joins)}
+    selections = {(): product.selection} | {at: join.selection for at, join in joins.items()}
+    shown = [(), *(at for at, join in joins.items() if join.shown)]
+
+    def read(at: Path, expressions_there: Iterable[Expression]) -> None:
+        for item in (item for expression in expressions_there for item in references(node_of(expression))):
+            if isinstance(item, Column):
+                found[at[: len(at) - item.up] + item.path].add(item.name)
+            elif at + item.path not in shown:
+                shown.append(at + item.path)
+
+    read((), () if product.where is None else (product.where,))
+    for at, join in joins.items():
+        found[at].update(map(column_of, join.child_columns))
+        found[at[:-1]].update(map(column_of, join.parent_columns))
+        read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
+    for at in shown:  # `shown` grows: an expression may show another join
+        read(at, expressions(selections[at]))
+    whole = {at for at in shown if isinstance(selections[at], WholeRow)}
+    return {at: None if at in whole else frozenset(columns) for at, columns in found.items()}
+
+
+def _paths(above: Path, joins: Sequence[Join]) -> Iterator[tuple[Path, Join]]:
+    for join in joins:
+        at = (*above, join.name)
+        yield at, join
+        yield from _paths(at, join.joins)

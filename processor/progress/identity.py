@@ -1,0 +1,114 @@
+"""The identity that binds registry, table and checkpoint: a random id, made with the registry, and the name of the job.
+
+    registry     the id, the job, and the name of the table (`registry.model.Binding`)
+    table        IDENTITY, table: the id
+    checkpoint   the file `statestore.identity`: the id
+
+`check_binding` decides from these what does not belong together. Others read and write them. The table also keeps, for
+each product, the highest sequence that its topic had before the table's first message (`SEQUENCES`): the sequences of a
+root go on rising when a new table takes the place of another.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from processor.errors import ForeignPart
+from registry.model import Binding
+from statestore.item_attributes import write_note
+from statestore.keys import Key, progress_partition
+from statestore.store import Absent, Item, Write
+
+IDENTITY = Key(progress_partition("IDENTITY"), "table")
+SEQUENCES = progress_partition("SEQUENCES")
+
+
+def check_binding(
+    registry: Binding,
+    settings: Binding,
+    *,
+    table: str | None,
+    used: bool = False,
+    checkpoint: str | None = None,
+    path: str = "",
+    adopt: bool = False,
+) -> None:
+    """Raises ForeignPart for the first part that does not belong to the registry; the message names the part, and the
+    commands that mean to use it.
+
+    Args:
+        settings: the job and the table that the settings name. `identity` does not count.
+        table: the id in the table; empty for a table without one, None where there is no table.
+        used: whether a table without an id holds the progress of runs.
+        checkpoint: the id in the checkpoint; empty for a checkpoint without one, None where no stream has begun.
+        path: of the checkpoint.
+        adopt: the operator means to rename the job, or to build the state again in an empty table.
+    """
+    if registry.job and registry.job != settings.job and not adopt:
+        raise ForeignPart(
+            f"the job {settings.job} is foreign: the registry's job is {registry.job}. Run with --job {registry.job}, or "
+            f"rename the job with `statestore run --job {settings.job} --adopt`"
+        )
+    if table and table != registry.identity:
+        raise ForeignPart(
+            f"the table {settings.table} is foreign: it belongs to another registry, whose slots mean other columns. Give that "
+            f"registry (--registry, --registry-schema), or this registry's own table{_named(registry)}, or a new one"
+        )
+    empty = not table
+    if empty and used:
+        raise ForeignPart(
+            f"the table {settings.table} is foreign: it holds the progress of runs, but no identity. Give another --table"
+        )
+    if empty and registry.table and not adopt:
+        state = "there is no such table" if table is None else "it is empty"
+        raise ForeignPart(
+            f"the table {settings.table} is foreign: {state}, but the registry's job has stored rows in {registry.table}. "
+            f"Run with --table {registry.table}, or build the state again from the topics: `statestore run --adopt` with "
+            "this --table and a new --checkpoint"
+        )
+    rebuilt = empty and bool(registry.table)
+    if checkpoint is not None and (checkpoint != registry.identity or rebuilt):
+        raise ForeignPart(
+            f"the checkpoint {path} is foreign: it counts records that are not in the table {settings.table}. Give the "
+            "table's own --checkpoint, or a new directory: the job then reads all topics again, and publishes the "
+            "documents that differ"
+        )
+
+
+def check_readable(registry: Binding, table_name: str, table: str | None) -> None:
+    """Raises ForeignPart when the rows of a table are not rows of this registry."""
+    if table != registry.identity:
+        raise ForeignPart(
+            f"the table {table_name} is not the table of this registry{_named(registry)}: give that --table, or the "
+            "registry of this table (--registry, --registry-schema)"
+            if registry.table
+            else "no job has run with this registry: start one with `statestore run`, or give the registry that a job runs with"
+        )
+
+
+def identity_in(item: Item | None) -> str:
+    """The id that the table's item holds; empty without one."""
+    return "" if item is None else str(item["id"])
+
+
+def write_identity(identity: str) -> Write:
+    """Puts the id into a table that has none."""
+    return write_note(IDENTITY, {"id": identity}, when=Absent())
+
+
+def read_sequences(items: Iterable[Item]) -> dict[str, int]:
+    """Product -> the highest sequence that its topic had before the table's first message."""
+    return {item["SK"]: item["above"] for item in items}
+
+
+def write_sequence(product: str, above: int) -> Write:
+    """Keeps the highest sequence of a product's topic."""
+    return write_note(Key(SEQUENCES, product), {"above": above}, when=Absent())
+
+
+def highest_sequence(headers: Iterable[Mapping[str, bytes | None]]) -> int:
+    """The highest sequence in the headers of a topic's messages; 0 without one."""
+    texts = (one.get("statestore.sequence") or b"" for one in headers)
+    return max((int(text) for text in texts if text.isdigit()), default=0)
+
+
+def _named(registry: Binding) -> str:
+    return f" {registry.table}" if registry.table else ""

@@ -1,0 +1,237 @@
+"""Open changes: changes that an index may not show yet (rule 5 of docs/architecture.md).
+
+    OPEN, <run>.<round>.<part>.<n>    the open changes that a write part made, as one JSON text
+
+Each changed row has one open change. It names the version that the indexes have yet to show, the join keys that the row
+has now, and its former keys, under which a late index may still show the row. While the change is open, the runner lays
+the row itself, read by key, over every index answer (`processor.rounds.step_runner`). The driver settles the change S
+seconds later, and again until every slot shows the row. W seconds after that the driver closes it, unless the row
+changed meanwhile.
+
+`OpenChanges` is the driver's copy: keys, not rows. The table holds the same, so a driver that loses its copy reloads it
+at its next start.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from processor.progress.overlay import DriverOverlay, IndexKey
+from statestore import keys
+from statestore.item_attributes import key_of_item, write_note
+from statestore.items import JoinKey, Row, read_row, slot_name
+from statestore.keys import Key
+from statestore.store import Item, Store, Write
+
+PARTITION = keys.progress_partition("OPEN")
+CHANGES_PER_ITEM = 500
+"""Open changes in one item: about 150 bytes each, so far from the 400 KB that an item may have."""
+BYTES_PER_ITEM = 390_000
+
+SPARE_ITEMS = 256
+"""Durable items beyond the needed ones before the driver compacts them: about ten seconds' worth of a busy job."""
+
+SlotKey = tuple[int, str]
+"""(slot, join key)."""
+
+
+class OpenChange(NamedTuple):
+    """An open change of a row. `slots`: the keys that its slots hold now; `former`: join keys that it had, edges too.
+    `due`: when the driver settles or closes it, in seconds on the job's clock; `shown`: every slot showed it, and at
+    `due` it closes."""
+
+    entity: str
+    key: Key
+    version: str
+    slots: tuple[SlotKey, ...]
+    former: frozenset[JoinKey]
+    due: float = 0.0
+    shown: bool = False
+
+    def index_keys(self) -> list[IndexKey]:
+        """Where the overlay shows the row: the index keys that it has or had."""
+        join_keys = {*self.slots, *self.former} if self.former else self.slots
+        return [(slot_name(slot), key) for slot, key in join_keys if type(slot) is int and not keys.is_no_key(key)]
+
+
+class SettleOutcome(NamedTuple):
+    """What settling an open change found: the version and slots of the row now, and whether every slot showed them."""
+
+    change: OpenChange
+    version: str
+    slots: tuple[SlotKey, ...]
+    shown: bool
+
+
+def open_change(entity: str, row: Row, former_keys: frozenset[JoinKey]) -> OpenChange:
+    """The change that a write of a row opens, also a refused write."""
+    return OpenChange(entity, row.key, row.version, tuple(sorted(row.slots.items())), former_keys)
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenChanges:
+    """The open changes of a job. `wait` is W, `settle` is S, in seconds."""
+
+    wait: float
+    settle: float
+    by_row: dict[Key, OpenChange] = field(default_factory=dict)
+    overlay: DriverOverlay = field(default_factory=DriverOverlay)
+    _rows_of_item: dict[Key, set[Key]] = field(default_factory=dict)
+    _items_of_row: dict[Key, set[Key]] = field(default_factory=dict)
+
+    def add(self, item: Key, changes: Iterable[OpenChange], now: float) -> None:
+        """Takes the changes of a durable item. Each takes over the keys of an earlier open change of its row."""
+        due, rows = now + self.settle, self._rows_of_item.setdefault(item, set())
+        for change in changes:
+            rows.add(change.key)
+            self._items_of_row.setdefault(change.key, set()).add(item)
+            change = OpenChange(change.entity, change.key, change.version, change.slots, change.former, due)
+            current = self.by_row.get(change.key)
+            self._put(change if current is None else _merged(change, current))
+
+    def reload(self, items: Iterable[Item], rows: Mapping[Key, Item], now: float) -> None:
+        """Takes the durable items of earlier runs, at a start. Each change takes over version and keys of its row as
+        the table has it."""
+        for item in (item for item in items if "rows" in item):
+            self.add(key_of_item(item), read_changes(item), now)
+        for key, change in list(self.by_row.items()):
+            stored = rows.get(key)
+            if stored is not None:
+                latest = open_change(change.entity, read_row(stored), change.former | set(change.slots))
+                self._put(_merged(latest._replace(due=change.due), change))
+
+    def due(self, now: float) -> list[OpenChange]:
+        """The changes to settle now."""
+        return [c for c in self.by_row.values() if not c.shown and c.due <= now]
+
+    def next_due(self) -> float | None:
+        """When the next change is due; None when nothing is open."""
+        return min((c.due for c in self.by_row.values()), default=None)
+
+    def record(self, outcomes: Iterable[SettleOutcome], now: float) -> None:
+        """Takes the outcomes of settling. A change that another one replaced meanwhile ignores its outcome."""
+        for outcome in outcomes:
+            if self.by_row.get(outcome.change.key) != outcome.change:
+                continue
+            change = outcome.change
+            if outcome.shown and outcome.version == change.version:
+                self._put(change._replace(due=now + self.wait, shown=True))
+            else:
+                former = (change.former | set(change.slots)) - set(outcome.slots)
+                self._put(
+                    change._replace(version=outcome.version, slots=outcome.slots, former=former, due=now + self.settle)
+                )
+
+    def close(self, now: float) -> list[Key]:
+        """Closes the changes that the indexes showed W ago; returns the durable items that no open change needs any
+        more."""
+        unused: list[Key] = []
+        for change in [c for c in self.by_row.values() if c.shown and c.due <= now]:
+            self._drop(change)
+            for item in self._items_of_row.pop(change.key, set()):
+                self._rows_of_item[item].discard(change.key)
+                if not self._rows_of_item[item]:
+                    del self._rows_of_item[item]
+                    unused.append(item)
+        return unused
+
+    def fragmented(self) -> bool:
+        """Whether there are many more durable items than the changes need: a row that changes all the time keeps every
+        item that names it."""
+        return len(self._rows_of_item) > SPARE_ITEMS + 2 * len(self.by_row) / CHANGES_PER_ITEM
+
+    def compact(self, run: int, round_: int) -> tuple[dict[Key, list[OpenChange]], list[Key]]:
+        """Puts all changes into as few items as possible; returns the items to write first, and the items that they
+        replace."""
+        replaced = list(self._rows_of_item)
+        portions = enumerate(split_by_item(self.by_row.values()))
+        new = {changes_key(run, round_, "gathered", n): list(portion) for n, portion in portions}
+        self._rows_of_item = {item: {change.key for change in changes} for item, changes in new.items()}
+        self._items_of_row = {change.key: {item} for item, changes in new.items() for change in changes}
+        return new, replaced
+
+    def _put(self, change: OpenChange) -> None:
+        old = self.by_row.pop(change.key, None)
+        self.by_row[change.key] = change
+        if old is not None:
+            if (old.slots, old.former) == (change.slots, change.former):
+                return
+            self.overlay.remove(old.index_keys(), old.key)
+        self.overlay.add(change.index_keys(), change.key)
+
+    def _drop(self, change: OpenChange) -> None:
+        del self.by_row[change.key]
+        self.overlay.remove(change.index_keys(), change.key)
+
+
+def overlay_of(changes: Iterable[OpenChange]) -> dict[IndexKey, dict[Key, None]]:
+    """The overlay of some open changes."""
+    overlay: dict[IndexKey, dict[Key, None]] = {}
+    for change in changes:
+        for index_key in change.index_keys():
+            overlay.setdefault(index_key, {})[change.key] = None
+    return overlay
+
+
+def _merged(new: OpenChange, current: OpenChange) -> OpenChange:
+    """One change of a row for two: the higher version's keys are current, all others former. The merged change keeps
+    the earlier due time, so the driver also settles a row that changes all the time."""
+    high, low = (new, current) if new.version >= current.version else (current, new)
+    former = (high.former | low.former | set(low.slots)) - set(high.slots)
+    due = new.due if current.shown else min(new.due, current.due)
+    return high._replace(former=frozenset(former), due=due, shown=False)
+
+
+def split_by_item(changes: Iterable[OpenChange]) -> Iterator[tuple[OpenChange, ...]]:
+    """The changes, split into durable items. Size matters only for long keys, or for many keys of one row."""
+    portion: list[OpenChange] = []
+    size = 0
+    for change in changes:
+        own = (
+            200 + 4 * len(change.key.sk) + sum([8 + 4 * len(f"{k}{key}") for k, key in (*change.slots, *change.former)])
+        )
+        if portion and (len(portion) == CHANGES_PER_ITEM or size + own > BYTES_PER_ITEM):
+            yield tuple(portion)
+            portion, size = [], 0
+        portion.append(change)
+        size += own
+    if portion:
+        yield tuple(portion)
+
+
+def changes_key(run: int, round_: int, part: str, n: int) -> Key:
+    """The key of a durable item."""
+    return Key(PARTITION, f"{run:010d}.{round_:010d}.{part}.{n:06d}")
+
+
+def write_changes(item: Key, changes: Iterable[OpenChange]) -> Write:
+    """The write that makes changes durable."""
+    rows = [[c.entity, c.key.pk, c.key.sk, c.version, c.slots, sorted(c.former, key=str)] for c in changes]
+    return write_note(item, {"rows": json.dumps(rows, ensure_ascii=False, separators=(",", ":"))})
+
+
+def read_changes(item: Item) -> list[OpenChange]:
+    """The open changes of a durable item; none of an item with other content."""
+    return [
+        OpenChange(
+            entity=entity,
+            key=Key(pk, sk),
+            version=version,
+            slots=tuple((k, key) for k, key in slots),
+            former=frozenset((k, key) for k, key in former),
+        )
+        for entity, pk, sk, version, slots, former in json.loads(item.get("rows", "[]"))
+    ]
+
+
+def changed_rows(items: Collection[Item], store: Store) -> Mapping[Key, Item]:
+    """The rows of the open changes among the items of `PARTITION`, as the table has them now."""
+    return store.get({change.key for item in items for change in read_changes(item)}) if items else {}
+
+
+def stored_overlay(store: Store) -> DriverOverlay:
+    """The overlay of all open changes that the table holds, for a reader that is no job."""
+    changes, items = OpenChanges(wait=0, settle=0), store.partition(PARTITION)
+    changes.reload(items, changed_rows(items, store), 0)
+    return changes.overlay

@@ -1,0 +1,62 @@
+"""Replays of dead letters, as the table remembers them: one item per dead letter, which never expires.
+
+    REPLAYS, <topic>/<partition>/<offset>/<epoch>    rows: the join keys of its row, in the form of an open change;
+                                                     outcome: how the replay ended, once its documents are published
+
+A replay notes the keys before it writes the row. A task that Spark gave up may write the row long after the driver
+closed the open change, and the next write of the row forgets those keys. The next replay of the dead letter finds them
+here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from processor.progress.open_changes import OpenChange, read_changes
+from processor.records.record import Record
+from statestore import keys
+from statestore.item_attributes import key_of_item, write_note
+from statestore.items import JoinKey
+from statestore.keys import Key
+from statestore.store import Item, Write
+
+PARTITION = keys.progress_partition("REPLAYS")
+ReplayOutcome = Literal["applied", "superseded", "ignored", "refused"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayReport:
+    """How the replay of a dead letter ended; `reason`: why it was refused again. `opened`: the changes that it opened,
+    by the durable item that holds them."""
+
+    record: Record
+    outcome: ReplayOutcome
+    reason: str = ""
+    opened: tuple[Key, tuple[OpenChange, ...]] | None = None
+
+
+def replay_key(record: Record) -> Key:
+    """The key of the item that remembers the replay of a record."""
+    return Key(PARTITION, f"{record.topic}/{record.partition}/{record.offset}/{record.epoch}")
+
+
+def noted_keys(item: Item | None) -> frozenset[JoinKey]:
+    """The join keys that earlier attempts of the replay noted."""
+    changes = read_changes(item) if item is not None else []
+    noted = {key for change in changes for key in (*change.slots, *change.former)}
+    return frozenset((slot, key) for slot, key in noted if not keys.is_no_key(key))
+
+
+def end_replay(record: Record, outcome: ReplayOutcome) -> Write:
+    """Records that the replay of a dead letter ended, for good."""
+    return write_note(replay_key(record), {"outcome": outcome}, remove=("rows",))
+
+
+def ended_replays(items: Iterable[Item]) -> dict[Key, str]:
+    """The outcomes of the replays that ended, among the items of `PARTITION`."""
+    return {key_of_item(item): item["outcome"] for item in items if has_ended(item)}
+
+
+def has_ended(item: Item | None) -> bool:
+    """Whether the item says that the replay ended."""
+    return item is not None and "outcome" in item

@@ -1,0 +1,1 @@
+"""Kafka records, the entities that they belong to, and the typed values of their rows. Pure."""

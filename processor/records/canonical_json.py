@@ -1,0 +1,133 @@
+"""Reads and writes JSON: exact numbers, members in their order, one compact form.
+
+Integers become int, other numbers Decimal, with every digit of the text. A value that is read and written again stays equal,
+and compact text mostly gives the same bytes. The standard library reads, because its scanner is faster; simplejson writes,
+because it knows Decimal. This module does not sort members and does not change digits: 1.50 stays 1.50.
+"""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, NoReturn
+
+import simplejson
+
+MAX_DEPTH: Final = 200
+"""How deep arrays and objects may be nested. Python's own stack limit depends on the caller; this limit does not."""
+
+_BLANKS: Final = " \t\r\n"
+
+_ENCODER: Final = simplejson.JSONEncoder(
+    ensure_ascii=False,
+    separators=(",", ":"),
+    use_decimal=True,
+    allow_nan=False,
+    check_circular=False,
+    namedtuple_as_object=False,
+)
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON of str, int, Decimal, bool, None, and lists and dicts of them.
+
+    Raises ValueError for NaN, infinities and text with half a surrogate pair, TypeError for a type that JSON lacks.
+    """
+    text: str = str(value) if type(value) is int else _ENCODER.encode(value)
+    if not text.isascii():
+        text.encode()  # refuses half a surrogate pair, which UTF-8 cannot hold
+    return text
+
+
+def dumps_flat(members: Mapping[str, Any]) -> str:
+    """`dumps` of an object without nested values. A single text or integer needs no set-up of the encoder."""
+    return "{" + ",".join([f"{dumps(name)}:{dumps(value)}" for name, value in members.items()]) + "}"
+
+
+def dumps_indented(value: Any) -> str:
+    """JSON text for people: each member and each element has its own line."""
+    text: str = simplejson.dumps(value, indent=2, ensure_ascii=False, use_decimal=True)
+    return text
+
+
+def encode(value: Any) -> bytes:
+    """`dumps` as UTF-8."""
+    text: str = _ENCODER.encode(value)
+    return text.encode()
+
+
+def loads(text: str | bytes) -> Any:
+    """The value of JSON text, or of its UTF-8 bytes. The last of repeated members wins.
+
+    Raises ValueError with a short reason in one line for any other input, and never another error.
+    """
+    try:
+        if not isinstance(text, str):
+            text = text.decode()
+        text = text.strip(_BLANKS)
+        value, end = _DECODER.raw_decode(text)
+        if end != len(text):
+            raise json.JSONDecodeError("Extra data", text, end)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {_lower(error.msg)} at character {error.pos + 1}") from None
+    except InvalidOperation:
+        raise ValueError("not JSON: a number with too large an exponent") from None
+    except _NonJsonNumber:
+        raise
+    except ValueError:  # Python reads integers of at most 4,300 digits by default
+        raise ValueError("not JSON: a number of too many digits") from None
+    except RecursionError:
+        raise _too_deep() from None
+    if len(text) > 2 * MAX_DEPTH:
+        _check_depth(text, value)
+    if "\\u" in text and ("\\ud" in text or "\\uD" in text):
+        _check_surrogates(value)
+    return value
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal. Numbers compare by value, true differs from 1, member order does not count."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _check_depth(text: str, value: Any) -> None:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        members = [x for outer in level for x in (outer.values() if isinstance(outer, dict) else outer)]
+        level = [x for x in members if isinstance(x, list | dict)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _check_surrogates(value: Any) -> None:
+    try:
+        encode(value)
+    except UnicodeEncodeError:
+        raise ValueError("not Unicode: half of a surrogate pair") from None
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"nested more than {MAX_DEPTH} levels")
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:].removesuffix(" at")
+
+
+class _NonJsonNumber(ValueError):
+    """The text holds NaN, Infinity or -Infinity: Python reads them, JSON does not have them."""
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _NonJsonNumber(f"not JSON: {name}")
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)

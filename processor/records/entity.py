@@ -1,0 +1,47 @@
+"""A source table as a definition describes it: its key, its columns with their types, and its topic."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+TypeName = Literal["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
+TimestampUnit = Literal["ms", "us", "ns"]
+RecordFormat = Literal["debezium", "flattened", "plain"]
+TruncateChoice = Literal["refuse", "ignore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnType:
+    """The type of a column. `decimal(12,2)` has a precision and a scale, `string[]` is an array. `timestamp(us)` has the
+    unit (ms, us or ns) of timestamps that come as bare numbers."""
+
+    name: TypeName
+    array: bool = False
+    precision: int | None = None
+    scale: int | None = None
+    unit: TimestampUnit | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """Values compare and are ordered within one kind. None: values of this type do not compare."""
+        if self.array or self.name == "json":
+            return None
+        return "number" if self.name in ("int", "float", "decimal") else self.name
+
+    def __str__(self) -> str:
+        args = [str(x) for x in (self.precision, self.scale, self.unit) if x is not None]
+        return self.name + (f"({','.join(args)})" if args else "") + ("[]" if self.array else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A source table. `columns` keeps the declared order, and key columns are not null. `format` None: each record shows
+    its own format. `truncate`: when the source empties the table, the job stops (`refuse`), or keeps the rows (`ignore`)."""
+
+    name: str
+    topic: str
+    key: tuple[str, ...]
+    columns: Mapping[str, ColumnType]
+    shards: int = 1
+    format: RecordFormat | None = None
+    truncate: TruncateChoice = "refuse"

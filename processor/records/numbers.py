@@ -1,0 +1,133 @@
+"""Reads numbers of columns: exact, and within the limits of a DynamoDB number.
+
+A canonical Decimal has no trailing zeros and no positive exponent. So equal numbers have equal text, whatever their source.
+"""
+
+import base64
+import binascii
+import re
+from decimal import Context, Decimal, DecimalException, Inexact, Overflow, Subnormal
+from typing import Any, Final
+
+from processor.records.column_types import MAX_DIGITS
+from processor.records.entity import ColumnType
+from processor.records.mismatch import unexpected
+
+_NUMERIC: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DYNAMODB: Final = Context(prec=MAX_DIGITS, Emin=-130, Emax=125, traps=[Inexact, Overflow, Subnormal])
+_TOO_LARGE: Final = 10**MAX_DIGITS
+_MAX_SCALE: Final = 1000
+_MAX_BASE64: Final = 1024
+_EXACT: Final = Context(prec=4000, traps=[Inexact, Overflow, Subnormal])
+_LIMIT: Final = f"DynamoDB keeps {MAX_DIGITS} digits and magnitudes from 1E-130 to 1E+126"
+_AMBIGUOUS: Final = (
+    "it may be a number or Debezium's bytes: send schemas, or declare decimal where decimal.handling.mode is string"
+)
+
+
+def to_int(value: Any, column_type: ColumnType) -> int:
+    """An integral JSON number (42, 42.0, 4.2e1) as int."""
+    if type(value) is int:
+        if -_TOO_LARGE < value < _TOO_LARGE:
+            return value
+        raise unexpected(column_type, value, _LIMIT)
+    if type(value) is float:
+        value = _from_float(value, column_type)
+    if type(value) is not Decimal or not value.is_finite():
+        raise unexpected(column_type, value)
+    if value.adjusted() >= MAX_DIGITS:
+        raise unexpected(column_type, value, _LIMIT)
+    if value != value.to_integral_value():
+        raise unexpected(column_type, value)
+    return int(value)
+
+
+def to_float(value: Any, column_type: ColumnType) -> Decimal:
+    """A number or numeric text as the shortest decimal form of its double."""
+    try:
+        number = value if type(value) is float else float(to_number(value, column_type))
+    except OverflowError:
+        raise unexpected(column_type, value, "beyond a double") from None
+    return canonical_decimal(_from_float(number, column_type, value), column_type)
+
+
+def to_decimal(value: Any, column_type: ColumnType) -> Decimal:
+    """A number or numeric text, exactly."""
+    return canonical_decimal(to_number(value, column_type), column_type)
+
+
+def canonical_decimal(number: int | Decimal, column_type: ColumnType) -> Decimal:
+    """The one form of a number: 1.5 for 1.50, 100 for 1E+2, 0 for -0.0. Raises ValueError for a number that DynamoDB cannot
+    hold."""
+    try:
+        result = _DYNAMODB.normalize(number if type(number) is Decimal else Decimal(number))
+    except DecimalException:
+        raise unexpected(column_type, number, _LIMIT) from None
+    if not result:
+        return Decimal(0)
+    return Decimal(int(result)) if "E+" in str(result) else result
+
+
+def to_number(value: Any, column_type: ColumnType) -> int | Decimal:
+    """The number in a JSON number, in numeric text, or in Debezium's `{scale, value}`."""
+    match value:
+        case bool():
+            pass
+        case int():
+            return value
+        case Decimal() if value.is_finite():
+            return value
+        case float():
+            return _from_float(value, column_type)
+        case str() if _NUMERIC.fullmatch(value):
+            try:
+                return Decimal(value)
+            except DecimalException:
+                raise unexpected(column_type, value, _LIMIT) from None
+        case {"scale": int(scale), "value": str(text), **rest} if not rest and abs(scale) <= _MAX_SCALE:
+            return decode_decimal(text, scale, column_type)
+    raise unexpected(column_type, value)
+
+
+def decode_decimal(value: Any, scale: int, column_type: ColumnType) -> Decimal:
+    """Decodes a Decimal of Debezium (Kafka Connect): base64 of the unscaled value, two's-complement, big-endian."""
+    unscaled = _unscaled(value) if isinstance(value, str) else None
+    if unscaled is None:
+        raise unexpected(column_type, value, "not Debezium's bytes")
+    return Decimal(unscaled).scaleb(-scale, _EXACT)
+
+
+def decode_number_text(value: str, column_type: ColumnType) -> int | Decimal:
+    """Decodes text of a Debezium record without a schema, in a column declared with a scale.
+
+    The record does not show whether the source writes text (`decimal.handling.mode=string`: "12.34") or, by default, bytes
+    ("BNI="). Most texts can be read in one way only. This function refuses a text that can be read in both ("1000" is also
+    the bytes of -2667212), because a guess would sometimes store a wrong number.
+    """
+    scale, precision = column_type.scale or 0, column_type.precision or MAX_DIGITS
+    unscaled = _unscaled(value)
+    if unscaled is None or abs(unscaled) >= 10**precision:
+        return to_number(value, column_type)
+    if _NUMERIC.fullmatch(value):
+        raise unexpected(column_type, value, _AMBIGUOUS)
+    return Decimal(unscaled).scaleb(-scale, _EXACT)
+
+
+def _unscaled(text: str) -> int | None:
+    """The integer in base64 of Java's BigInteger: padded, and in as few bytes as possible. None for other text."""
+    if not 0 < len(text) <= _MAX_BASE64:
+        return None
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    number = int.from_bytes(data, "big", signed=True)
+    length = ((number if number >= 0 else ~number).bit_length() // 8) + 1
+    return number if len(data) == length and base64.b64encode(data).decode() == text else None
+
+
+def _from_float(number: float, column_type: ColumnType, value: Any = None) -> Decimal:
+    result = Decimal(repr(number))
+    if not result.is_finite():
+        raise unexpected(column_type, number if value is None else value)
+    return result

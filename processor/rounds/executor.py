@@ -1,0 +1,66 @@
+"""How a driver runs the parts of a round: the Protocol, and the executor that runs them in this process.
+
+`processor.job.spark_executor` runs the same parts as tasks of Spark.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Protocol
+
+from processor.progress.open_changes import overlay_of
+from processor.progress.overlay import DriverOverlay
+from processor.rounds.publish_part import publish_lane
+from processor.rounds.round import LaneResult, Part, PartResult, Round
+from processor.rounds.step_runner import Outbox, StepRunner
+from processor.settings import FAN_OUT_PAGE
+from statestore.store import Store
+
+Work = Any
+"""Pieces of work, split into tasks: a sequence per task, or records in a form that the executor knows (a data frame)."""
+
+
+class Executor(Protocol):
+    """Runs parts over work."""
+
+    def run_round(self, part: Part, work: Work, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+        """Runs `part` over the work of each task, then, when all tasks have ended, the publish part of each lane."""
+
+    def run_part(self, part: Part, work: Work, round_: Round) -> list[PartResult]:
+        """Runs `part` over the work of each task, and publishes nothing."""
+
+
+BeginAttempt = Callable[[Round], tuple[int, Outbox]]
+"""Begins an attempt of the one lane: its number, and the outbox of its transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InProcessExecutor:
+    """Runs all parts in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
+    `rejects`: where dead letters go. `pool`, `page`: as the step runner has them. The driver counts the requests of
+    `store`, which it shares."""
+
+    store: Store
+    begin: BeginAttempt
+    rejects: Outbox | None = None
+    pool: ThreadPoolExecutor | None = None
+    page: int = FAN_OUT_PAGE
+
+    def run_round(
+        self, part: Part, work: Iterable[Iterable[Any]], round_: Round, overlay: DriverOverlay
+    ) -> list[LaneResult]:
+        runner = StepRunner(store=self.store, outbox=self.rejects, overlays=(overlay,), pool=self.pool, page=self.page)
+        result = part(chain.from_iterable(work), round_, runner)
+        opened = overlay_of(result.open_changes())
+
+        def begin() -> tuple[int, StepRunner]:
+            attempt, outbox = self.begin(round_)
+            return attempt, replace(runner, outbox=outbox, overlays=(overlay, opened))
+
+        lane = publish_lane(0, result.roots, round_, begin) if result.roots else LaneResult(lane=0)
+        return [replace(lane, parts=(replace(result, roots=frozenset()),))]
+
+    def run_part(self, part: Part, work: Iterable[Iterable[Any]], round_: Round) -> list[PartResult]:
+        runner = StepRunner(store=self.store, outbox=self.rejects, pool=self.pool, page=self.page)
+        return [part(chain.from_iterable(work), round_, runner)]

@@ -1,0 +1,69 @@
+"""The parts of stage 1 whose work is not records: follow-up work that the driver holds.
+
+settle_part    open changes that are due -> what the indexes show of them, and their roots again
+resume_part    fan-outs -> the roots of their next page
+backlog_part   roots of stopped products -> the same roots, to publish now
+repair_part    roots whose documents differ from the state -> the same roots, their ledger entries invalidated
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from processor.plan.touch import Root
+from processor.progress.fan_outs import FanOut, FoundRoots
+from processor.progress.ledger import Mark
+from processor.progress.open_changes import OpenChange
+from processor.rounds.round import PartResult, Round
+from processor.rounds.step_runner import StepRunner
+from processor.rounds.write_part import run_in_chunks, union
+from processor.steps.find_roots import find_roots, resume
+from processor.steps.publish import invalidate
+from processor.steps.settle import Evidence, settle
+
+
+class RootToRepair(NamedTuple):
+    """A root to publish again, and the key of its message."""
+
+    root: Root
+    message_key: str
+
+
+def settle_part(due: Iterable[OpenChange], round_: Round, runner: StepRunner) -> PartResult:
+    """Settles open changes: what the indexes show of them, and the roots that they touch."""
+    evidence = Evidence()
+    settled = list(run_in_chunks(runner, (settle(change, evidence) for change in due)))
+    found = union(run_in_chunks(runner, (find_roots(s.touch, round_.plan) for s in settled)))
+    return PartResult(
+        tally=Counter(settled=len(settled)),
+        roots=found.roots,
+        fan_outs=found.fan_outs,
+        settled=tuple(s.outcome for s in settled),
+    )
+
+
+def resume_part(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -> PartResult:
+    """Continues fan-outs, a page each: where each one is then, and the roots of the pages."""
+    resumed = list(run_in_chunks(runner, (resume(fan_out, round_.plan) for fan_out in fan_outs)))
+    found = union(r.found for r in resumed)
+    return PartResult(
+        tally=Counter({"fan-out pages": len(resumed)}),
+        roots=found.roots,
+        fan_outs=found.fan_outs,
+        resumed=tuple(r._replace(found=FoundRoots(frozenset(), ())) for r in resumed),
+    )
+
+
+def backlog_part(roots: Iterable[Root], _round: Round, _runner: StepRunner) -> PartResult:
+    """Publishes roots of the backlog."""
+    return PartResult(roots=frozenset(roots))
+
+
+def repair_part(roots: Iterable[RootToRepair], round_: Round, runner: StepRunner) -> PartResult:
+    """Invalidates the ledger entries of roots, so that stage 2 publishes their documents even where the ledger has the
+    same hash."""
+    roots = list(roots)
+    mark = Mark(round_.run.number, round_.number, 0, 0)
+    earlier = round_.earlier_sequences
+    runner.run(invalidate(*repair.root, repair.message_key, mark, earlier.get(repair.root[0], 0)) for repair in roots)
+    return PartResult(roots=frozenset(repair.root for repair in roots))

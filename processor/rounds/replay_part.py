@@ -1,0 +1,91 @@
+"""The replay part: dead letters of some partitions -> decode by the present definitions, write, open the changes (rule
+9).
+
+A replay is input like a batch. Until its item records that it ended, the next replay does it again, and that is
+harmless. The part finds no roots: settle work publishes the documents.
+"""
+
+from collections.abc import Iterable
+
+from processor.plan.plan import Plan
+from processor.plan.row_image import version_of
+from processor.plan.step import Step
+from processor.progress.open_changes import changes_key
+from processor.progress.replays import ReplayReport, replay_key
+from processor.records.dead_letters import DeadLetter
+from processor.records.record import Change, Decoded, Ignored, Record, Rejected, Truncated
+from processor.rounds.round import PartResult, Round
+from processor.rounds.step_runner import StepRunner
+from processor.rounds.write_part import OVERSIZED
+from processor.steps.decode import decode
+from processor.steps.keep_edges import RowKeys, keep_edges
+from processor.steps.replay import ReplayedChange, replay
+
+TOO_OLD = (
+    "kept for longer than the marker of a deleted row (marker_days), so the row may have been deleted since: "
+    "let the source send the row again"
+)
+TRUNCATE = "the source emptied the table, and the rows would stay: set `truncate: ignore` for the entity to keep them"
+CUT = (
+    "the dead letter keeps only a part of the record, and the source topic no longer holds the whole record: "
+    "let the source send the row again"
+)
+
+
+def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner) -> PartResult:
+    """Replays dead letters, which are all those to replay of their partitions; letters of one key in their order. The
+    part refuses a letter from before `round_.oldest`, since DynamoDB may have dropped the marker of a later delete, and a
+    letter that still keeps a cut record."""
+    reports: list[ReplayReport] = []
+    by_key: dict[tuple[object, ...], list[Change]] = {}
+    for letter in letters:
+        record = letter.rejected.record
+        if letter.kept_since < round_.oldest:
+            reports.append(ReplayReport(record=record, outcome="refused", reason=TOO_OLD))
+            continue
+        if letter.rejected.cut is not None:
+            reports.append(ReplayReport(record=record, outcome="refused", reason=CUT))
+            continue
+        match _decoded(record, round_.plan):
+            case Change() as change:
+                by_key.setdefault((change.entity, *change.key), []).append(change)
+            case Truncated():
+                reports.append(ReplayReport(record=record, outcome="refused", reason=TRUNCATE))
+            case Rejected(reason=reason):
+                reports.append(ReplayReport(record=record, outcome="refused", reason=reason))
+            case Ignored():
+                reports.append(ReplayReport(record=record, outcome="ignored"))
+    steps = (_in_order(changes, round_) for changes in by_key.values())
+    reports += (report for reports_of_key in runner.run(steps) for report in reports_of_key)
+    opened = dict(report.opened for report in reports if report.opened is not None)
+    return PartResult(replayed=tuple(reports), opened=opened)
+
+
+def _decoded(record: Record, plan: Plan) -> Decoded:
+    for entity in plan.entities.values():
+        if entity.entity.topic == record.topic:
+            return decode(record, entity.entity)
+    return Rejected(record=record, reason=f"no entity has the topic {record.topic} any more")
+
+
+def _row_keys(replayed: ReplayedChange) -> RowKeys | None:
+    if replayed.row is None or replayed.opened is None:
+        return None
+    return replayed.row, replayed.opened.former
+
+
+def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
+    """Replays the changes of one key, one after the other."""
+    reports = []
+    for change in sorted(changes, key=version_of):
+        record, plan = change.record, round_.plan.entities[change.entity]
+        note = replay_key(record)
+        opens = changes_key(round_.run.number, round_.number, f"replay.{note.sk}", 0)
+        replaying = replay(change, plan, note=note, opens=opens, expires_at=round_.expires_at)
+        replayed = yield from (keep_edges(replaying, _row_keys) if plan.edges else replaying)
+        opened = (opens, (replayed.opened,)) if replayed.opened is not None else None
+        if replayed.outcome == "oversized":
+            reports.append(ReplayReport(record=record, outcome="refused", reason=OVERSIZED, opened=opened))
+        else:
+            reports.append(ReplayReport(record=record, outcome=replayed.outcome, opened=opened))
+    return reports

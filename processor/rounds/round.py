@@ -1,0 +1,87 @@
+"""A round: one turn of the driver, in two stages with a barrier between them.
+
+    stage 1   a part over some work: records, open changes, fan-outs, backlog roots, dead letters -> the roots to publish
+    stage 2   the publish part of each lane: its roots -> assemble, publish
+
+All tasks of stage 1 end before the first task of stage 2 begins. Here is what both stages share, and what they return,
+as plain data.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from processor.plan.plan import Plan
+from processor.plan.touch import Root
+from processor.progress.epochs import Partition
+from processor.progress.fan_outs import FanOut, ResumedFanOut
+from processor.progress.ledger import Run
+from processor.progress.open_changes import OpenChange, SettleOutcome
+from processor.progress.replays import ReplayReport
+from processor.rounds.step_runner import StepRunner
+from statestore.keys import Key
+
+CHUNK = 500
+"""Steps that run side by side: enough to fill batched reads, few enough to bound the memory of a part. Reads are shared
+within one chunk only: a document must never use a row that was read before its ledger entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """The facts that all parts of a round share. `run`: the run so far; `number`: of this round in the run; `batch`:
+    the micro-batch, for message headers. `starts`: the first offset of the batch in each partition. `expires_at`: when
+    DynamoDB may drop delete markers of this round; `oldest`: the time of the oldest dead letter that may be replayed
+    (both in seconds since 1970). `letter_bytes`: the largest dead letter, None for any. `stopped`: the products that failed
+    in earlier rounds. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message."""
+
+    plan: Plan
+    run: Run
+    number: int
+    batch: int
+    starts: Mapping[Partition, int]
+    expires_at: int
+    oldest: float
+    rejects_topic: str
+    letter_bytes: int | None
+    stopped: frozenset[str]
+    earlier_sequences: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartResult:
+    """The result of a task of stage 1. `roots`: to publish in this round; `fan_outs`: find further roots in later
+    rounds. `opened`: the changes that the part opened, by the durable item that holds them. `settled`, `resumed`,
+    `replayed`: the outcome of each piece of work.
+    """
+
+    tally: Counter[str] = field(default_factory=Counter)
+    roots: frozenset[Root] = frozenset()
+    fan_outs: tuple[FanOut, ...] = ()
+    opened: Mapping[Key, tuple[OpenChange, ...]] = field(default_factory=dict)
+    settled: tuple[SettleOutcome, ...] = ()
+    resumed: tuple[ResumedFanOut, ...] = ()
+    replayed: tuple[ReplayReport, ...] = ()
+
+    def open_changes(self) -> tuple[OpenChange, ...]:
+        """The changes that the part opened."""
+        return tuple(change for changes in self.opened.values() for change in changes)
+
+
+Part = Callable[[Iterable[Any], Round, StepRunner], PartResult]
+"""A task of stage 1: works on some pieces of work of one kind, with a runner that shows the overlay and sends dead
+letters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneResult:
+    """The result of a task of stage 2. `failed`: the products that failed in it, with the reason; `backlog`: the roots
+    that these, and the products that stopped earlier, did not publish. `parts`: results of stage 1 on their way to the
+    driver, without their roots."""
+
+    lane: int
+    attempt: int = 0
+    tally: Counter[str] = field(default_factory=Counter)
+    failed: Mapping[str, str] = field(default_factory=dict)
+    backlog: frozenset[Root] = frozenset()
+    parts: tuple[PartResult, ...] = ()

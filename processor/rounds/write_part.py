@@ -1,0 +1,170 @@
+"""The write part: records of some partitions -> decode, dedupe, write state, find roots. Keeps dead letters and open
+changes."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
+from typing import TypeVar
+
+from processor.errors import TruncateRefused
+from processor.plan.step import Step
+from processor.plan.touch import Oversized, Touch
+from processor.progress.epochs import Partition
+from processor.progress.fan_outs import FoundRoots
+from processor.progress.open_changes import (
+    OpenChange,
+    changes_key,
+    open_change,
+    overlay_of,
+    split_by_item,
+    write_changes,
+)
+from processor.records.dead_letters import reject_message
+from processor.records.record import Change, Record, Rejected, Truncated
+from processor.rounds.round import CHUNK, PartResult, Round
+from processor.rounds.step_runner import Outbox, StepRunner
+from processor.steps.decode import decode
+from processor.steps.dedupe import NetChange, dedupe, net_change
+from processor.steps.find_roots import find_roots
+from processor.steps.keep_edges import RowKeys, keep_edges
+from processor.steps.write_state import write_state
+from statestore.errors import Terminal
+from statestore.items import encode_version
+from statestore.keys import Key
+from statestore.limits import key_text
+from statestore.store import Store, TooLarge
+
+T = TypeVar("T")
+OVERSIZED = "the row does not fit into an item of the table: its columns, and twice its join keys and edges, have room in 400 KB"
+Reject = Callable[[Rejected], None]
+
+
+def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> PartResult:
+    """Writes the changes of `records`, which are all of the batch's records of their partitions, in the order of
+    offsets."""
+    assert runner.outbox is not None
+    tally: Counter[str] = Counter()
+    reject = partial(_reject, round_, runner.outbox, tally)
+    first: dict[Partition, tuple[int, int]] = {}
+    changes = list(_changes(records, round_, first, tally, reject))
+    starts = {
+        partition: encode_version(epoch, min(offset, round_.starts.get(partition, offset)))
+        for partition, (epoch, offset) in first.items()
+    }
+    written = _write(dedupe(changes), round_, runner, starts, reject)
+    for net, touch in written:
+        tally["superseded" if touch.outcome == "superseded" else "applied"] += 1
+        tally["superseded"] += len(net.parts) - 1
+    runner.outbox.flush()
+    touches = [touch for _, touch in written if touch.changed is None or touch.changed]
+    indexed = [touch for touch in touches if round_.plan.entities[touch.entity].indexed]
+    opened = _open(indexed, round_, first, runner.store)
+    overlay = overlay_of(chain.from_iterable(opened.values()))
+    runner = replace(runner, overlays=(*runner.overlays, overlay))
+    found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
+    return PartResult(tally=tally, roots=found.roots, fan_outs=found.fan_outs, opened=opened)
+
+
+def run_in_chunks(runner: StepRunner, steps: Iterable[Step[T]]) -> Iterator[T]:
+    """The results of the steps, which run `CHUNK` at a time."""
+    steps = iter(steps)
+    while chunk := list(islice(steps, CHUNK)):
+        yield from runner.run(chunk)
+
+
+def union(found: Iterable[FoundRoots]) -> FoundRoots:
+    """All roots and fan-outs together."""
+    all_ = list(found)
+    return FoundRoots(frozenset().union(*(f.roots for f in all_)), tuple(chain.from_iterable(f.fan_outs for f in all_)))
+
+
+def keep_changes(item: Key, changes: Sequence[OpenChange], store: Store) -> None:
+    """Makes open changes durable."""
+    if isinstance(store.write(write_changes(item, changes)), TooLarge):
+        row = key_text(changes[0].key)
+        raise Terminal(
+            f"{row}: the former keys of this row, whose changes are open, fill an item: wait W, then start again"
+        )
+
+
+def _changes(
+    records: Iterable[Record],
+    round_: Round,
+    first: dict[Partition, tuple[int, int]],
+    tally: Counter[str],
+    reject: Reject,
+) -> Iterator[Change]:
+    """The changes among the records. Notes the first (epoch, offset) of each partition in `first`. Raises
+    TruncateRefused before the part writes a row."""
+    topics = {e.entity.topic: e.entity for e in round_.plan.entities.values()}
+    for record in records:
+        tally["read"] += 1
+        partition, position = (record.topic, record.partition), (record.epoch, record.offset)
+        if partition not in first or position < first[partition]:
+            first[partition] = position
+        decoded = decode(record, topics.get(record.topic))
+        if isinstance(decoded, Change):
+            yield decoded
+        elif isinstance(decoded, Rejected):
+            reject(decoded)
+        elif isinstance(decoded, Truncated):
+            raise TruncateRefused(decoded.entity, record.topic, record.partition, record.offset)
+        else:
+            tally["ignored"] += 1
+            tally[f"ignored: {decoded.why}"] += 1
+
+
+def _reject(round_: Round, rejects: Outbox, tally: Counter[str], rejected: Rejected) -> None:
+    tally["dead letters"] += 1
+    rejects.send(reject_message(rejected, round_.rejects_topic, round_.letter_bytes))
+
+
+def _open(
+    touches: Sequence[Touch], round_: Round, partitions: Iterable[Partition], store: Store
+) -> dict[Key, tuple[OpenChange, ...]]:
+    """Makes the open changes of the part durable, in as few items as possible."""
+    changes = [open_change(touch.entity, touch.row, touch.former_keys) for touch in touches]
+    part = ".".join(f"{topic}.{partition}" for topic, partition in sorted(partitions)[:1])
+    opened: dict[Key, tuple[OpenChange, ...]] = {}
+    for n, portion in enumerate(split_by_item(changes)):
+        item = changes_key(round_.run.number, round_.number, part, n)
+        opened[item] = portion
+        keep_changes(item, portion, store)
+    return opened
+
+
+def _write(
+    nets: Sequence[NetChange],
+    round_: Round,
+    runner: StepRunner,
+    starts: Mapping[Partition, str],
+    reject: Reject,
+) -> list[tuple[NetChange, Touch]]:
+    """Writes net changes. A change whose row is too large becomes a dead letter, and the change of its key before it
+    counts instead."""
+
+    def step(change: Change) -> Step[Touch | Oversized]:
+        start = starts[change.record.topic, change.record.partition]
+        entity = round_.plan.entities[change.entity]
+        writing = write_state(change, entity, start=start, expires_at=round_.expires_at)
+        return keep_edges(writing, _row_keys) if entity.edges else writing
+
+    written: list[tuple[NetChange, Touch]] = []
+    while nets:
+        outcomes = list(run_in_chunks(runner, (step(net.change) for net in nets)))
+        again = []
+        for net, outcome in zip(nets, outcomes, strict=True):
+            if isinstance(outcome, Touch):
+                written.append((net, outcome))
+                continue
+            reject(Rejected(record=net.parts[-1].record, reason=OVERSIZED))
+            if len(net.parts) > 1:
+                again.append(net_change(list(net.parts[:-1])))
+        nets = again
+    return written
+
+
+def _row_keys(outcome: Touch | Oversized) -> RowKeys | None:
+    return (outcome.row, outcome.former_keys) if isinstance(outcome, Touch) else None

@@ -1,0 +1,119 @@
+"""`statestore try`: the driver of rounds in one process, over the memory store and a virtual clock: for authors of
+products, and for tests.
+
+Takes records in file order. The file's own offsets count, so a repeated offset is a replay. Starts in milliseconds:
+imports no pyspark, boto3, SQLAlchemy or confluent_kafka.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+
+from processor.plan.plan import Plan
+from processor.progress.epochs import Partition
+from processor.progress.ledger import Run
+from processor.records.message import Message
+from processor.records.record import Record
+from processor.rounds.clock import VirtualClock
+from processor.rounds.driver import Driver
+from processor.rounds.executor import InProcessExecutor
+from processor.settings import Settings
+from statestore.memory import MemoryStore
+from statestore.store import Store
+
+
+@dataclass(slots=True)
+class MemoryOutbox:
+    """Keeps the messages that a job sends, and acknowledges them at once."""
+
+    messages: list[Message] = field(default_factory=list)
+
+    def send(self, message: Message) -> None:
+        self.messages.append(message)
+
+    def flush(self) -> None:
+        return None
+
+
+@dataclass(slots=True, kw_only=True)
+class Trial:
+    """A job in this process: each batch takes one second. `run`: the number of this run. `lag`: how late every index
+    answers, in seconds. `other_store`: in place of memory; `pool`: threads for a store that is faster in parallel.
+    `published` and `rejects` hold the messages that it sent."""
+
+    plan: Plan
+    settings: Settings
+    run: int = 1
+    lag: float = 0.0
+    other_store: Store | None = None
+    pool: ThreadPoolExecutor | None = None
+    published: MemoryOutbox = field(default_factory=MemoryOutbox)
+    rejects: MemoryOutbox = field(default_factory=MemoryOutbox)
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    driver: Driver = field(init=False)
+    ends: dict[Partition, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        store = self.other_store or MemoryStore(self.settings.slots, lag=self.lag, clock=self.clock.now)
+        executor = InProcessExecutor(
+            store=store,
+            begin=lambda _: (0, self.published),
+            rejects=self.rejects,
+            pool=self.pool,
+            page=self.settings.fan_out_page,
+        )
+        self.driver = Driver(
+            settings=self.settings,
+            plan=self.plan,
+            store=store,
+            executor=executor,
+            clock=self.clock,
+            run=Run(number=self.run),
+        )
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the state."""
+        return self.driver.store
+
+    @property
+    def tally(self) -> Counter[str]:
+        """The counts of all rounds so far."""
+        return self.driver.tally
+
+    @property
+    def stopped(self) -> Mapping[str, str]:
+        """The products that failed, with the reason."""
+        return self.driver.backlog.stopped
+
+    def batch(self, records: Iterable[Record]) -> Counter[str]:
+        """One micro-batch, from its records to its published documents; returns its counts. `background_work` comes
+        between batches."""
+        records = list(records)
+        tally = self.driver.process_batch([records], dict(self.ends))
+        for record in records:
+            partition = (record.topic, record.partition)
+            self.ends[partition] = max(record.offset + 1, self.ends.get(partition, 0))
+        self.driver.tally["batches"] += 1
+        self.clock.sleep(1)
+        return tally
+
+    def background_work(self) -> None:
+        """Settles the open changes that are due now, and continues fan-outs."""
+        self.driver.background_work()
+
+    def finish(self) -> None:
+        """Lets time pass until no background work remains."""
+        while self.driver.pending:
+            if not self.driver.busy:
+                self.clock.seconds = max(self.clock.seconds, self.driver.open_changes.next_due() or 0)
+            self.driver.background_work()
+
+
+def batches(records: Iterable[Record], size: int | None) -> Iterator[list[Record]]:
+    """The records in batches of `size`; all at once without a size."""
+    records = iter(records)
+    while chunk := list(records if size is None else islice(records, size)):
+        yield chunk

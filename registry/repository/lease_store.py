@@ -1,0 +1,133 @@
+"""Leases of jobs: one run of a job lives at a time, and each has a higher generation than the run before.
+
+Only the clock of Postgres counts. A run keeps an expired lease until another run takes it: the generation is the fence.
+"""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+
+from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
+from registry.model import Lease
+from registry.tables import attempts, leases, meta
+
+
+def take(connection: Connection, wanted: Lease, *, take_over: bool, expires_after: float) -> Lease:
+    """Takes the lease of `wanted.job` for `wanted.owner`, one generation up (`wanted.generation` is ignored).
+
+    Raises:
+        LeaseHeld: another owner holds it and renewed it in time, and the caller does not take over.
+    """
+    now = func.clock_timestamp()
+    new = insert(leases).values(
+        job=wanted.job,
+        generation=1,
+        owner=wanted.owner,
+        acquired_at=now,
+        renewed_at=now,
+        expires_after=expires_after,
+        lanes=wanted.lanes,
+    )
+    taken = connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["job"],
+            set_={
+                "generation": leases.c.generation + 1,
+                "owner": new.excluded.owner,
+                "acquired_at": now,
+                "renewed_at": now,
+                "expires_after": new.excluded.expires_after,
+                "lanes": func.greatest(leases.c.lanes, new.excluded.lanes),
+            },
+            where=None if take_over else _may_be_taken(wanted.owner),
+        ).returning(leases.c.generation, leases.c.lanes)
+    ).one_or_none()
+    if taken is None:
+        raise _held_error(connection, wanted.job)
+    return Lease(job=wanted.job, generation=taken.generation, owner=wanted.owner, lanes=taken.lanes)
+
+
+def renew(connection: Connection, lease: Lease) -> None:
+    """Records that the run is alive.
+
+    Raises:
+        LeaseLost: another run took it.
+    """
+    _change(connection, lease, {"renewed_at": func.clock_timestamp()})
+
+
+def holds(connection: Connection, lease: Lease) -> bool:
+    """True while no other run has taken the lease, and this run has not released it."""
+    return connection.scalar(select(leases.c.job).where(_is(lease))) is not None
+
+
+def begin_attempt(connection: Connection, lease: Lease, lane: int, round_: int) -> int | None:
+    """Counts the attempts of a lane's task in a round, from 0. None when the lease is lost, or when the run has begun a later
+    round: a task of the earlier round would count from 0 again, and its number would be that of the acknowledged attempt.
+
+    So a retried task has another number than the task before it, also across retries of a whole stage.
+    """
+    if not holds(connection, lease):
+        return None
+    new = insert(attempts).values(job=lease.job, lane=lane, generation=lease.generation, round=round_, attempt=0)
+    again = and_(attempts.c.generation == new.excluded.generation, attempts.c.round == new.excluded.round)
+    counted = new.on_conflict_do_update(
+        index_elements=["job", "lane"],
+        set_={
+            "generation": new.excluded.generation,
+            "round": new.excluded.round,
+            "attempt": case((again, attempts.c.attempt + 1), else_=0),
+        },
+        where=tuple_(attempts.c.generation, attempts.c.round) <= tuple_(new.excluded.generation, new.excluded.round),
+    )
+    return connection.execute(counted.returning(attempts.c.attempt)).scalar_one_or_none()
+
+
+def release(connection: Connection, lease: Lease) -> None:
+    """Gives the lease back. A lost lease stays with its owner."""
+    connection.execute(update(leases).where(_is(lease)).values(owner=None))
+
+
+def applied(connection: Connection, lease: Lease, version: int) -> None:
+    """Records that the job works by this version of the registry, before the job's first write by it.
+
+    Edits wait until the record is there: so an edit either sees the record, or makes this call fail.
+
+    Raises:
+        SnapshotOutdated: the registry has another version now.
+        LeaseLost: another run took the lease.
+    """
+    current = connection.execute(select(meta.c.version).with_for_update(read=True)).scalar_one()
+    if version != current:
+        raise SnapshotOutdated(
+            f"job {lease.job} has read registry version {version}, it is {current} now: read it again"
+        )
+    _change(connection, lease, {"applied_version": version})
+
+
+def _change(connection: Connection, lease: Lease, values: dict[str, Any]) -> None:
+    changed = connection.execute(update(leases).where(_is(lease)).values(values).returning(leases.c.job))
+    if changed.one_or_none() is None:
+        raise LeaseLost(
+            f"job {lease.job}: {lease.owner} no longer holds the lease (generation {lease.generation}): another "
+            "run has taken it, or this run released it; this run must stop"
+        )
+
+
+def _is(lease: Lease) -> ColumnElement[bool]:
+    return and_(leases.c.job == lease.job, leases.c.generation == lease.generation, leases.c.owner == lease.owner)
+
+
+def _may_be_taken(owner: str) -> ColumnElement[bool]:
+    expires = leases.c.renewed_at + func.make_interval(0, 0, 0, 0, 0, 0, leases.c.expires_after)
+    return or_(leases.c.owner.is_(None), leases.c.owner == owner, expires < func.clock_timestamp())
+
+
+def _held_error(connection: Connection, job: str) -> LeaseHeld:
+    lease = connection.execute(select(leases).where(leases.c.job == job)).one()
+    return LeaseHeld(
+        f"job {job} runs already: {lease.owner} (generation {lease.generation}), alive at "
+        f"{lease.renewed_at:%Y-%m-%d %H:%M:%S%z}, expires {lease.expires_after:g} s after that; stop it, wait, or "
+        "take over, which fences it"
+    )

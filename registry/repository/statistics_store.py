@@ -1,0 +1,53 @@
+"""Statistics of the state: always one whole set, the last one. They are no edit of the registry."""
+
+from datetime import UTC
+
+from sqlalchemy import Connection, delete, insert, select, text
+
+from registry.repository.read import join_ids
+from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
+from registry.tables import entity_statistics, join_statistics
+
+
+def keep(connection: Connection, statistics: Statistics) -> None:
+    """Replaces the former statistics. Leaves out joins that the registry no longer has."""
+    connection.execute(text("LOCK TABLE entity_statistics IN EXCLUSIVE MODE"))  # a second writer waits
+    connection.execute(delete(entity_statistics))
+    connection.execute(delete(join_statistics))
+    for entity in statistics.entities:
+        values = {"rows": entity.rows, "mean_bytes": entity.mean_bytes, "most_bytes": entity.most_bytes}
+        connection.execute(
+            insert(entity_statistics).values(entity=entity.entity, taken_at=statistics.taken_at, **values)
+        )
+    ids = join_ids(connection)
+    for one in (one for one in statistics.joins if one.join in ids):
+        found = {"mean": one.mean, "most": one.most, "value": one.value}
+        connection.execute(insert(join_statistics).values(join_id=ids[one.join], direction=one.direction, **found))
+
+
+def read(connection: Connection) -> Statistics | None:
+    """The statistics, in the order of their names; None where there are none."""
+    rows = list(connection.execute(select(entity_statistics).order_by("entity")).mappings())
+    if not rows:
+        return None
+    specs = {number: join for join, number in join_ids(connection).items()}
+    found = [
+        JoinStatistics(
+            join=specs[row["join_id"]],
+            direction=row["direction"],
+            mean=row["mean"],
+            most=row["most"],
+            value=row["value"],
+        )
+        for row in connection.execute(select(join_statistics)).mappings()
+    ]
+    return Statistics(
+        taken_at=rows[0]["taken_at"].astimezone(UTC),
+        entities=tuple(
+            EntityStatistics(
+                entity=row["entity"], rows=row["rows"], mean_bytes=row["mean_bytes"], most_bytes=row["most_bytes"]
+            )
+            for row in rows
+        ),
+        joins=tuple(sorted(found, key=lambda one: (str(one.join), one.direction))),
+    )

@@ -1,0 +1,63 @@
+"""The attributes of items, for the other packages: they never spell an attribute name of the table themselves."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from statestore import keys
+from statestore.items import FORMAT, Edge, read_edges
+from statestore.keys import Key
+from statestore.store import Condition, Item, Write
+
+
+def write_note(
+    key: Key, values: Mapping[str, Any], *, remove: tuple[str, ...] = (), when: Condition | None = None
+) -> Write:
+    """The write of an item that is no row, such as a ledger entry or an edge: sets `values` and the item's format version, and
+    removes the attributes of `remove`. The store refuses it unless `when` holds."""
+    return Write(key, {"_f": FORMAT, **values}, remove=remove, when=when)
+
+
+def key_of_item(item: Item) -> Key:
+    """The primary key of any item of the table."""
+    return Key(item["PK"], item["SK"])
+
+
+def entity_of_item(item: Item) -> str:
+    """The entity of the row that an item holds."""
+    return keys.entity_of(item["PK"])
+
+
+def version_of_item(item: Item) -> str:
+    """The version of the row that an item holds."""
+    version: str = item["_v"]
+    return version
+
+
+def replace_older(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[Item]:
+    """The items of an index answer, with rows that were read by key in their places: the higher version wins, and a row that
+    is gone (None) takes its item with it."""
+    answer: dict[tuple[str, str], Item] = {(item["PK"], item["SK"]): item for item in items}
+    for key, row in rows.items():
+        if row is None:
+            answer.pop(key, None)
+        elif key not in answer or answer[key]["_v"] <= row["_v"]:
+            answer[key] = row
+    return list(answer.values())
+
+
+def version_in(write: Write) -> str:
+    """The version that a write of a row sets."""
+    version: str = write.set["_v"]
+    return version
+
+
+def edges_in(write: Write) -> frozenset[Edge] | None:
+    """The edges that a write of a row names; None for a write that is of no row, or of an entity without edges."""
+    return read_edges(write.set["_edges"]) if "_edges" in write.set else None
+
+
+def readable_attributes(item: Item) -> dict[str, Any]:
+    """The attributes of an item in the order for people: the key, the slots, the others by name; not the format version."""
+    shown = [name for name in item if name != "_f"]
+    shown.sort(key=lambda name: (name not in ("PK", "SK"), not name.startswith("GSI_"), name))
+    return {name: item[name] for name in shown}

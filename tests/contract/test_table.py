@@ -1,0 +1,99 @@
+"""How every store creates, describes and closes its table."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from statestore.dynamodb import DynamoStore
+from statestore.errors import Terminal
+from statestore.keys import Key
+from statestore.memory import MemoryStore
+from statestore.metered import MeteredStore
+from statestore.store import Delete, Query, Store, TableDescription, Write
+
+USER = Key("TABLE#user", "octocat")
+
+_numbers = count(1)
+
+
+@pytest.fixture(params=["memory", "metered", "moto", "dynamodb_local"])
+def new_store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """A store whose table does not exist yet."""
+    made: Store
+    match request.param:
+        case "memory":
+            made = MemoryStore(None)
+        case "metered":
+            made = MeteredStore(None)
+        case api:
+            endpoint = request.getfixturevalue(api)
+            made = DynamoStore(table=f"new-{next(_numbers)}", endpoint_url=endpoint, region="eu-west-1")
+    yield made
+    made.close()
+
+
+def test_a_table_is_described_once_it_is_created(new_store: Store) -> None:
+    assert new_store.describe() is None
+
+    new_store.create(20)
+    memory = isinstance(new_store, MemoryStore)
+    name = "memory" if memory else new_store.table  # type: ignore[attr-defined]
+    assert new_store.describe() == TableDescription(name=name, slots=20, keys=("PK", "SK"), expires=not memory)
+
+
+def test_every_slot_of_a_created_table_answers(new_store: Store) -> None:
+    new_store.create(2)
+    new_store.write(Write(key=USER, set={"GSI_2": "a"}))
+
+    assert new_store.query(Query(slot="GSI_1", value="a")) == []
+    assert new_store.query(Query(slot="GSI_2", value="a")) == [{"PK": USER.pk, "SK": USER.sk, "GSI_2": "a"}]
+    with pytest.raises(Terminal, match="GSI_3"):
+        new_store.query(Query(slot="GSI_3", value="a"))
+
+
+def test_a_table_that_is_created_again_keeps_its_items(new_store: Store) -> None:
+    new_store.create(1)
+    new_store.write(Write(key=USER, set={"GSI_1": "a"}))
+    before = new_store.describe()
+    new_store.create(1)
+
+    assert new_store.describe() == before
+    assert new_store.query(Query(slot="GSI_1", value="a")) == [{"PK": USER.pk, "SK": USER.sk, "GSI_1": "a"}]
+
+
+def test_a_table_with_another_number_of_slots_is_refused(new_store: Store) -> None:
+    new_store.create(2)
+
+    with pytest.raises(Terminal, match="exists, but does not fit: it has 2 slots, not 3: set slots to 2"):
+        new_store.create(3)
+    assert new_store.describe().slots == 2  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("slots", [0, 21])
+def test_a_table_has_1_to_20_slots(new_store: Store, slots: int) -> None:
+    with pytest.raises(Terminal, match=f"a table has 1 to 20 slots, not {slots}"):
+        new_store.create(slots)
+    assert new_store.describe() is None
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda store: store.write(Write(key=USER, set={"a": 1})),
+        lambda store: store.delete(Delete(key=USER)),
+        lambda store: store.get([USER]),
+        lambda store: store.query(Query(slot="GSI_1", value="a")),
+        lambda store: store.page(Query(slot="GSI_1", value="a"), None, 1),
+        lambda store: store.page(USER.pk, None, 1),
+        lambda store: store.partition(USER.pk),
+        lambda store: list(store.items(USER.pk)),
+        lambda store: list(store.walk(USER.pk, "_deleted")),
+    ],
+)
+def test_a_request_without_a_table_is_refused_and_the_error_says_what_to_do(
+    new_store: Store, ask: Callable[[Store], Any]
+) -> None:
+    with pytest.raises(Terminal, match="create it"):
+        ask(new_store)

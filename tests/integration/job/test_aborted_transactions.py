@@ -1,0 +1,93 @@
+"""Topics whose producers write in transactions: only committed records count, and offsets have gaps."""
+
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from processor.job.kafka import TransactionalOutbox, read_topic
+from processor.records.message import Message
+
+Scene = Any  # conftest's
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+UNCOMMITTED = (("isolation.level", "read_uncommitted"),)
+
+
+class Source:
+    """A source whose producer writes users to partition 0, some of them in vain."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.topic = scene.topic("user")
+        self.producer = Producer(
+            {"bootstrap.servers": scene.settings.bootstrap_servers, "transactional.id": f"source of {self.topic}"}
+        )
+        self.producer.init_transactions(30)
+
+    def write(self, users: dict[int, str], *, commit: bool) -> None:
+        self.producer.begin_transaction()
+        for number, name in users.items():
+            value = json.dumps({"id": number, "name": name})
+            self.producer.produce(self.topic, key=json.dumps({"id": number}), value=value, partition=0)
+        self.producer.flush(30)  # the records are in the log, whether the transaction commits or not
+        if commit:
+            self.producer.commit_transaction(30)
+        else:
+            self.producer.abort_transaction(30)
+
+
+def names(scene: Scene) -> dict[int, str]:
+    return {document["id"]: document["name"] for document in scene.documents().values()}
+
+
+@pytest.mark.parametrize("batch_size", [1, 100])
+def test_records_of_aborted_transactions_are_not_read(scene: Scene, batch_size: int) -> None:
+    source = Source(scene)
+    source.write({1: "ada"}, commit=True)
+    source.write({1: "ABORTED", 2: "ABORTED"}, commit=False)
+    source.write({3: "eve"}, commit=True)
+    source.write({3: "ABORTED"}, commit=False)  # the topic ends with a marker
+    done = scene.run(batch_size=batch_size)
+    assert names(scene) == {1: "ada", 3: "eve"}
+    assert done.tally["read"] == done.tally["applied"] == 2
+    assert scene.run().tally["read"] == 0
+
+    source.write({3: "ABORTED"}, commit=False)
+    assert scene.run().tally["read"] == 0
+    source.write({2: "bob"}, commit=True)
+    assert scene.run().tally["read"] == 1
+    assert names(scene) == {1: "ada", 2: "bob", 3: "eve"}
+
+
+def test_a_batch_ends_before_an_open_transaction_and_the_next_one_begins_there(scene: Scene) -> None:
+    source = Source(scene)
+    source.write({1: "ada"}, commit=True)
+    source.producer.begin_transaction()
+    source.producer.produce(source.topic, key='{"id": 2}', value='{"id": 2, "name": "bob"}', partition=0)
+    source.producer.flush(30)
+    scene.run()
+    assert names(scene) == {1: "ada"}
+    source.producer.commit_transaction(30)
+    scene.run()
+    assert names(scene) == {1: "ada", 2: "bob"}
+
+
+def test_an_operator_may_choose_to_read_uncommitted_records(scene: Scene) -> None:
+    source = Source(scene)
+    source.write({1: "ada"}, commit=True)
+    source.write({1: "UNCOMMITTED"}, commit=False)
+    assert scene.run(kafka=UNCOMMITTED).tally["read"] == 2
+    assert names(scene) == {1: "UNCOMMITTED"}
+
+
+@pytest.mark.parametrize("extra", [(), UNCOMMITTED], ids=["default", "read_uncommitted"])
+def test_topics_that_the_job_publishes_to_are_read_without_aborted_messages(scene: Scene, extra: Any) -> None:
+    """The choice of an operator is about the source: an aborted document was never published."""
+    topic, servers = scene.topic("user"), scene.settings.bootstrap_servers
+    sent, aborted = (TransactionalOutbox(servers, {}, f"{topic} {n}") for n in range(2))
+    sent.send(Message(topic, b"1", b"sent"))
+    sent.flush()
+    aborted.send(Message(topic, b"1", b"aborted"))
+    aborted._producer.flush(30)
+    TransactionalOutbox(servers, {}, f"{topic} 1")  # aborts what the earlier producer sent
+    assert [record.value for record in read_topic(servers, dict(extra), topic)] == [b"sent"]

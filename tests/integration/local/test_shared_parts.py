@@ -1,0 +1,109 @@
+"""`statestore local up|status|down`: parts that stay between commands. Later commands find, restart and stop them."""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from processor.cli.local_command import add_parser
+from processor.local.shared_parts import down, status, up
+
+Processes = Callable[[Path], list[str]]
+ABSENT = {"kafka": False, "postgres": False, "dynamodb": False}
+ALL = {"kafka": True, "postgres": True, "dynamodb": True}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "a place" / "local"
+    yield path
+    down(path)
+
+
+def kill(directory: Path, part: str) -> None:
+    pid = json.loads((directory / "state.json").read_text())["parts"][part]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    while (found := status(directory)) and found.alive[part]:
+        time.sleep(0.02)
+
+
+def test_parts_stay_until_down(directory: Path, talk: SimpleNamespace, processes: Processes) -> None:
+    assert status(directory) is None
+    assert down(directory) is False
+
+    command = [
+        sys.executable,
+        "-c",
+        f"from pathlib import Path; from processor.local.shared_parts import up; up(Path({str(directory)!r}))",
+    ]
+    subprocess.run(command, check=True)
+    found = status(directory)
+    assert found is not None
+    assert found.alive == ALL
+    talk.use(found.addresses)
+
+    before = (directory / "state.json").read_text()
+    assert up(directory) == found.addresses
+    assert (directory / "state.json").read_text() == before
+
+    assert down(directory) is True
+    assert processes(directory) == []
+    assert status(directory) is None
+
+
+def test_a_part_that_died_is_reported_and_started_again_with_its_data(directory: Path, talk: SimpleNamespace) -> None:
+    addresses = up(directory)
+    talk.kafka(addresses.bootstrap_servers)
+    talk.postgres(addresses.registry_url, "create table t (n int)", "insert into t values (7)")
+    for part in ("kafka", "postgres"):
+        kill(directory, part)
+    found = status(directory)
+    assert found is not None
+    assert found.alive == ABSENT | {"dynamodb": True}
+    assert not found.all_alive
+
+    assert up(directory) == addresses
+    assert talk.kafka(addresses.bootstrap_servers, create=False) == [b"v"]
+    assert talk.postgres(addresses.registry_url, "select n from t") == [(7,)]
+
+
+def test_data_lasts_until_down(directory: Path, talk: SimpleNamespace) -> None:
+    first = up(directory)
+    talk.kafka(first.bootstrap_servers)
+    talk.postgres(first.registry_url, "create table t as select 7 as n")
+    down(directory)
+    second = up(directory)
+    assert talk.postgres(second.registry_url, "select count(*) from pg_tables where tablename = 't'") == [(0,)]
+
+
+def test_the_command_prints_results_to_stdout_and_the_rest_to_stderr(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+
+    def run(*words: str) -> tuple[int, str, str]:
+        args = parser.parse_args(["local", *words, "--dir", str(directory)])
+        return args.run(args), *capsys.readouterr()
+
+    assert run("status") == (1, "no part is running; start them with `statestore local up`\n", "")
+    code, out, err = run("up", "--json")
+    assert code == 0
+    assert set(json.loads(out)) == {"bootstrap_servers", "registry_url", "dynamodb_endpoint"}
+    assert err == "starting kafka, postgres, dynamodb\n"
+    code, out, err = run("status", "--json")
+    assert (code, json.loads(out)["alive"], err) == (0, ALL, "")
+    kill(directory, "dynamodb")
+    code, out, err = run("status")
+    assert code == 1
+    assert "dynamodb           ended; `statestore local up` starts it again" in out
+    assert run("down") == (0, "stopped\n", "")
+    assert run("down", "--json") == (0, '{"stopped": false}\n', "")

@@ -1,0 +1,296 @@
+"""Draws random products over four tables, with every feature of a level, and random histories of their rows.
+
+There are few different values, so rows often join, move and go. A `random.Random` makes every choice; Hypothesis may drive it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from itertools import permutations
+from random import Random
+from typing import Any
+
+from processor.definitions.load import load
+from processor.product.product import Definitions
+
+Row = dict[str, Any]
+Names = dict[str, list[str]]
+"""Type -> the names of that type at a level."""
+
+ENTITIES: dict[str, Any] = {
+    "node": {
+        "key": ["id"],
+        "columns": {
+            "id": "int", "up": "int", "k": "string", "n": "int", "v": "decimal", "ok": "bool", "at": "timestamp",
+            "ids": "int[]",
+        },
+    },
+    "item": {
+        "key": ["k", "id"],
+        "shards": 2,
+        "columns": {
+            "id": "int", "k": "string", "node": "int", "n": "int", "v": "float", "ok": "bool", "day": "date", "s": "string",
+            "objects": "json[]",
+        },
+    },
+    "tag": {
+        "key": ["name"],
+        "columns": {"name": "string", "item": "int", "n": "int", "s": "string", "x": "json", "words": "string[]"},
+    },
+    "link": {"key": ["a", "b"], "columns": {"a": "int", "b": "int", "n": "int", "s": "string"}},
+}  # fmt: skip
+TEXTS = ["a", "b", "B", "é", "", "ab"]
+DRAWN: dict[str, list[Any]] = {
+    "int": [0, 1, 2, 3, -1, 2**63 - 1],
+    "string": TEXTS,
+    "decimal": [Decimal("0"), Decimal("1.5"), Decimal("-2.25"), Decimal("3")],
+    "float": [0.0, 0.1, 0.2, -1.5, 1e30],
+    "bool": [True, False],
+    "timestamp": ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00.5Z", "2021-06-01T12:30:00Z"],
+    "date": ["2020-01-01", "2020-02-29", "2021-06-01"],
+    "json": [{"a": 1}, [1, 2]],
+    "int[]": [[], [1], [2, 0, 2], [3, None, 1]],
+    "string[]": [[], ["a"], ["b", "a", "b"], [None, "é"]],
+    "json[]": [
+        [],
+        [{"id": 1, "k": "a"}],
+        [{"id": 2, "k": None}, 5, {"id": "a"}],
+        [{"k": "b", "id": 0}, None, {"id": 2.5}],
+    ],
+}
+ELEMENTS = [("node", "ids[]", "number"), ("tag", "words[]", "string")]
+ELEMENTS += [("item", f"objects[].{member}", kind) for member in ("id", "k") for kind in ("number", "string")]
+"""Entity, a field of array elements, and the kind of the values that it joins."""
+KINDS = {"int": "number", "decimal": "number", "float": "number"}
+NUMBERS = ("int", "decimal", "float")
+SCALARS = ("int", "string", "decimal", "float", "date", "timestamp")
+
+
+class Author:
+    """Writes one product."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.count = 0
+        self.bare = "int"  # the type of the last `value`
+
+    def product(self) -> dict[str, Any]:
+        root = self.rng.choice(list(ENTITIES))
+        level = self.level(root, [], 3, grouped=False)
+        names = level.pop("names")
+        written = {"product": "p", "root": root, **level}
+        if self.may(0.4):
+            written["where"] = self.condition(names)
+        return written
+
+    def may(self, chance: float) -> bool:
+        return self.rng.random() < chance
+
+    def level(self, entity: str, above: Sequence[str], depth: int, *, grouped: bool) -> dict[str, Any]:
+        """Joins and selection of a level, and the names for its expressions."""
+        names = self.own(entity, "")
+        for up, other in enumerate(reversed(above), start=1):
+            for type_, own in self.own(other, "parent." * up).items():
+                names[type_] += own
+        joins: dict[str, dict[str, Any]] = {}
+        for _ in range(self.rng.choice([0, 1, 1, 2, 3]) if depth else 0):
+            name = f"j{self.count}"
+            self.count += 1
+            joins[name] = self.join(name, entity, above, depth - 1, names)
+        return self.selection(entity, joins, names, grouped) | {"names": names}
+
+    def own(self, entity: str, prefix: str) -> Names:
+        names: Names = {type_: [] for type_ in DRAWN}
+        for column, type_ in ENTITIES[entity]["columns"].items():
+            names[type_].append(prefix + column)
+        return names
+
+    def join(self, name: str, above: str, higher: Sequence[str], depth: int, names: Names) -> dict[str, Any]:
+        """A join below `above`. Adds the names that the join makes available to `names`."""
+        entity = self.rng.choice(list(ENTITIES))
+        many, grouped = self.may(0.6), False
+        if many:
+            grouped = self.may(0.3)
+        level = self.level(entity, [*higher, above], depth, grouped=grouped)
+        below, bare = level.pop("names"), self.bare
+        on = self.on(above, entity, many)
+        listed = "[]" in str(list(on.values()))
+        join: dict[str, Any] = {"many" if many else "one": entity, "on": on, **level}
+        if self.may(0.25):
+            join["strong"] = True
+        if self.may(0.4):
+            join["where"] = self.condition(below)
+        if self.may(0.2):
+            join["required"] = True
+        if not listed and self.may(0.4):
+            terms = [self.expression(below, self.rng.choice(SCALARS)) for _ in range(self.rng.choice([1, 2]))]
+            join["order_by"] = [self.rng.choice(["", "-"]) + term for term in terms]
+        if many and not (grouped or listed) and self.may(0.3):
+            join["limit"] = self.rng.choice([1, 2])
+        join["shown"] = self.may(0.6)
+        if "limit" in join and join["shown"] and self.may(0.5):
+            join["total"] = True
+        self.name_columns(name, join, entity, names, below)
+        if "one" in join and "value" in join:
+            names[bare].append(name)
+        return join
+
+    def name_columns(self, name: str, join: dict[str, Any], entity: str, names: Names, below: Names) -> None:
+        own = self.own(entity, f"{name}.")
+        for type_, named in below.items():
+            own[type_] += [f"{name}.{n}" for n in named if n[0] == "j" and "(" not in n]
+            if "one" in join:
+                names[type_] += [n.replace("(j", f"({name}.j") for n in named if "(j" in n and n.count("(") == 1]
+        if "one" in join:
+            for type_ in DRAWN:
+                names[type_] += own[type_]
+        elif "limit" not in join:
+            names["int"].append(f"count({name})")
+            for type_ in NUMBERS:
+                names[type_] += [f"{f}({column})" for column in own[type_] for f in ("min", "max")]
+            names["decimal"] += [f"{f}({column})" for column in own["int"] for f in ("sum", "avg")]
+            names["float"] += [f"sum({column} * 2)" for column in own["float"]]
+            names["string"] += [f"max({column} || 'x')" for column in own["string"]]
+
+    def on(self, above: str, entity: str, many: bool) -> dict[str, str]:
+        lists = [(field, parent) for field, parent in self.elements(entity, above)]
+        lists += [(child, field) for field, child in self.elements(above, entity) if many]
+        doubled = self.doubled(above, entity, lists)
+        if doubled and self.may(0.25):
+            return self.rng.choice(doubled)
+        if lists and self.may(0.35):
+            return dict([self.rng.choice(lists)])
+        pairs = self.pairs(above, entity)
+        likely = [(c, p) for c, p in pairs if {c, p} & {"id", "k", "node", "item", "up", "name", "a", "b"}]
+        return dict([self.rng.choice(likely or pairs)])
+
+    def pairs(self, above: str, entity: str) -> list[tuple[str, str]]:
+        """Columns of an entity, and those above that they may equal."""
+        return [
+            (child, parent)
+            for child, of_child in ENTITIES[entity]["columns"].items()
+            for parent, of_parent in ENTITIES[above]["columns"].items()
+            if "json" not in of_child
+            and "[]" not in of_child
+            and KINDS.get(of_child, of_child) == KINDS.get(of_parent, of_parent)
+        ]
+
+    def doubled(self, above: str, entity: str, lists: list[tuple[str, str]]) -> list[dict[str, str]]:
+        """Two fields of an entity that both equal the same one above; the entity's whole key as often as all others."""
+        children: dict[str, list[str]] = {}
+        for child, parent in [*self.pairs(above, entity), *lists]:
+            children.setdefault(parent, []).append(child)
+        found = [{a: parent, b: parent} for parent, fields in children.items() for a, b in permutations(fields, 2)]
+        whole = [on for on in found if set(on) == set(ENTITIES[entity]["key"])]
+        return found + [self.rng.choice(whole) for _ in found if whole]
+
+    def elements(self, entity: str, other: str) -> list[tuple[str, str]]:
+        """Fields of array elements of an entity, and the columns of another entity that they may equal."""
+        return [
+            (field, column)
+            for owner, field, kind in ELEMENTS
+            for column, of in ENTITIES[other]["columns"].items()
+            if owner == entity and KINDS.get(of, of) == kind
+        ]
+
+    def selection(self, entity: str, joins: dict[str, dict[str, Any]], names: Names, grouped: bool) -> dict[str, Any]:
+        written: dict[str, Any] = {}
+        if grouped:  # an aggregated level has no embeds
+            for join in joins.values():
+                join["shown"] = False
+                join.pop("total", None)
+            members = {f"m{n}": self.total(names) for n in range(self.rng.choice([1, 3]))}
+            written = {"value": members["m0"]} if self.may(0.5) else {"fields": members}
+        else:
+            embeds = [name for name, join in joins.items() if join["shown"]]
+            kind = self.rng.choice(["whole", "list", "map", "map"] + ([] if embeds else ["value"]))
+            if kind == "list":
+                written["fields"] = list(ENTITIES[entity]["columns"])[:3]
+            elif kind == "map":
+                types = self.rng.choices([*SCALARS, "bool"], k=3)
+                written["fields"] = {f"m{n}": self.expression(names, type_) for n, type_ in enumerate(types)}
+            elif kind == "value":
+                self.bare = self.rng.choice([*SCALARS, "bool"])
+                written["value"] = self.expression(names, self.bare)
+        for word in ("join", "embed"):
+            found = {name: join for name, join in joins.items() if join["shown"] is (word == "embed")}
+            if found:
+                written[word] = {name: {k: v for k, v in j.items() if k != "shown"} for name, j in found.items()}
+        return written
+
+    def total(self, names: Names) -> str:
+        """Aggregates over the level's own rows."""
+        rows = {
+            type_: [n for n in named if n[:4] not in ("min(", "max(", "sum(", "avg(", "coun")]
+            for type_, named in names.items()
+        }
+        number = self.rng.choice(rows["int"])
+        return self.rng.choice([
+            "count(*)", f"count({number})", f"sum({number})", f"avg({number})", f"sum({number}) / count(*)",
+            f"max({self.rng.choice(rows['string'] or ['null::text'])})", f"min({self.expression(rows, 'decimal')})",
+            f"max({self.expression(rows, 'float')}) + 1", f"coalesce(sum({self.expression(rows, 'float')}), -1)",
+            f"min({self.expression(rows, 'timestamp')})", f"count(*) * 2 - count({number})",
+        ])  # fmt: skip
+
+    def expression(self, names: Names, type_: str, depth: int = 2) -> str:
+        """An expression of a type, in parentheses unless it is a bare name."""
+        named = names[type_]
+        if named and (not depth or self.may(0.5)):
+            return self.rng.choice(named)
+        if not depth:
+            return f"cast(null as {'double precision' if type_ == 'float' else type_})"
+
+        def some(other: str = type_) -> str:
+            return self.expression(names, other, depth - 1)
+
+        if type_ in NUMBERS and self.may(0.6):
+            sign = self.rng.choice("+-*/")
+            return f"({some()} {sign} {some('int') if type_ != 'float' else some()})"
+        choices = [
+            f"coalesce({some()}, {some()})",
+            f"case when {self.condition(names, depth - 1)} then {some()} else {some()} end",
+            f"nullif({some()}, {some()})",
+        ]
+        choices += [f"greatest({some()}, {some()})"] if type_ != "bool" else [f"({self.condition(names, depth - 1)})"]
+        if type_ == "string":
+            choices += [f"({some()} || {some('int')})", f"upper({some()})", f"substring({some()}, 2)"]
+        return self.rng.choice(choices)
+
+    def condition(self, names: Names, depth: int = 2) -> str:
+        if depth and self.may(0.2):
+            both = [self.condition(names, depth - 1) for _ in range(2)]
+            return f"({both[0]} {self.rng.choice(['and', 'or'])} {both[1]})"
+
+        def some(type_: str) -> str:
+            return self.expression(names, type_, max(0, depth - 1))
+
+        type_ = self.rng.choice(SCALARS)
+        sign = self.rng.choice(["=", "<>", "<", ">="])
+        return self.rng.choice([
+            f"{some(type_)} {sign} {some(type_)}", f"{some(type_)} is not null", f"{some('int')} in (1, 2, null, {some('int')})",
+            f"not {some('bool')} is true", f"{some('string')} like '%a%'", f"{some('int')} between 0 and 2",
+            f"{some('int')} > -1", f"{some('int')} < 3", f"{some('string')} >= ''",
+        ])  # fmt: skip
+
+
+def draw_definitions(rng: Random) -> Definitions:
+    """The four tables, and one product."""
+    product = Author(rng).product()
+    return load({"entities.yaml": json.dumps(ENTITIES), "p.json": json.dumps(product, ensure_ascii=False)})
+
+
+def draw_history(rng: Random, steps: int) -> list[tuple[str, Mapping[str, Any], Row | None]]:
+    """Changes in order: entity, key, and the new row, or None for a delete."""
+    history: list[tuple[str, Mapping[str, Any], Row | None]] = []
+    for _ in range(steps):
+        entity = rng.choice(list(ENTITIES))
+        row = draw_row(rng, entity)
+        gone = rng.random() < 0.15
+        history.append((entity, {c: row[c] for c in ENTITIES[entity]["key"]}, None if gone else row))
+    return history
+
+
+def draw_row(rng: Random, entity: str) -> Row:
+    """A row of an entity."""
+    key, columns = ENTITIES[entity]["key"], ENTITIES[entity]["columns"]
+    return {c: None if c not in key and rng.random() < 0.15 else rng.choice(DRAWN[t]) for c, t in columns.items()}

@@ -1,0 +1,59 @@
+"""Random products and histories: the last published documents equal those of Postgres over the last state of the tables, and
+are valid by the product's schema."""
+
+import uuid
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from processor.definitions.describe import describe_product
+from processor.definitions.load import load
+from processor.inspect.oracle import Oracle, oracle
+from processor.product.json_schema import document_schema
+from processor.records import canonical_json
+from processor.records.record import Record
+from tests.integration.product.products import ENTITIES, draw_definitions, draw_history
+from tests.integration.product.published import last_documents, plain
+
+
+@pytest.fixture(scope="module")
+def tables(postgres_url: str) -> Iterator[Oracle]:
+    entities = load({"entities.yaml": canonical_json.dumps(ENTITIES)}).entities
+    with oracle(postgres_url, f"products_{uuid.uuid4().hex}", entities) as made:
+        yield made
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rng=st.randoms(use_true_random=False))
+def test_any_product_over_any_history_ends_in_the_documents_of_postgres(tables: Oracle, rng: Random) -> None:
+    assert_equal(tables, rng)
+
+
+def assert_equal(tables: Oracle, rng: Random) -> None:
+    definitions = draw_definitions(rng)
+    history = draw_history(rng, rng.choice([10, 25, 40]))
+    last: dict[str, dict[str, Any]] = {entity: {} for entity in ENTITIES}
+    records = []
+    for offset, (entity, key, row) in enumerate(history):
+        message_key = canonical_json.dumps(plain(key))
+        last[entity].pop(message_key, None)
+        if row is not None:
+            last[entity][message_key] = row
+        value = None if row is None else canonical_json.encode(plain(row))
+        records.append(Record(topic=entity, partition=0, offset=offset, key=message_key.encode(), value=value))
+    tables.load({entity: rows.values() for entity, rows in last.items()})
+    truth = tables.documents(definitions.products["p"])
+    schema = Draft202012Validator(document_schema(definitions.products["p"], definitions.entities))
+    for document in truth.values():
+        schema.validate(document)
+    assert last_documents(definitions, records, rng.choice([1, 7, None]))["p"] == truth, describe_product(
+        definitions.products["p"]
+    )
+    valid = Draft202012Validator(document_schema(definitions.products["p"], definitions.entities))
+    for document in truth.values():
+        valid.validate(document)

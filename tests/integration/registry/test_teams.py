@@ -1,0 +1,160 @@
+"""Two teams share a registry: `apply`, `plan` and `run` refuse definitions that break the registry's other products."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+
+from processor.cli.main import main
+from processor.cli.run_command import prepare_plan
+from processor.definitions.load import load
+from processor.definitions.problems import DefinitionError
+from processor.errors import PlanError
+from processor.plan.planning import plan_of
+from processor.settings import Settings
+from registry.errors import TopicTaken
+from registry.repository import Registry
+
+Verb = Callable[..., int]
+USER = "user: {topic: t.user, key: [id], columns: {id: int, name: string, city: string}}"
+STAR = "star: {topic: t.star, key: [id], columns: {id: int, who: string}}"
+PROFILE = "{product: profile, root: user, fields: {id: id, town: lower(city)}}"
+
+
+@pytest.fixture
+def verb(postgres_url: str, schema: str, tmp_path: Path) -> Verb:
+    """Runs a verb with the definitions of a team."""
+
+    def run(name: str, entities: str, *products: str) -> int:
+        folder = tmp_path / "definitions"
+        folder.mkdir(exist_ok=True)
+        for old in folder.iterdir():
+            old.unlink()
+        (folder / "entities.yaml").write_text(entities)
+        for number, product in enumerate(products):
+            (folder / f"{number}.yaml").write_text(product)
+        place = ["--registry", postgres_url, "--registry-schema", schema, "--slots", "5"]
+        return main([name, "--definitions", str(folder), *place])
+
+    return run
+
+
+BREAKS = {
+    "a column that another product reads is gone": (
+        (USER.replace(", city: string", ""), "{product: names, root: user, fields: [id, name]}"),
+        [
+            "product profile of the registry: entity `user` has no column `city`; keep in "
+            "entity user what the product reads, or change the product in the same apply"
+        ],
+    ),
+    "another product's expression does not take the type": (
+        (USER.replace("city: string", "city: json"), "{product: names, root: user, fields: [id, name]}"),
+        [
+            "product profile of the registry: `lower` cannot take json; keep in entity user what the "
+            "product reads, or change the product in the same apply"
+        ],
+    ),
+    "a product's topic is an entity's": (
+        (STAR, "{product: stars, topic: t.user, root: star, fields: [id]}"),
+        [
+            "product stars: entity user of the registry already has the topic `t.user`; give product stars another "
+            "`topic`"
+        ],
+    ),
+    "an entity's topic is a product's": (
+        (STAR.replace("t.star", "profile"), "{product: stars, root: star, fields: [id]}"),
+        [
+            "entity star: product profile of the registry already has the topic `profile`; give entity star another "
+            "`topic`"
+        ],
+    ),
+    "a product is renamed": (
+        (USER, PROFILE.replace("product: profile", "product: users, topic: profile")),
+        [
+            "product users: product profile of the registry already has the topic `profile`; give product users "
+            "another `topic`; if this is a new name for product profile, keep the old name: a registry entry has one "
+            "name for ever"
+        ],
+    ),
+    "an entity is renamed": (
+        (USER.replace("user:", "users:"), PROFILE.replace("user", "users").replace("profile", "others")),
+        [
+            "entity users: entity user of the registry already has the topic `t.user`; give entity users another "
+            "`topic`; if this is a new name for entity user, keep the old name: a registry entry has one name for ever"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BREAKS)
+def test_apply_refuses_what_breaks_the_registry_as_plan_does(
+    verb: Verb, registry: Registry, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    assert verb("apply", USER, PROFILE) == 0
+    before = registry.snapshot()
+    definitions, lines = BREAKS[what]
+    for name in ("plan", "apply"):
+        capsys.readouterr()
+        assert verb(name, *definitions) == 1
+        assert capsys.readouterr().err.splitlines() == [f"statestore {name}: {lines[0]}", *lines[1:]]
+    assert registry.snapshot() == before
+    assert verb("plan", USER, PROFILE) == 0
+
+
+def test_run_refuses_definitions_that_break_the_registry(
+    verb: Verb, registry: Registry, postgres_url: str, schema: str
+) -> None:
+    assert verb("apply", USER, PROFILE) == 0
+    before = registry.snapshot()
+    settings = Settings(registry=postgres_url, registry_schema=schema, slots=5)
+    with pytest.raises(DefinitionError, match=r"^product profile of the registry: "):
+        prepare_plan(settings, load({"entities.yaml": USER.replace(", city: string", "")}))
+    with pytest.raises(TopicTaken, match=r"^entity star: "):
+        prepare_plan(settings, load({"entities.yaml": STAR.replace("t.star", "profile")}))
+    assert registry.snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("edit", "entry"),
+    [
+        ("UPDATE entities SET topic = 'elsewhere' WHERE name = 'user'", "entity user"),
+        ("DELETE FROM product_joins", "product stars"),
+        ("UPDATE products SET root = 'star' WHERE name = 'stars'", "product stars"),
+    ],
+)
+def test_an_edit_by_hand_that_leaves_the_definition_behind_stops_every_job_until_the_next_apply(
+    verb: Verb, registry: Registry, psql: Engine, edit: str, entry: str
+) -> None:
+    stars = "{product: stars, root: user, fields: [id], embed: {stars: {many: star, on: {who: name}}}}"
+    assert verb("apply", f"{USER}\n{STAR}", stars) == 0
+    plan = plan_of(registry.snapshot())
+    with psql.begin() as connection:
+        connection.execute(text("SELECT edit_by_hand('a test')"))
+        connection.execute(text(edit))
+    with pytest.raises(PlanError, match=f"^{entry} of the registry differs from its definition"):
+        plan_of(registry.snapshot())
+    assert verb("apply", f"{USER}\n{STAR}", stars) == 0
+    assert plan_of(registry.snapshot()).products["stars"].nodes == plan.products["stars"].nodes
+
+
+def test_columns_of_stored_rows_keep_their_meaning(
+    verb: Verb, registry: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verb("apply", USER, PROFILE) == 0
+    registry.applied(registry.take_lease("job", "here", 4, take_over=False, expires_after=30), 1)
+    before = registry.snapshot()
+    for entities in (USER.replace("name: string", "name: int"), USER.replace("name: string, ", "")):
+        for name in ("plan", "apply"):
+            assert verb(name, entities, PROFILE) == 1
+            assert "but a job has run with user, and nothing rewrites its stored rows" in capsys.readouterr().err
+    assert registry.snapshot() == before
+    assert verb("apply", USER.replace("name: string", "name: json, age: int"), PROFILE) == 0
+    assert "published documents stay as they are" in capsys.readouterr().err
+
+
+def test_two_entities_may_change_their_topics_for_each_other(verb: Verb, registry: Registry) -> None:
+    assert verb("apply", f"{USER}\n{STAR}", PROFILE) == 0
+    turned = f"{USER.replace('t.user', 't.star')}\n{STAR.replace('t.star', 't.user')}"
+    assert verb("apply", turned, PROFILE) == 0
+    assert {one.name: one.topic for one in registry.snapshot().entities} == {"user": "t.star", "star": "t.user"}

@@ -1,0 +1,70 @@
+"""Short histories written by hand. Each makes one situation in which a protection is needed, under conditions that a test sets.
+
+A script is a text of changes, `entity key column=value ...`, separated by semicolons. The other columns keep their values. `-` is
+null, `gone` deletes the row. Every change gets a stamp, except a change of a column that no product reads.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.simulator.history import Event
+from tests.simulator.shapes import STAMP, Row, Shape
+
+ROWS: Mapping[str, Row] = {
+    "user": {"email": "", "id": 0, "username": None, "bio": "0"},
+    "star": {"id": 0, "username": None, "repo_owner": "o", "repo_name": "r", "at": 0, "note": "0"},
+    "repo": {"owner": "o", "name": "", "stars": 0, "about": "0"},
+    "label": {"id": 0, "repo_owner": "o", "repo_name": "r", "text": "0"},
+}
+KEY_COLUMN = {"user": "email", "star": "id", "repo": "name", "label": "id"}
+
+SCRIPTS = {
+    "a star appears": "user x username=a; star 0 username=a; user x",
+    "a star changes": "user x username=a; star 0 username=a; star 0; user x",
+    "a star moves": "user x username=a; user y username=b; star 0 username=a; star 0 username=b",
+    "a star comes back": (
+        "user x username=a; user y username=b; star 0 username=a; star 0 username=b; star 0 username=a"
+    ),
+    "a star moves twice": (
+        "user x username=a; user y username=b; user z username=c; star 0 username=a; star 0 username=b; star 0 username=c"
+    ),
+    "a star changes, then its note": "user x username=a; star 0 username=a; star 0; star 0 note=1",
+    "a star leaves its user": "user x username=a; star 0 username=a; star 0 username=-; user x",
+    "a star is deleted": "user x username=a; star 0 username=a; star 0 gone",
+    "a star is deleted, then its user changes": "user x username=a; star 0 username=a; star 0 gone; user x",
+    "a user is renamed": "user x username=a; user x username=b; star 0 username=b; star 1 username=a",
+    "a star changes after its user": "user x username=a; star 0 username=a; user x; user x; user x; star 0",
+    "a label leaves its repo": (
+        "user x username=a; star 0 username=a; label 0; label 1; label 2; label 0 repo_name=s; label 1"
+    ),
+    "a label arrives while its star is hidden": "user x username=a; star 0 username=a; label 0",
+}
+"""Scripts by name."""
+
+
+def scripted_events(shape: Shape, name: str) -> list[Event]:
+    """The changes of the script of this name."""
+    rows: dict[tuple[str, str], Row] = {}
+    return list(_events(shape, SCRIPTS[name], rows))
+
+
+def _events(shape: Shape, text: str, rows: dict[tuple[str, str], Row]) -> Iterator[Event]:
+    for n, change in enumerate(text.split(";"), start=1):
+        entity, name, *words = change.split()
+        first = {KEY_COLUMN[entity]: int(name) if entity in ("star", "label") else name}
+        row = {**ROWS[entity], **rows.get((entity, name), {}), **first}
+        key = shape.key(entity, row)
+        if words == ["gone"]:
+            del rows[entity, name]
+            yield Event(entity=entity, key=key, row=None)
+            continue
+        changed = {column: _value(text) for column, text in (word.split("=") for word in words)}
+        unread = changed and changed.keys() <= {shape.unused_columns.get(entity)}
+        stamp: dict[str, Any] = {} if unread else {STAMP: n}
+        row = rows[entity, name] = {**row, **changed, **stamp}
+        declared = shape.definitions.entities[entity].columns
+        yield Event(entity=entity, key=key, row={c: v for c, v in row.items() if c in declared})
+
+
+def _value(text: str) -> str | None:
+    return None if text == "-" else text

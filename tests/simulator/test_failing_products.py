@@ -1,0 +1,50 @@
+"""A product that fails for some time: every history ends as if no product had failed."""
+
+import os
+from typing import Any
+
+import pytest
+
+from processor.progress.backlog import Backlog
+from tests.simulator.failing_products import FailingProductSimulation
+from tests.simulator.run import Simulation, simulate
+from tests.simulator.without.publisher import any_attempt
+from tests.simulator.without.switch import Switch, always, replacing
+
+SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000")) // 15
+HARD = {"shape": "stars", "zombie_chance": 1.0, "many_moves": True, "max_faults": 4}
+
+
+@pytest.mark.parametrize("overrides", [{}, {"shape": "stars"}, HARD], ids=["plain", "two products", "hard"])
+def test_every_history_ends_as_if_no_product_had_failed(overrides: dict[str, object]) -> None:
+    runs = [
+        simulate(seed, simulation_class=FailingProductSimulation, overrides=overrides) for seed in range(SEEDS // 3)
+    ]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    assert sum(run.total_tally()["backlog"] > 0 for run in runs) > SEEDS // 12
+    assert sum(run.facts["stopped at the end"] for run in runs) > SEEDS // 30
+
+
+@pytest.mark.parametrize(
+    ("seed", "switch"),
+    [
+        (1, replacing((Backlog, "add", always([])))),
+        (
+            99,
+            replacing((Backlog, "reload", lambda reload: lambda self, items: _take_as_own(self, reload(self, items)))),
+        ),
+        (83, any_attempt),
+    ],
+    ids=["the backlog is durable", "a run keeps its own backlog", "a refused transaction acknowledges nothing"],
+)
+def test_a_history_ends_wrong_without_the_protection(seed: int, switch: Switch) -> None:
+    def run(**more: Any) -> Simulation:
+        return simulate(seed, simulation_class=FailingProductSimulation, **more)
+
+    assert run().problem is None
+    assert run(switch=switch).problem is not None
+
+
+def _take_as_own(backlog: Backlog, obsolete: object) -> object:
+    backlog.own.update(root for roots in backlog.waiting.values() for root in roots)
+    return obsolete

@@ -1,0 +1,190 @@
+"""Verify reports documents that differ from the state or from SQL, but not those that a running job is about to publish."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from processor.definitions.load import load, read_directory
+from processor.inspect.mirror import Mirror
+from processor.inspect.verification import VerificationResult, Verifier, with_open_changes
+from processor.plan.planning import plan_alone
+from processor.product.product import Product
+from processor.records import canonical_json
+from processor.records.record import Record
+from processor.rounds.step_runner import StepRunner
+from processor.settings import Settings
+from processor.trial.trial import Trial
+from tests.simulator.oracle import documents
+
+DEFINITIONS = load(read_directory(Path(__file__).parents[3] / "examples" / "github"))
+PLAN = plan_alone(DEFINITIONS, slots=20)
+PROFILE = PLAN.products["user_profile"]
+
+
+def user(n: int, offset: int | None = None, **columns: Any) -> Record:
+    return record("user", {"email": f"u{n}@x.org"}, {"id": n, "username": f"u{n}", **columns}, offset or n)
+
+
+def record(topic: str, key: dict[str, Any], row: dict[str, Any], offset: int) -> Record:
+    value = canonical_json.encode(key | row)
+    return Record(topic=topic, partition=0, offset=offset, epoch=1, key=canonical_json.encode(key), value=value)
+
+
+@pytest.fixture
+def trial() -> Trial:
+    """A job that has published ten users' documents, its open changes settled."""
+    trial = Trial(plan=PLAN, settings=Settings())
+    trial.batch(user(n) for n in range(10))
+    trial.finish()
+    return trial
+
+
+def messages(trial: Trial) -> list[Record]:
+    sent = trial.published.messages
+    return [Record(topic=m.topic, partition=0, offset=n, key=m.key, value=m.value) for n, m in enumerate(sent)]
+
+
+class LoopTables:
+    """Tables over which nested loops give the answer of Postgres."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[Any, Any]] = {}
+        self.filled: list[str] = []
+
+    def fill(self, name: str, rows: Iterable[Mapping[str, Any]], indexes: Any) -> None:
+        self.filled.append(name)
+        self.tables[name] = dict(enumerate(rows))
+
+    def answer(self, product: Product) -> Iterator[tuple[str, str]]:
+        for key, document in documents(product, DEFINITIONS, self.tables).items():
+            yield key, canonical_json.dumps(document)
+
+
+def mirror(trial: Trial, tables: LoopTables | None = None) -> Mirror:
+    return Mirror(plan=PLAN, store=trial.store, tables=tables or LoopTables(), report=lambda _: None)
+
+
+def verified(
+    trial: Trial, *topics: Iterable[Record], sample: int | None = None, mirror: Mirror | None = None
+) -> VerificationResult:
+    """The result of verify. `topics`: the content of the topic at the first look, and at the second if it differs."""
+    reads = iter(topics)
+    first = list(next(reads))
+    runner = with_open_changes(StepRunner(store=trial.store))
+    unread: list[list[Record]] = [first]
+
+    def topic() -> list[Record]:
+        return unread.pop() if unread else list(next(reads, first))
+
+    verifier = Verifier(plan=PLAN, runner=runner, wait=lambda: None, mirror=mirror)
+    return verifier.verify(PROFILE, topic, sample, Random(1))
+
+
+def altered(record: Record, value: bytes | None) -> Record:
+    return Record(topic=record.topic, partition=0, offset=99, key=record.key, value=value)
+
+
+def test_published_documents_equal_the_state(trial: Trial) -> None:
+    assert verified(trial, messages(trial)) == VerificationResult(compared=10, differences=())
+
+
+def test_verify_reports_a_difference_with_both_sides(trial: Trial) -> None:
+    topic = messages(trial)
+    state = topic[3].value
+    strange = Record(topic="user_profile", partition=0, offset=100, key=b"somebody", value=b"{}")
+    found = verified(trial, [*topic, altered(topic[3], b'{"email":1}'), altered(topic[4], None), strange])
+    assert [(d.key, d.root, d.published, d.state) for d in found.differences] == [
+        ("somebody", None, b"{}", None),
+        ('{"email":"u3@x.org"}', "u3@x.org", b'{"email":1}', state),
+        ('{"email":"u4@x.org"}', "u4@x.org", None, topic[4].value),
+    ]
+
+
+def test_verify_reports_a_document_without_a_root(trial: Trial) -> None:
+    ghost = Record(topic="user_profile", partition=0, offset=100, key=b'{"email":"ghost"}', value=b"{}")
+    (difference,) = verified(trial, [*messages(trial), ghost]).differences
+    assert (difference.root, difference.state) == ("ghost", None)
+
+
+def test_equal_values_in_another_order_do_not_differ(trial: Trial) -> None:
+    topic = messages(trial)
+    document = canonical_json.loads(topic[0].value or b"")
+    reordered = canonical_json.encode(dict(reversed(document.items())))
+    assert verified(trial, [*topic, altered(topic[0], reordered)]).differences == ()
+
+
+def test_verify_reports_a_published_null_of_a_root_without_a_document(trial: Trial) -> None:
+    null = Record(topic="user_profile", partition=0, offset=100, key=b'{"email":"ghost"}', value=b"null")
+    (difference,) = verified(trial, [*messages(trial), null]).differences
+    assert (difference.published, difference.state) == (b"null", None)
+
+
+def test_a_document_that_a_job_publishes_between_the_two_looks_does_not_differ(trial: Trial) -> None:
+    """The job has written a row before the first look, and publishes its document before the second."""
+    before = messages(trial)
+    trial.batch([user(2, offset=10, username="renamed")])
+    assert verified(trial, before, messages(trial)).differences == ()
+    assert len(verified(trial, before, before).differences) == 1
+
+
+def test_a_sample_has_its_size_or_all_documents(trial: Trial) -> None:
+    assert verified(trial, messages(trial), sample=4).compared == 4
+    assert verified(trial, messages(trial), sample=40).compared == 10
+
+
+def test_verify_lays_open_changes_over_a_late_index() -> None:
+    late = Trial(plan=PLAN, settings=Settings(), lag=100)
+    late.batch([user(1)])
+    late.clock.sleep(200)
+    payment = record("payment_info", {"id": 1}, {"user_id": 1, "verified": True}, 1)
+    late.batch([payment])
+    assert b'"payment_verified":true' in (messages(late)[-1].value or b"")
+    assert verified(late, messages(late)).differences == ()
+
+
+def test_sql_finds_documents_that_were_never_published_and_documents_without_a_root(trial: Trial) -> None:
+    topic = messages(trial)
+    ghost = Record(topic="user_profile", partition=0, offset=100, key=b'{"email":"ghost"}', value=b"{}")
+    assert verified(trial, topic, mirror=mirror(trial)) == VerificationResult(compared=10, differences=())
+    assert verified(trial, topic[1:]) == VerificationResult(compared=9, differences=())
+    found = verified(trial, [*topic[1:], ghost], mirror=mirror(trial))
+    assert found.compared == 11
+    assert [(d.key, d.published, d.state, d.sql) for d in found.differences] == [
+        ('{"email":"ghost"}', b"{}", None, None),
+        ('{"email":"u0@x.org"}', None, topic[0].value, topic[0].value),
+    ]
+    assert [d.root for d in found.differences if d.stale and not d.refuted] == ["ghost", "u0@x.org"]
+
+
+def test_a_document_that_differs_from_sql_only_is_refuted_and_not_stale(trial: Trial) -> None:
+    class Wrong(LoopTables):
+        def answer(self, product: Product) -> Iterator[tuple[str, str]]:
+            for key, document in super().answer(product):
+                yield key, document.replace("u3@x.org", "other") if "u3@" in key else document
+
+    (found,) = verified(trial, messages(trial), mirror=mirror(trial, Wrong())).differences
+    assert (found.key, found.stale, found.refuted) == ('{"email":"u3@x.org"}', False, True)
+
+
+def test_sql_compares_only_the_documents_of_a_sample(trial: Trial) -> None:
+    found = verified(trial, messages(trial)[5:], sample=4, mirror=mirror(trial))
+    assert found.compared == 4
+    assert 0 < len(found.differences) < 5
+
+
+def test_the_mirror_reads_rows_once_until_the_second_look(trial: Trial) -> None:
+    tables = LoopTables()
+    reading = mirror(trial, tables)
+    for _ in range(2):
+        assert verified(trial, messages(trial), mirror=reading).differences == ()
+    assert tables.filled == ["payment_info", "pull_request", "repo", "star", "user"]
+    assert len(verified(trial, messages(trial)[1:], mirror=reading).differences) == 1
+    assert tables.filled[5:] == tables.filled[:5]
+
+
+def test_a_deleted_root_has_no_document(trial: Trial) -> None:
+    trial.batch([Record(topic="user", partition=0, offset=50, epoch=1, key=b'{"email":"u1@x.org"}', value=None)])
+    assert verified(trial, messages(trial), mirror=mirror(trial)) == VerificationResult(compared=10, differences=())

@@ -1,0 +1,110 @@
+"""Estimates from the statistics of a state, compared with the metered cost of the same events in that state."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from processor.definitions.load import load, read_directory
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_alone
+from processor.pricing.estimate import Estimate, estimate_events, index_statistics
+from processor.pricing.price import price_events
+from processor.pricing.statistics import take_statistics
+from processor.records import canonical_json
+from processor.records.record import Record
+from processor.rounds.clock import VirtualClock
+from processor.settings import Settings
+from processor.trial.trial import Trial
+from statestore.metered import MeteredStore
+
+PLAN = plan_alone(load(read_directory(Path(__file__).parents[3] / "examples" / "github")), slots=20)
+USERS, STARS, REPOS = 40, 30, 120
+STARRED = Random(7).sample([n % REPOS for n in range(USERS * STARS)], USERS * STARS)
+Row = dict[str, Any]
+
+
+def star(user: int, repo: int, at: str = "2015-01-01T00:00:00Z") -> Row:
+    return {"username": f"user{user}", "repo_name": f"repo{repo}", "repo_owner": "acme", "created_at": at}
+
+
+def rows() -> Iterator[tuple[str, Row]]:
+    """Users with 30 stars, two pull requests of two kilobytes and a payment each; repositories with ten stars each."""
+    for n in range(USERS):
+        yield "user", {"id": n, "email": f"{n}@example.org", "username": f"user{n}", "registered_at": None}
+        yield "payment_info", {"id": n, "user_id": n, "verified": True}
+        for k in range(STARS):
+            yield "star", star(n, STARRED[n * STARS + k])
+        for k in range(2):
+            pull = {
+                "repo": "repo1",
+                "repo_owner": "acme",
+                "index": n * 2 + k,
+                "author": f"user{n}",
+                "title": "x" * 2000,
+            }
+            yield "pull_request", pull | {"status": "open", "created_at": None}
+    for n in range(REPOS):
+        yield "repo", repo(n)
+
+
+def repo(number: int, description: str = "A tool") -> Row:
+    return {"owner": "acme", "name": f"repo{number}", "description": description, "star_count": 1}
+
+
+def record(plan: Plan, entity: str, row: Row, offset: int) -> Record:
+    key = canonical_json.encode({column: row[column] for column in plan.entities[entity].entity.key})
+    return Record(topic=entity, partition=0, offset=offset, key=key, value=canonical_json.encode(row))
+
+
+@pytest.fixture(scope="module")
+def state() -> Trial:
+    clock = VirtualClock()
+    trial = Trial(plan=PLAN, settings=Settings(), clock=clock, other_store=MeteredStore(20, clock=clock.now))
+    trial.batch(record(PLAN, entity, row, offset) for offset, (entity, row) in enumerate(rows()))
+    trial.finish()
+    return trial
+
+
+@pytest.fixture(scope="module")
+def estimated(state: Trial) -> dict[str, Estimate]:
+    taken = take_statistics(PLAN, state.store, sample=100, random=Random(1), at=datetime(2026, 11, 21, tzinfo=UTC))
+    found = estimate_events(PLAN, price_events(PLAN, Settings()), index_statistics(taken))
+    return {f"{estimate.entity}: {estimate.event}": estimate for estimate in found}
+
+
+@pytest.mark.parametrize(
+    ("event", "entity", "row", "documents"),
+    [
+        ("repo: update of description", "repo", repo(7, "The tool"), 10),
+        ("repo: first seen", "repo", repo(999), 0),
+        ("star: update of created_at", "star", star(1, STARRED[STARS], "2016-01-01T00:00:00Z"), 1),
+        ("star: first seen", "star", star(6, 7), 1),
+        ("payment_info: update of verified", "payment_info", {"id": 3, "user_id": 3, "verified": False}, 1),
+        ("payment_info: update of user_id (join key)", "payment_info", {"id": 3, "user_id": 1, "verified": False}, 2),
+    ],
+)
+def test_an_estimate_is_near_the_metered_cost_of_the_event(
+    state: Trial, estimated: dict[str, Estimate], event: str, entity: str, row: Row, documents: int
+) -> None:
+    store = state.store
+    assert isinstance(store, MeteredStore)
+    written, read = store.written, store.read
+    state.batch([record(PLAN, entity, row, 10_000 + state.tally["batches"])])
+    state.finish()
+
+    estimate = estimated[event]
+    assert estimate.documents == pytest.approx(documents, rel=0.1)
+    assert estimate.write_units == pytest.approx(store.written - written, rel=0.1, abs=1)
+    assert estimate.read_units == pytest.approx(float(store.read - read), rel=0.3)
+
+
+def test_a_join_without_statistics_counts_as_finding_one_row(state: Trial) -> None:
+    taken = take_statistics(PLAN, MeteredStore(20), sample=1, random=Random(1), at=datetime(2026, 11, 21, tzinfo=UTC))
+    costs = price_events(PLAN, Settings())
+    for cost, estimate in zip(costs, estimate_events(PLAN, costs, index_statistics(taken)), strict=True):
+        assert estimate.read_units == cost.read_units
+        assert estimate.documents >= cost.documents

@@ -1,0 +1,229 @@
+"""The output of `plan`: golden texts (`golden/plan_*.txt`), refusals with the slots that could be freed, and exit statuses.
+
+After an intended change of wording: `UPDATE_GOLDEN=1 pytest tests/unit/pricing/test_preview.py`, then read the diff.
+"""
+
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from processor.cli.main import main
+from processor.cli.plan_command import empty_registry, preview_lines
+from processor.definitions.load import load, read_directory
+from processor.plan.planning import requirements_of
+from processor.pricing.backfill_estimate import NeedsBackfills
+from processor.pricing.preview import preview
+from processor.pricing.price_list import DEFAULT
+from processor.product.product import Definitions
+from processor.settings import Settings
+from registry.edit import edit, edited
+from registry.errors import DefinitionChanged, NeedsBackfill, NoSlot
+from registry.model import Direction, Snapshot
+from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
+
+GOLDEN = Path(__file__).parent / "golden"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
+ENTITIES = """
+    user: {key: [id], columns: {id: int, name: string, ok: bool, city: string}}
+    star: {key: [id], columns: {id: int, who: string, ok: bool}}
+    fork: {key: [id], columns: {id: int, who: string}}
+    """
+SHARDED = ENTITIES.replace("user: {", "user: {shards: 2, ")
+STARS = """
+    product: stars
+    root: user
+    fields: [id]
+    embed:
+      stars: {many: star, on: {who: name}, limit: 10, fields: [id]}
+    """
+FORKS = """
+    product: forks
+    root: user
+    fields: [id]
+    embed:
+      forks: {many: fork, on: {who: name}, fields: [id], limit: 10}
+    """
+SAME = """
+    product: same
+    root: user
+    fields: [id]
+    embed:
+      stars: {many: star, on: {ok: ok}, fields: [id]}
+      deep:
+        one: user
+        on: {city: name}
+        fields: [id]
+        embed: {forks: {many: fork, on: {who: city}, fields: [id]}}
+    """
+
+
+def definitions(*products: str, entities: str = ENTITIES) -> Definitions:
+    files = {f"{n}.yaml": dedent(text) for n, text in enumerate(products)}
+    return load({"entities.yaml": dedent(entities), **files})
+
+
+def stored(definitions: Definitions, slots: int = 20) -> Snapshot:
+    """A registry after an apply of these definitions."""
+    nothing = empty_registry(Settings(slots=slots))
+    return edited(nothing, edit(nothing, requirements_of(definitions), frozenset()))
+
+
+def plan_text(definitions: Definitions, registry: Snapshot, statistics: Statistics | None = None) -> str:
+    return "\n".join(preview_lines(preview(definitions, registry, frozenset(), Settings(), statistics), DEFAULT)) + "\n"
+
+
+def compare(name: str, text: str) -> None:
+    """Compares with a golden file, or writes it."""
+    file = GOLDEN / f"plan_{name}.txt"
+    if "UPDATE_GOLDEN" in os.environ:
+        file.write_text(text)
+    assert text == file.read_text()
+
+
+def statistics(registry: Snapshot, joins: dict[tuple[str, Direction], tuple[float, int, str]]) -> Statistics:
+    """Statistics of 1,000,000 rows of 400 bytes each, and of joins by (child, direction)."""
+    return Statistics(
+        taken_at=datetime(2026, 11, 21, 9, 30, tzinfo=UTC),
+        entities=tuple(
+            EntityStatistics(entity=entity.name, rows=1_000_000, mean_bytes=400, most_bytes=900)
+            for entity in registry.entities
+        ),
+        joins=tuple(
+            JoinStatistics(join=access.join, direction=direction, mean=mean, most=most, value=value)
+            for access in registry.joins
+            for (child, direction), (mean, most, value) in joins.items()
+            if access.join.child == child
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "registry"),
+    [
+        ("first", load(read_directory(EXAMPLE)), empty_registry(Settings())),
+        ("nothing", definitions(STARS, FORKS), stored(definitions(STARS, FORKS))),
+        ("another_product", definitions(STARS, SAME), stored(definitions(STARS, FORKS))),
+        ("changed_product", definitions(STARS.replace("who: name", "ok: ok")), stored(definitions(STARS))),
+    ],
+)
+def test_a_plan_prints_its_changes_its_slots_and_the_cost_of_events(
+    name: str, wanted: Definitions, registry: Snapshot
+) -> None:
+    compare(name, plan_text(wanted, registry))
+
+
+def test_a_plan_with_statistics_prints_estimates_and_warnings() -> None:
+    example = load(read_directory(EXAMPLE))
+    registry = stored(example)
+    found = statistics(
+        registry,
+        {
+            ("star", "down"): (40, 9_000, "octocat"),
+            ("star", "up"): (1, 1, "octocat"),
+            ("repo", "down"): (1, 1, "acme#tool"),
+            ("repo", "up"): (25.5, 120_000, "acme#tool"),
+            ("pull_request", "down"): (3, 200, "hubot"),
+            ("pull_request", "up"): (0.9, 1, "octocat"),
+        },
+    )
+    compare("statistics", plan_text(example, registry, found))
+
+
+@pytest.mark.parametrize(
+    ("star", "warned"),
+    [
+        ("{many: star, on: {who: name}, fields: [id]}", True),
+        ("{many: star, on: {who: name}, fields: [id], limit: 100}", False),
+        ("{many: star, on: {who: name}, value: count(*)}", False),
+    ],
+)
+def test_a_plan_warns_of_a_document_that_shows_too_many_rows(star: str, warned: bool) -> None:
+    product = f"product: stars\nroot: user\nembed:\n  stars: {star}\n"
+    wanted = definitions(product)
+    registry = stored(wanted)
+    found = statistics(registry, {("star", "down"): (2, 30_000, "mona")})
+    warnings = preview(wanted, registry, frozenset(), statistics=found).warnings
+    hot = "join star(who) = user(name): 'mona' finds 30,000 rows of star: a document reads them all, and all are in one key of "
+    assert [warning for warning in warnings if warning.startswith(hot)]
+    large = "stars: a document may have about 11.4 MiB (stars of 'mona': 30,000 rows); Kafka takes 1 MiB by default"
+    assert bool([warning for warning in warnings if warning.startswith(large)]) == warned
+
+
+def test_a_plan_warns_of_a_row_near_the_limit_of_an_item() -> None:
+    wanted = definitions(STARS)
+    registry = stored(wanted)
+    user = EntityStatistics(entity="user", rows=1, mean_bytes=350 * 1024, most_bytes=350 * 1024)
+    found = replace(statistics(registry, {}), entities=(user,))
+    warnings = preview(wanted, registry, frozenset(), statistics=found).warnings
+    assert "entity user: a row of the sample has 350 KiB, and DynamoDB allows 400; store less in a row" in warnings
+
+
+def test_a_refusal_names_each_backfill_with_its_rows_and_its_time() -> None:
+    registry = stored(definitions(STARS, entities=SHARDED))
+    wanted = definitions(STARS, SAME, entities=SHARDED)
+    has_run = frozenset({"user", "star"})
+    found = statistics(registry, {})
+    with pytest.raises(NeedsBackfills) as refused:
+        preview(wanted, registry, has_run, statistics=found)
+    assert str(refused.value).splitlines()[1:] == [
+        "backfill of star: GSI_2 holds ok, in 1,000,000 rows: about 0:16:40 at 1,000 write units a second and shard",
+        "backfill of user: GSI_2 holds ok, in 1,000,000 rows: about 0:08:20 at 1,000 write units a second and shard",
+        "backfill of user: GSI_3 holds city, in 1,000,000 rows: about 0:08:20 at 1,000 write units a second and shard",
+    ]
+    with pytest.raises(
+        NeedsBackfill, match="backfill of star: GSI_2 holds ok; `statestore statistics` counts its rows"
+    ):
+        preview(wanted, registry, has_run)
+
+
+def test_new_edges_of_stored_rows_need_a_backfill() -> None:
+    registry = stored(definitions(STARS))
+    strong = STARS.replace("limit: 10", "strong: true")
+    with pytest.raises(
+        NeedsBackfills, match="backfill of star: edges by who, in 1,000,000 rows: about 0:16:40 at"
+    ) as refused:
+        preview(definitions(strong), registry, frozenset({"star"}), statistics=statistics(registry, {}))
+    (needed,) = refused.value.needed
+    assert (needed.entity, needed.rows, needed.seconds) == ("star", 1_000_000, 1_000)
+
+
+def test_a_plan_can_leave_prices_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--offline", "--no-price", "--definitions", str(EXAMPLE)]) == 0
+    out = capsys.readouterr().out
+    assert "price" not in out
+    assert "slots:\n" in out
+
+
+def test_a_refusal_names_the_slots_that_could_be_freed() -> None:
+    registry = stored(definitions(STARS), slots=1)
+    with pytest.raises(NoSlot, match="retire and free one of these"):
+        preview(definitions(STARS.replace("who: name", "ok: ok")), registry, frozenset(), Settings())
+
+
+def test_a_change_of_slots_or_shards_of_stored_rows_is_refused() -> None:
+    with pytest.raises(NeedsBackfill, match="entity user: GSI_2 holds ok would be new, but a job has run"):
+        preview(definitions(STARS, SAME), stored(definitions(STARS)), frozenset({"user"}), Settings())
+    sharded = definitions(STARS, entities=ENTITIES.replace("user: {", "user: {shards: 2, "))
+    with pytest.raises(DefinitionChanged, match="the number of shards was 1 and is now 2"):
+        preview(sharded, stored(definitions(STARS)), frozenset(), Settings())
+
+
+def test_the_command_prints_json_and_exits_with_1_on_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--offline", "--json", "--definitions", str(EXAMPLE)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["errors"] == []
+    assert found["slots"][1]["together"] == ["star"]
+    assert found["prices"] == {"region": "us-east-1", "date": "2026-11", "write": "0.625", "read": "0.125"}
+    cost = next(c for c in found["costs"] if (c["entity"], c["event"]) == ("star", "update of nothing that is used"))
+    assert cost["dollars_per_million"] == 1.875
+    (tmp_path / "entities.yaml").write_text("user: {key: [idd], columns: {id: int}}\n")
+    assert main(["plan", "--offline", "--json", "--definitions", str(tmp_path)]) == 1
+    errors = json.loads(capsys.readouterr().out)["errors"]
+    assert errors == ["entities.yaml:1: entity `user` has no column `idd` for its `key`; did you mean 'id'?"]
+    assert main(["plan", "--offline", "--definitions", str(EXAMPLE), "--slots", "1"]) == 1
+    assert "no slot is free for" in capsys.readouterr().err

@@ -1,0 +1,122 @@
+"""The price of events. Its requests are those of the budget in docs/costs.md, which another test compares with the steps."""
+
+from decimal import Decimal
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from processor.definitions.load import load, read_directory
+from processor.errors import SettingError
+from processor.plan.planning import plan_alone
+from processor.pricing.price import Cost, price_events
+from processor.pricing.price_list import DEFAULT, read_prices
+from processor.settings import Settings
+
+ROOT = Path(__file__).parents[3]
+NAMES = {
+    "user: update that matters": "user: update of id (join key)",
+    "user: join key changed": "user: update of username (join key)",
+    "repo: first seen, not starred": "repo: first seen",
+    "repo: update that matters": "repo: update of description",
+    "star: update that matters": "star: update of created_at",
+    "pull_request: update that matters": "pull_request: update of title, status, created_at",
+    "pull_request: join key changed": "pull_request: update of author (join key)",
+    "payment_info: update that matters": "payment_info: update of verified",
+    "payment_info: join key changed": "payment_info: update of user_id (join key)",
+}
+"""Events of the budget in docs/costs.md -> the same kinds of event in a price."""
+
+
+def prices_by_event(definitions: dict[str, str]) -> dict[str, Cost]:
+    plan = plan_alone(load(definitions), slots=20)
+    return {f"{cost.entity}: {cost.event}": cost for cost in price_events(plan, Settings())}
+
+
+def test_the_priced_requests_are_those_of_the_budget_in_the_docs() -> None:
+    found = prices_by_event(read_directory(ROOT / "examples" / "github"))
+    page = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
+    budget = page.partition("## The requests of one event")[2].partition("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in budget.splitlines() if ": " in line and "|" in line
+    ]
+    assert len(rows) == 1 + len(found)
+    for event, *counts in rows[1:]:
+        name = event.replace("update that does not matter", "update of nothing that is used")
+        cost = found[NAMES.get(event, name)]
+        priced = [cost.requests[n] for n in ("UpdateItem", "BatchGetItem", "Query")]
+        priced += [cost.documents, *(cost.later[n] for n in ("BatchGetItem", "Query", "DeleteItem"))]
+        assert priced == [int(count) for count in counts], event
+
+
+def test_units_and_dollars_follow_from_the_writes_and_reads() -> None:
+    cost = prices_by_event(read_directory(ROOT / "examples" / "github"))["star: update of nothing that is used"]
+    assert (cost.write_units, cost.read_units) == (3, Decimal(0))  # the row and its two slots
+    assert DEFAULT.dollars(cost.write_units, cost.read_units) == Decimal("1.875")
+
+
+def test_products_with_self_joins_shards_and_other_formats_have_prices() -> None:
+    found = prices_by_event(
+        {
+            "entities.yaml": dedent("""
+                person: {key: [id], shards: 4, format: debezium, columns: {id: int, boss: int, ok: bool, tags: "string[]"}}
+                follow: {key: [who, whom], columns: {who: int, whom: int, at: timestamp}}
+                unread: {key: [id], columns: {id: int}}
+                """),
+            "people.yaml": dedent("""
+                product: people
+                root: person
+                fields: [id]
+                embed:
+                  boss: {one: person, on: {id: boss}, fields: [id, ok]}
+                  reports: {many: person, on: {boss: id}, fields: [id]}
+                  follows: {many: follow, on: {who: id}, fields: [whom]}
+                  followers: {many: follow, on: {whom: id}, fields: [who]}
+                """),
+        }
+    )
+    assert [name for name in found if name.startswith(("follow", "unread"))] == [
+        "follow: first seen",
+        "follow: update of nothing that is used",
+        "follow: delete",
+        "follow: replay",
+    ]
+    assert found["follow: first seen"].documents == 1
+    assert found["follow: delete"].documents == 1
+    assert found["person: update of boss (join key)"].documents == 2
+    assert found["person: update of ok"].documents == 1
+
+
+def test_every_row_counts_in_a_price_and_a_column_of_a_filter_changes_documents() -> None:
+    found = prices_by_event(
+        {
+            "entities.yaml": dedent("""
+                person: {key: [id], columns: {id: int, city: string, ok: bool}}
+                visit: {key: [id], columns: {id: int, who: int, state: string, at: timestamp}}
+                """),
+            "people.yaml": dedent("""
+                product: people
+                root: person
+                where: city = 'Oslo'
+                fields: [id]
+                embed:
+                  visits: {many: visit, on: {who: id}, where: state = 'open' and parent.ok, fields: [at], required: true}
+                """),
+        }
+    )
+    updates = ["person: update of city, ok", "visit: update of state", "visit: update of at", "person: first seen"]
+    assert [found[name].documents for name in updates] == [1, 1, 1, 1]
+
+
+def test_prices_of_another_region_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text('region = "eu-west-1"\ndate = "2026-11"\nwrite = 0.7\nread = 1\n')
+    assert read_prices(str(file)).dollars(2, Decimal("0.5")) == Decimal("1.9")
+    file.write_text('region = "eu-west-1"\n')
+    with pytest.raises(SettingError, match="must have region, date, write and read"):
+        read_prices(str(file))
+    file.write_text('region = "eu-west-1"\ndate = "2026-11"\nwrite = "x"\nread = 1\n')
+    with pytest.raises(SettingError, match="dollars a million units"):
+        read_prices(str(file))
+    with pytest.raises(SettingError, match="cannot be read"):
+        read_prices(str(tmp_path / "none"))

@@ -1,0 +1,223 @@
+"""The JSON Schema of a product accepts all documents of the examples, and refuses wrong documents."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from processor.definitions.load import load, read_directory, read_tests
+from processor.definitions.product_tests import read_cases
+from processor.demo.github import build_history, load_events
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_alone
+from processor.product.json_schema import document_schema
+from processor.records import canonical_json
+from processor.records.record import Record
+from processor.records.recorded_topics import read_records
+from processor.settings import Settings
+from processor.trial.run_product_tests import run_trial
+from processor.trial.trial import Trial
+
+EXAMPLES = sorted(path.parent for path in (Path(__file__).parents[3] / "examples").glob("*/entities.yaml"))
+
+
+def validator(plan: Plan, product: str) -> Draft202012Validator:
+    entities = {name: known.entity for name, known in plan.entities.items()}
+    schema = document_schema(plan.products[product].product, entities)
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+
+
+def published(trial: Trial) -> Iterator[tuple[str, Any]]:
+    """(product, document) of each message that is no tombstone."""
+    for message in trial.published.messages:
+        if message.value is not None:
+            yield dict(message.headers)["statestore.product"].decode(), canonical_json.loads(message.value)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_document_that_an_example_publishes_is_valid(example: Path, tmp_path: Path) -> None:
+    definitions = load(read_directory(example))
+    plan = plan_alone(definitions, slots=20)
+    trials = [run_trial(case, plan, Settings()) for case in read_cases(read_tests(example), definitions)]
+    recorded = sorted(example.glob("*.jsonl"))
+    if (example / "events.ndjson.gz").exists():
+        story = tmp_path / "story.jsonl"
+        lines = build_history(load_events(example / "events.ndjson.gz")).records
+        story.write_text("".join(canonical_json.dumps(line) + "\n" for line in lines))
+        recorded.append(story)
+    for file in recorded:
+        trials.append(Trial(plan=plan, settings=Settings()))
+        trials[-1].batch(read_records(str(file)))
+    validators = {name: validator(plan, name) for name in plan.products}
+    documents = [pair for trial in trials for pair in published(trial)]
+    assert {name for name, _ in documents} == set(plan.products)
+    for name, document in documents:
+        validators[name].validate(document)
+
+
+TYPES = load(
+    {
+        "entities.yaml": dedent("""
+            thing:
+              key: [id]
+              columns: {id: int, of: int, name: string, price: "decimal(12,2)", ok: bool, day: date, at: timestamp}
+            bag: {key: [id], columns: {id: int, tags: "string[]", any: json, many: "json[]"}}
+            """),
+        "bags.yaml": dedent("""
+            product: bags
+            root: bag
+            embed:
+              things: {many: thing, on: {of: id}, limit: 2, fields: [id, of, name, price, ok, day, at]}
+              first: {one: thing, on: {of: id}}
+              name: {one: thing, on: {of: id}, value: name}
+              back:
+                many: thing
+                on: {of: id}
+                join: {bag: {one: bag, on: {id: of}}}
+                fields: {of: of, bag: bag.id}
+            """),
+    }
+)
+THING = {"id": 1, "of": 2, "name": None, "price": 1.5, "ok": True, "day": "2020-02-29", "at": "2020-01-01T00:00:00.5Z"}
+BAG = {"id": 2, "tags": ["a", None], "any": None, "many": [1, {"x": None}, None]}
+DOCUMENT = {**BAG, "things": [THING], "first": None, "name": None, "back": [{"of": 2, "bag": None}]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"tags": None, "many": None, "any": [1]},
+        {"things": [], "first": {**THING, "unknown": 1}, "name": "x"},
+        {"undeclared": "a whole row shows it"},
+    ],
+)
+def test_the_schema_accepts_null_where_the_product_may_give_null(change: dict[str, Any]) -> None:
+    validator(plan_alone(TYPES, slots=20), "bags").validate({**DOCUMENT, **change})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": None},
+        {"id": 1.5},
+        {"tags": "a"},
+        {"tags": [1]},
+        {"things": None},
+        {"things": [THING, THING, THING]},
+        {"things": [{**THING, "of": None}]},
+        {"things": [{**THING, "id": None}]},
+        {"things": [{**THING, "extra": 1}]},
+        {"things": [{k: v for k, v in THING.items() if k != "name"}]},
+        {"things": [{**THING, "price": "1.5"}]},
+        {"things": [{**THING, "ok": 1}]},
+        {"things": [{**THING, "day": "2020-02-30"}]},
+        {"first": {**THING, "of": None}},
+        {"name": 1},
+        {"back": [{"of": None, "bag": 1}]},
+    ],
+    ids=str,
+)
+def test_the_schema_refuses_a_wrong_document(change: dict[str, Any]) -> None:
+    assert not validator(plan_alone(TYPES, slots=20), "bags").is_valid({**DOCUMENT, **change})
+
+
+COMPUTED = load(
+    {
+        "entities.yaml": dedent("""
+            thing: {key: [id], columns: {id: int, of: int, name: string, price: "decimal(12,2)"}}
+            bag: {key: [id], columns: {id: int, label: string}}
+            """),
+        "bags.yaml": dedent("""
+            product: bags
+            root: bag
+            join:
+              all: {many: thing, on: {of: id}}
+              first: {one: thing, on: {of: id}, required: true}
+            fields:
+              {id: id, label: upper(label), n: count(all.id), spent: sum(all.price), first: first.id, called: first.name, one: 1,
+               twice: only}
+            embed:
+              things:
+                many: thing
+                on: {of: id}
+                where: price > 0
+                limit: 1
+                total: true
+                fields: {name: name, bag: parent.id, label: parent.label}
+              cheapest: {many: thing, on: {of: id}, fields: {price: min(price), n: count(*)}}
+              only: {one: thing, on: {of: id}, required: true, value: price * 2}
+            """),
+    }
+)
+FILLED = {
+    "id": 2,
+    "label": "BAG",
+    "n": 2,
+    "spent": 3.5,
+    "first": 1,
+    "called": None,
+    "one": 1,
+    "things_total": 2,
+    "only": 1.0,
+} | {
+    "things": [{"name": "a", "bag": 2, "label": "Bag"}],
+    "cheapest": {"price": 0.5, "n": 2},
+    "twice": 1.0,
+}
+
+
+def test_a_published_document_with_computed_values_is_valid() -> None:
+    plan = plan_alone(COMPUTED, slots=20)
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("thing", {"id": 1, "of": 2, "price": 0.5}),
+        ("thing", {"id": 3, "of": 2, "price": 3, "name": "c"}),
+        ("bag", {"id": 2}),
+    ]
+    trial = Trial(plan=plan, settings=Settings())
+    trial.batch(
+        Record(topic=topic, partition=0, offset=n, key=b'{"id":%d}' % row["id"], value=canonical_json.encode(row))
+        for n, (topic, row) in enumerate(rows)
+    )
+    ((_, document),) = published(trial)
+    assert document.keys() == FILLED.keys()
+    validator(plan, "bags").validate(document)
+
+
+@pytest.mark.parametrize(
+    ("change", "valid"),
+    [
+        ({}, True),
+        ({"label": None, "spent": None, "only": None}, True),
+        ({"n": None}, False),
+        ({"n": 1.5}, False),
+        ({"first": None}, False),
+        ({"one": None}, False),
+        ({"things_total": None}, False),
+        ({"things": [{"name": None, "bag": 2, "label": None}]}, True),
+        ({"things": [{"name": None, "bag": None, "label": None}]}, False),
+        ({"cheapest": {"price": None, "n": 0}}, True),
+        ({"cheapest": {"price": None, "n": None}}, False),
+        ({"cheapest": None}, False),
+        ({"twice": None}, True),
+    ],
+    ids=str,
+)
+def test_a_computed_value_may_be_null_except_counts_and_constants(change: dict[str, Any], valid: bool) -> None:
+    assert validator(plan_alone(COMPUTED, slots=20), "bags").is_valid({**FILLED, **change}) is valid
+
+
+def test_an_element_without_a_row_shows_null_for_what_a_row_above_never_lacks() -> None:
+    texts = {
+        "entities.yaml": 'team: {key: [id], columns: {id: int, ids: "int[]"}}\nuser: {key: [id], columns: {id: int}}',
+        "p.yaml": '{product: p, root: team, embed: {users: {many: user, on: {id: "ids[]"}, fields: {team: parent.id}}}}',
+    }
+    trial = Trial(plan=plan_alone(load(texts), slots=20), settings=Settings())
+    trial.batch([Record(topic="team", partition=0, offset=0, key=None, value=b'{"id": 1, "ids": [2]}')])
+    ((_, document),) = published(trial)
+    assert document["users"] == [{"team": None}]
+    validator(trial.plan, "p").validate(document)

@@ -1,0 +1,89 @@
+"""The parts that belong to a registry, and those that are foreign."""
+
+from typing import Any
+
+import pytest
+
+from processor.errors import ForeignPart
+from processor.progress.identity import check_binding, check_readable, highest_sequence
+from registry.model import Binding
+
+NEW = Binding(identity="id", job="", table="")
+BOUND = Binding(identity="id", job="job", table="t")
+HERE = Binding(identity="", job="job", table="t")
+
+
+@pytest.mark.parametrize(
+    ("registry", "parts"),
+    [
+        (NEW, {"table": None}),
+        (NEW, {"table": ""}),
+        (NEW, {"table": "id"}),
+        (NEW, {"table": "id", "checkpoint": "id"}),
+        (BOUND, {"table": "id"}),
+        (BOUND, {"table": "id", "checkpoint": "id"}),
+        (BOUND, {"table": None, "adopt": True}),
+        (BOUND, {"table": "", "adopt": True}),
+        (Binding(identity="id", job="before", table="t"), {"table": "id", "checkpoint": "id", "adopt": True}),
+    ],
+)
+def test_parts_that_belong_together_pass(registry: Binding, parts: dict[str, Any]) -> None:
+    check_binding(registry, HERE, **parts)
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+@pytest.mark.parametrize(
+    ("registry", "parts", "foreign"),
+    [
+        (NEW, {"table": "other"}, "table t is foreign: it belongs to another registry"),
+        (NEW, {"table": "", "used": True}, "table t is foreign: it holds the progress of runs"),
+        (NEW, {"table": None, "checkpoint": "other"}, "checkpoint .* is foreign"),
+        (NEW, {"table": None, "checkpoint": ""}, "checkpoint .* is foreign"),
+        (BOUND, {"table": "other"}, "table t is foreign: it belongs to another registry"),
+        (BOUND, {"table": "id", "checkpoint": "other"}, "checkpoint .* is foreign"),
+        (BOUND, {"table": "id", "checkpoint": ""}, "checkpoint .* is foreign"),
+    ],
+)
+def test_a_foreign_part_is_named_whatever_the_operator_adopts(
+    registry: Binding, parts: dict[str, Any], foreign: str, adopt: bool
+) -> None:
+    with pytest.raises(ForeignPart, match=foreign):
+        check_binding(registry, HERE, **parts, adopt=adopt)
+
+
+@pytest.mark.parametrize("table", [None, ""])
+def test_an_empty_table_in_the_place_of_a_full_one_has_to_be_adopted(table: str | None) -> None:
+    with pytest.raises(ForeignPart, match=r"table t is foreign: .*`statestore run --adopt`"):
+        check_binding(BOUND, HERE, table=table)
+
+
+def test_an_adopted_empty_table_refuses_the_checkpoint_of_the_former_one() -> None:
+    with pytest.raises(ForeignPart, match="checkpoint /c is foreign"):
+        check_binding(BOUND, HERE, table="", checkpoint="id", path="/c", adopt=True)
+
+
+def test_another_job_name_has_to_be_adopted() -> None:
+    with pytest.raises(
+        ForeignPart, match=r"job job is foreign: the registry's job is before. Run with --job before, or"
+    ):
+        check_binding(Binding(identity="id", job="before", table="t"), HERE, table="id")
+
+
+def test_a_reader_takes_the_registrys_table_only() -> None:
+    check_readable(BOUND, "t", "id")
+    for found in (None, "", "other"):
+        with pytest.raises(ForeignPart, match="u is not the table of this registry t"):
+            check_readable(BOUND, "u", found)
+    with pytest.raises(ForeignPart, match="no job has run"):
+        check_readable(NEW, "t", None)
+
+
+def test_the_highest_sequence_of_a_topic_leaves_out_messages_of_others() -> None:
+    headers: list[Any] = [
+        {},
+        {"statestore.sequence": b"7"},
+        {"statestore.sequence": b"x"},
+        {"statestore.sequence": None},
+    ]
+    assert highest_sequence(headers) == 7
+    assert highest_sequence([]) == 0

@@ -1,0 +1,97 @@
+"""What an item says of itself, so that no other package needs the names of its attributes."""
+
+from typing import Any
+
+import pytest
+
+from statestore import item_attributes, items, keys
+from statestore.keys import Key
+from statestore.memory import MemoryStore
+from statestore.store import Absent, Delete, Done, Query, Refused, Write
+
+KEY = Key("TABLE#star#07", "octocat#tool#acme")
+V1, V2 = items.encode_version(0, 1), items.encode_version(0, 2)
+
+
+def image(**changes: Any) -> items.Image:
+    values: dict[str, Any] = {
+        "key": KEY,
+        "version": V1,
+        "columns": {"username": "octocat", "_f": 1},
+        "more": {},
+        "declared": ("username", "_f"),
+        "slots": {1: "octocat", 2: None},
+        **changes,
+    }
+    return items.Image(**values)
+
+
+def stored(write: Write) -> Any:
+    store = MemoryStore()
+    assert isinstance(store.write(write), Done)
+    return store.get([write.key])[write.key]
+
+
+def test_an_item_says_its_key_its_entity_and_its_version() -> None:
+    item = stored(items.write_image(image(), below=V1))
+
+    assert item_attributes.key_of_item(item) == KEY
+    assert item_attributes.entity_of_item(item) == "star"
+    assert item_attributes.version_of_item(item) == V1
+
+
+@pytest.mark.parametrize("edges", [None, frozenset(), frozenset({("ids[]", "7"), ("ids[]", "8")})])
+def test_a_write_of_a_row_says_its_version_and_the_edges_that_it_names(edges: frozenset[items.Edge] | None) -> None:
+    first = items.write_image(image(edges=edges), below=V1)
+    second = items.merge_image(image(edges=edges, version=V2), None, keep_from="")
+
+    assert (item_attributes.version_in(first), item_attributes.edges_in(first)) == (V1, edges)
+    assert (item_attributes.version_in(second), item_attributes.edges_in(second)) == (V2, edges)
+
+
+def test_a_write_of_no_row_names_no_edges() -> None:
+    assert item_attributes.edges_in(item_attributes.write_note(KEY, {"seq": 1})) is None
+
+
+def test_a_note_has_the_format_version_and_a_condition() -> None:
+    key = Key(keys.progress_partition("LEDGER", "user_profile"), "octo@example.org")
+    note = item_attributes.write_note(key, {"seq": 1}, remove=("rows",), when=Absent())
+
+    assert note == Write(key=key, set={"_f": items.FORMAT, "seq": 1}, remove=("rows",), when=Absent())
+    assert stored(note) == {"PK": "LEDGER#user_profile", "SK": "octo@example.org", "_f": 1, "seq": 1}
+
+
+def test_a_refused_note_changes_nothing() -> None:
+    store = MemoryStore()
+    store.write(item_attributes.write_note(KEY, {"seq": 1}))
+
+    assert isinstance(store.write(item_attributes.write_note(KEY, {"seq": 2}, when=Absent())), Refused)
+    assert isinstance(store.delete(Delete(key=KEY, when=Absent())), Refused)
+
+
+def test_people_read_the_key_of_an_item_first_then_its_slots_then_the_rest() -> None:
+    item = stored(items.write_image(image(), below=V1))
+
+    assert list(item_attributes.readable_attributes(item).items()) == [
+        ("PK", KEY.pk),
+        ("SK", KEY.sk),
+        ("GSI_1", "octocat"),
+        ("GSI_2", keys.no_key(KEY)),
+        ("._f", 1),
+        ("_v", V1),
+        ("username", "octocat"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "covered"),
+    [
+        (Query("GSI_1", "a"), True),
+        (Query("GSI_1", "a", pk="TABLE#star#07"), True),
+        (Query("GSI_1", "a", pk="TABLE#star"), False),
+        (Query("GSI_1", "a", pk_prefix=keys.partition_prefix("star")), True),
+        (Query("GSI_1", "a", pk_prefix=keys.partition_prefix("sta")), False),
+    ],
+)
+def test_a_query_covers_the_keys_of_the_partitions_that_it_reads(query: Query, covered: bool) -> None:
+    assert query.covers(KEY) is covered
