@@ -70,7 +70,7 @@ def run_slots(options: argparse.Namespace) -> int:
 
 
 def run_epoch(options: argparse.Namespace) -> int:
-    from processor.job.kafka import Admin
+    from processor.job.kafka.admin import Admin
     from processor.job.topic_epochs import record_boundary
 
     with reachable_settings(options) as settings, open_registry(settings) as registry:

@@ -116,7 +116,7 @@ def run_replay(options: argparse.Namespace) -> int:
 
 def read_dead_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
     """The dead letters of the rejects topic, each with the outcome of its replay; the outcome is empty while it waits."""
-    from processor.job.kafka import read_topic
+    from processor.job.kafka.reader import read_topic
     from processor.progress.replays import PARTITION, ended_replays, replay_key
     from processor.records.dead_letters import read_dead_letters
 

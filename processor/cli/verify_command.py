@@ -106,7 +106,7 @@ def _verifier(settings: Settings, plan: Plan, store: Store, sql: bool) -> Iterat
 def _verify_product(
     verifier: Verifier, settings: Settings, name: str, sample: int | None, random: Random
 ) -> VerificationResult:
-    from processor.job.kafka import read_topic
+    from processor.job.kafka.reader import read_topic
 
     product = product_of(verifier.plan, name)
     topic = partial(read_topic, settings.bootstrap_servers, dict(settings.kafka), product.product.topic)

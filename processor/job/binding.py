@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from processor.errors import ForeignPart
 from processor.job.checkpoint import Checkpoint
-from processor.job.kafka import TransactionalOutbox, read_topic
+from processor.job.kafka.outbox import TransactionalOutbox
+from processor.job.kafka.reader import read_topic
 from processor.job.worker import open_store, transactional_id
 from processor.plan.plan import Plan
 from processor.progress.identity import (

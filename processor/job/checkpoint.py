@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from processor.errors import CheckpointError
-from processor.job.kafka import Admin
+from processor.job.kafka.admin import Admin
 from processor.progress.epochs import Partition, last_topic
 from registry.model import EpochBoundary
 

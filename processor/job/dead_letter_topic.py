@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from processor.errors import KafkaError
-from processor.job.kafka import Admin, read_record
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.reader import read_record
 from processor.records.dead_letters import SMALLEST_LIMIT, DeadLetter, record_hash
 from processor.records.message import MAX_MESSAGE_BYTES
 from processor.settings import Settings

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 
 from processor.errors import KafkaError
-from processor.job.kafka import Admin, KafkaOutbox, read_topic
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.kafka.reader import read_topic
 from processor.plan.plan import Plan
 from processor.records.dead_letters import read_dead_letters
 from processor.records.message import Message

@@ -21,7 +21,8 @@ from processor.errors import BoundaryError, StatestoreError, Stopped
 from processor.job.binding import adopt_parts, bind_parts, check_parts, earlier_sequences, fence_other_jobs
 from processor.job.checkpoint import Checkpoint, prepare_checkpoint
 from processor.job.dead_letter_topic import letter_bytes, portions, with_whole_record
-from processor.job.kafka import Admin, TransactionalOutbox
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.lease import LeaseRenewal, lease_check, take_lease
 from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_stream, spark_session
 from processor.job.spark_executor import BatchFrame, SparkExecutor

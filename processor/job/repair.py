@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from processor.errors import StatestoreError
 from processor.job.binding import check_parts, earlier_sequences, fence_other_jobs
-from processor.job.kafka import TransactionalOutbox
+from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.lease import LeaseRenewal, lease_check
 from processor.job.worker import begin_attempt, transactional_id
 from processor.plan.plan import Plan

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from processor.errors import BoundaryError
-from processor.job.kafka import Admin, TopicDescription
+from processor.job.kafka.admin import Admin, TopicDescription
 from processor.progress.epochs import Epochs, Partition, last_topic, next_epoch, read_epochs
 from registry.model import EpochBoundary
 from registry.repository import Registry

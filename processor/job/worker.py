@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from processor.errors import TransactionTimedOut
-from processor.job.kafka import KafkaOutbox, TransactionalOutbox
+from processor.job.kafka.outbox import KafkaOutbox, TransactionalOutbox
 from processor.job.lease import lease_lost
 from processor.job.open_registry import open_registry
 from processor.plan.touch import Root

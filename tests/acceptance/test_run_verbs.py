@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.job.kafka import KafkaOutbox
+from processor.job.kafka.outbox import KafkaOutbox
 from processor.records.message import Message
 from processor.settings import Settings
 

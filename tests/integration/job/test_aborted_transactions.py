@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from processor.job.kafka import TransactionalOutbox, read_topic
+from processor.job.kafka.outbox import TransactionalOutbox
+from processor.job.kafka.reader import read_topic
 from processor.records.message import Message
 
 Scene = Any  # conftest's

@@ -9,7 +9,8 @@ import pytest
 
 from processor.errors import Fenced
 from processor.job.job import run_job
-from processor.job.kafka import TransactionalOutbox, read_topic
+from processor.job.kafka.outbox import TransactionalOutbox
+from processor.job.kafka.reader import read_topic
 from processor.job.worker import transactional_id
 from processor.records.message import Message
 from registry.errors import LeaseHeld

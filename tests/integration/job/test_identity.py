@@ -11,7 +11,7 @@ import pytest
 from processor.cli.chosen_plan import stored_state
 from processor.definitions.load import load
 from processor.errors import Fenced, ForeignPart
-from processor.job.kafka import TransactionalOutbox
+from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.open_registry import open_registry
 from processor.job.worker import open_store, transactional_id
 from processor.plan.planning import plan_of, requirements_of

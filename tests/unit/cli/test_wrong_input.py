@@ -9,7 +9,9 @@ import pytest
 from processor.cli import apply_command
 from processor.cli.main import main
 from processor.errors import KafkaError
-from processor.job.kafka import Admin, KafkaOutbox, read_topic
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.kafka.reader import read_topic
 from processor.records.dead_letters import read_dead_letters, reject_message
 from processor.records.record import Record, Rejected
 from registry.errors import RegistryError

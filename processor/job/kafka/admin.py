@@ -1,0 +1,93 @@
+"""Topics: made, looked at, measured."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from time import sleep
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError as ClientError
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+from processor.job.kafka.client import TIMEOUT, client_error, list_partitions, make_consumer, setting_errors, settings
+from processor.records.message import MAX_MESSAGE_BYTES
+
+
+class TopicDescription(NamedTuple):
+    """A topic as the broker describes it. The id changes when the topic is deleted and created again."""
+
+    id: str
+    partitions: int
+
+
+class Admin:
+    """Topics: made, looked at, measured."""
+
+    def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
+        self._bootstrap, self._extra = bootstrap, extra
+        with setting_errors():
+            self._admin = AdminClient(settings(bootstrap, extra))
+
+    def topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
+        """The topics among `names` that exist."""
+        found: dict[str, TopicDescription] = {}
+        for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=TIMEOUT).items():
+            try:
+                description = future.result()
+            except KafkaException as error:
+                if error.args[0].code() != ClientError.UNKNOWN_TOPIC_OR_PART:
+                    raise client_error(error.args[0], f"cannot describe topic {name} at {self._bootstrap}") from None
+            else:
+                found[name] = TopicDescription(str(description.topic_id), len(description.partitions))
+        return found
+
+    def ensure(self, names: Iterable[str], *, partitions: int, compacted: bool) -> None:
+        """Makes the topics that are missing; those that are there stay as they are. What is not compacted is kept for good."""
+        config = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
+        config |= {"cleanup.policy": "compact"} if compacted else {"retention.ms": "-1"}
+        wanted = [NewTopic(name, num_partitions=partitions, config=config) for name in names]
+        if not wanted:
+            return
+        for name, future in self._admin.create_topics(wanted, request_timeout=TIMEOUT).items():
+            try:
+                future.result()
+            except KafkaException as error:
+                if error.args[0].code() != ClientError.TOPIC_ALREADY_EXISTS:
+                    raise client_error(error.args[0], f"cannot create topic {name} at {self._bootstrap}") from None
+
+    def max_message_bytes(self, topic: str) -> int | None:
+        """The most bytes of a message of the topic; None where this job may not ask. Asks again for a while about a topic that
+        the broker does not know: it may just have been made."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        for attempt in range(5):
+            try:
+                found = self._admin.describe_configs([resource], request_timeout=TIMEOUT)[resource].result()
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code in (ClientError.TOPIC_AUTHORIZATION_FAILED, ClientError.CLUSTER_AUTHORIZATION_FAILED):
+                    return None
+                if code != ClientError.UNKNOWN_TOPIC_OR_PART or attempt == 4:
+                    raise client_error(error.args[0], f"cannot describe topic {topic} at {self._bootstrap}") from None
+                sleep(1)
+            else:
+                return int(found["max.message.bytes"].value)
+        return None
+
+    def begins(self, topic: str) -> dict[int, int]:
+        """Where each partition of the topic begins: the first offset that retention has left."""
+        return {p: begin for p, (begin, _) in self._watermarks(topic).items()}
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """Where each partition of the topic ends, behind open transactions too: the offset that its next record gets."""
+        return {p: end for p, (_, end) in self._watermarks(topic).items()}
+
+    def _watermarks(self, topic: str) -> dict[int, tuple[int, int]]:
+        consumer = make_consumer(self._bootstrap, self._extra, isolation="read_uncommitted")
+        try:
+            return {
+                p: consumer.get_watermark_offsets(TopicPartition(topic, p), TIMEOUT)
+                for p in list_partitions(consumer, topic, self._bootstrap)
+            }
+        except KafkaException as error:
+            raise client_error(error.args[0], f"cannot read topic {topic} at {self._bootstrap}") from None
+        finally:
+            consumer.close()

@@ -1,0 +1,73 @@
+"""Reads whole topics, and single records."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError as ClientError
+from confluent_kafka import KafkaException, TopicPartition
+
+from processor.errors import KafkaError
+from processor.job.kafka.client import TIMEOUT, client_error, list_partitions, make_consumer
+from processor.records.record import Record
+
+
+def read_topic(bootstrap: str, extra: Mapping[str, str], topic: str) -> Iterator[Record]:
+    """The committed records of a topic, from its beginning to where it ends now; each partition in order. Never others,
+    whatever `isolation.level` [kafka] has for the source: nobody published the documents of an aborted transaction."""
+    consumer = make_consumer(bootstrap, extra)
+    try:
+        partitions = list_partitions(consumer, topic, bootstrap)
+        consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+        done: set[int | None] = set()
+        while len(done) < len(partitions):
+            message = consumer.poll(TIMEOUT)
+            if message is None:
+                raise KafkaError(
+                    f"topic {topic} could not be read to its end within {TIMEOUT:.0f} s; is the broker in reach?"
+                )
+            error = message.error()
+            if error is None:
+                yield _record(message)
+            elif error.code() == ClientError._PARTITION_EOF:
+                done.add(message.partition())
+            else:
+                raise client_error(error, f"cannot read topic {topic} at {bootstrap}")
+    finally:
+        consumer.close()
+
+
+def read_record(bootstrap: str, extra: Mapping[str, str], topic: str, partition: int, offset: int) -> Record | None:
+    """The record at an offset, committed or not; None where the topic holds none there (any more)."""
+    consumer = make_consumer(bootstrap, extra, isolation="read_uncommitted")
+    try:
+        if partition not in list_partitions(consumer, topic, bootstrap):
+            return None
+        first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT)
+        if not first <= offset < end:
+            return None
+        consumer.assign([TopicPartition(topic, partition, offset)])
+        message = consumer.poll(TIMEOUT)
+        if message is None:
+            raise KafkaError(f"topic {topic} could not be read within {TIMEOUT:.0f} s; is the broker in reach?")
+        error = message.error()
+        if error is None:
+            return _record(message) if message.offset() == offset else None
+        if error.code() == ClientError._PARTITION_EOF:
+            return None
+        raise client_error(error, f"cannot read topic {topic} at {bootstrap}")
+    except KafkaException as failure:
+        raise client_error(failure.args[0], f"cannot read topic {topic} at {bootstrap}") from None
+    finally:
+        consumer.close()
+
+
+def _record(message: Any) -> Record:
+    return Record(
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+        timestamp=message.timestamp()[1],
+        key=message.key(),
+        value=message.value(),
+        headers=tuple(message.headers() or ()),
+    )
