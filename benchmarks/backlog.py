@@ -89,7 +89,7 @@ def _entries(rate: int, second: int, random: Random) -> Iterator[OpenChange]:
         yield OpenChange(
             entity="star",
             key=row_key("star", 1, f"{user}#repo{repo}#owner{offset}"),
-            version=encode_version(0, offset),
+            version=encode_version(0, 0, offset),
             slots=((1, user), (2, f"owner{offset}#repo{repo}")),
             former=frozenset(),
         )

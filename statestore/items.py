@@ -2,8 +2,9 @@
 
     PK, SK              `TABLE#star`, the encoded primary key
     _f                  the format version of the item
-    _v                  the row's version, `epoch.offset` with fixed width, so that text order is version order; then a count,
-                        where a later write filled columns (`next_fill`)
+    _v                  the row's version, `epoch.partition.offset` with fixed width, so that text order is version order: in one
+                        epoch all versions of a row have the same partition; then a count, where a later write filled columns
+                        (`next_fill`)
     <column>            a declared column; a name that could be one of these attributes has a leading `.`
     _more               the undeclared columns, as one JSON text
     GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
@@ -30,7 +31,7 @@ import simplejson
 from statestore import keys
 from statestore.attribute_values import fits
 from statestore.keys import Key
-from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrBelow, Condition, Equals, Item, Write
+from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Item, Write
 
 FORMAT = 1
 """The format version of all items, `_f`."""
@@ -41,7 +42,11 @@ MAX_COLUMNS = 300
 `limits.MAX_CHANGES` together."""
 _OWN = re.compile(r"PK|SK|ttl|(GSI|prev)_\d+|[_.].*")
 _MAX_NUMBER = 10**38
-_VERSION = 26
+_EPOCH = 6
+"""Characters of the epoch of a version."""
+_PARTITION = 13
+"""Characters of the epoch and the partition of a version."""
+_VERSION = 33
 """Characters of a version, without the count of fills."""
 
 
@@ -94,9 +99,20 @@ class Row(NamedTuple):
         return in_slots | self.edges if self.edges else in_slots
 
 
-def encode_version(epoch: int, offset: int) -> str:
-    """The version of a change: its epoch, then its offset."""
-    return f"{str(epoch).zfill(6)}.{str(offset).zfill(19)}"
+def encode_version(epoch: int, partition: int, offset: int) -> str:
+    """The version of a change: its epoch, its partition, its offset."""
+    return f"{str(epoch).zfill(6)}.{str(partition).zfill(6)}.{str(offset).zfill(19)}"
+
+
+def decode_version(version: str) -> tuple[int, int, int]:
+    """The epoch, the partition and the offset of the change that made a version; without the count of fills."""
+    epoch, partition, offset = map(int, version[:_VERSION].split("."))
+    return epoch, partition, offset
+
+
+def are_comparable(version: str, other: str) -> bool:
+    """Whether the order of two versions is the order of delivery: in one epoch, only the offsets of one partition are."""
+    return version[:_EPOCH] != other[:_EPOCH] or version[:_PARTITION] == other[:_PARTITION]
 
 
 def next_fill(version: str) -> str:
@@ -112,7 +128,7 @@ def slot_name(slot: int) -> str:
 
 def write_image(image: Image, *, below: str) -> Write:
     """The one write of a change. The store refuses it unless the stored row is older than `below`, the first version of the
-    batch."""
+    batch in the partition of the change. The store refuses it over a row of the same epoch from another partition, too."""
     copy = _copied(tuple(image.slots), image.edges is not None)
     return Write(image.key, _sets(image), copy, (*_unset(image), "_pending"), _older(below))
 
@@ -236,7 +252,7 @@ def _copied(slots: tuple[int, ...], edges: bool) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1024)
 def _older(version: str) -> Condition:
-    return AbsentOrBelow("_v", version)
+    return AbsentOrWithin("_v", version[:_EPOCH], version[:_PARTITION], version)
 
 
 def _unset(image: Image) -> tuple[str, ...]:

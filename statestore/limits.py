@@ -12,7 +12,7 @@ from typing import Any
 from statestore.attribute_values import canonical
 from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.store import Absent, AbsentOrBelow, Condition, Query, Write
+from statestore.store import Absent, AbsentOrWithin, Condition, Equals, Query, Write
 
 KEY_BYTES = 1024
 """The limit of PK and of SK. DynamoDB takes 2048 in a partition key, but PK is also the range key of every index."""
@@ -43,17 +43,18 @@ def check_condition(key: Key, when: Condition | None) -> None:
     """Raises Terminal for a condition with a value that cannot be compared."""
     if when is None or isinstance(when, Absent):
         return
-    kind = type(when.value)
-    if kind is str and when.value.isascii():
-        return
-    if isinstance(when, AbsentOrBelow) and kind not in _ORDERED:
-        raise Terminal(
-            f"{key_text(key)}: {when.attribute} has no order against a {kind.__name__}: give a text or a number"
-        )
-    try:
-        canonical(when.value)
-    except ValueError as error:
-        raise _unstorable(key, when.attribute, error) from None
+    for value in (when.gap, when.start, when.end) if isinstance(when, AbsentOrWithin) else (when.value,):
+        kind = type(value)
+        if kind is str and value.isascii():
+            continue
+        if not isinstance(when, Equals) and kind not in _ORDERED:
+            raise Terminal(
+                f"{key_text(key)}: {when.attribute} has no order against a {kind.__name__}: give a text or a number"
+            )
+        try:
+            canonical(value)
+        except ValueError as error:
+            raise _unstorable(key, when.attribute, error) from None
 
 
 def check_query(query: Query) -> None:

@@ -21,6 +21,7 @@ from statestore.requests import MAX_KEYS
 from statestore.store import (
     MAX_ITEM_BYTES,
     AbsentOrBelow,
+    AbsentOrWithin,
     Condition,
     Delete,
     Done,
@@ -248,6 +249,9 @@ def _holds(when: Condition | None, item: Item | None) -> bool:
         return not isinstance(when, Equals)
     if isinstance(when, Equals):
         return when.attribute in item and encode(item[when.attribute]) == encode(canonical(when.value))
+    if isinstance(when, AbsentOrWithin):
+        stored = item.get(when.attribute)
+        return _below(stored, when.gap) or (_below(stored, when.end) and not _below(stored, when.start))
     return isinstance(when, AbsentOrBelow) and _below(item.get(when.attribute), when.value)
 
 

@@ -15,7 +15,7 @@ from statestore.attribute_values import canonical, decode, encode
 from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.limits import check_condition, check_key, check_query, is_copied, storable
-from statestore.store import Absent, AbsentOrBelow, Condition, Delete, Equals, Item, Query, Write
+from statestore.store import Absent, AbsentOrBelow, AbsentOrWithin, Condition, Delete, Equals, Item, Query, Write
 
 ClientCall = dict[str, Any]
 """The keyword arguments of one method of boto3's client."""
@@ -153,6 +153,10 @@ class _Expression:
                 text = "attribute_not_exists(PK)"
             case AbsentOrBelow(attribute, value):
                 text = f"attribute_not_exists(PK) OR {self.name(attribute)} < {self.value(canonical(value))}"
+            case AbsentOrWithin(attribute, gap, start, end):
+                name = self.name(attribute)
+                low, high, limit = (self.value(canonical(value)) for value in (gap, start, end))
+                text = f"attribute_not_exists(PK) OR {name} < {low} OR ({name} >= {high} AND {name} < {limit})"
             case Equals(attribute, value):
                 text = f"{self.name(attribute)} = {self.value(canonical(value))}"
         return {"ConditionExpression": text}

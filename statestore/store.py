@@ -36,6 +36,16 @@ class AbsentOrBelow:
 
 
 @dataclass(frozen=True, slots=True)
+class AbsentOrWithin:
+    """Holds when no item has the key, or its `attribute` sorts below `end`, and not from `gap` on and below `start`."""
+
+    attribute: str
+    gap: Any
+    start: Any
+    end: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Equals:
     """Holds when an item has the key and its `attribute` equals `value`."""
 
@@ -43,7 +53,7 @@ class Equals:
     value: Any
 
 
-Condition = Absent | AbsentOrBelow | Equals
+Condition = Absent | AbsentOrBelow | AbsentOrWithin | Equals
 
 
 class Write(NamedTuple):

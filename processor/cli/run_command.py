@@ -88,9 +88,11 @@ def run(options: argparse.Namespace) -> int:
 
 def prepare_plan(settings: Settings, definitions: object) -> "Plan":
     """Applies the definitions, if any, and returns the plan of the registry."""
+    from processor.job.binding import check_new_registry
     from processor.product.product import Definitions
 
     with open_registry(settings) as registry:
+        check_new_registry(settings, registry)
         registry.migrate(settings.slots)
         if isinstance(definitions, Definitions):
             required, check = requirements_of(definitions), check_after(definitions, settings.rejects_topic)

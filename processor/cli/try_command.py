@@ -57,11 +57,13 @@ def run(options: argparse.Namespace) -> int:
     check_outputs(options.to, options.rejects)
     settings = read_settings({})
     trial = Trial(plan=plan_alone(load_definitions(options), settings.slots), settings=settings, lag=options.lag)
-    for chunk in batches(read_records(options.source), options.batch):
-        trial.batch(chunk)
-        trial.background_work()
-    trial.finish()
+    try:
+        for chunk in batches(read_records(options.source), options.batch):
+            trial.batch(chunk)
+            trial.background_work()
+        trial.finish()
+    finally:  # too many dead letters end the run, and the file says why
+        write_rejects(map(rejected_record, trial.rejects.messages), rejects_path(options.rejects, options.to))
     write_published(to_records(trial.published.messages), options.to or "-")
-    write_rejects(map(rejected_record, trial.rejects.messages), rejects_path(options.rejects, options.to))
     print(summary(trial.tally), file=sys.stderr)
     return report_stopped_products(trial.stopped)

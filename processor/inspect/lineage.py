@@ -8,21 +8,23 @@ from processor.plan.step import Lookup, Step
 from processor.product.document import Match
 from processor.steps.assemble import assemble
 from statestore import keys
-from statestore.items import read_row
+from statestore.item_attributes import version_of_item
+from statestore.items import decode_version
 from statestore.keys import Key
 from statestore.store import Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
-    """A row of a document. `join`: the join that found it, empty for the root; `depth`: of that join; `epoch` and `offset`: the
-    position of the change that wrote the row last."""
+    """A row of a document. `join`: the join that found it, empty for the root; `depth`: of that join; `epoch`, `partition` and
+    `offset`: the position of the change that wrote the row last."""
 
     join: str
     depth: int
     entity: str
     key: str
     epoch: int
+    partition: int
     offset: int
     request: str
 
@@ -37,12 +39,18 @@ def lineage(plan: Plan, product: ProductPlan, root: str) -> Step[tuple[SourceRow
     rows = []
     for (join, depth, entity, request, key), item in zip(found, items, strict=True):
         if item is not None:  # None: deleted after the document was assembled
-            epoch, offset = map(int, read_row(item).version.split("."))
-            rows.append(
-                SourceRow(
-                    join=join, depth=depth, entity=entity, key=key.sk, epoch=epoch, offset=offset, request=request
-                )
+            epoch, partition, offset = decode_version(version_of_item(item))
+            row = SourceRow(
+                join=join,
+                depth=depth,
+                entity=entity,
+                key=key.sk,
+                epoch=epoch,
+                partition=partition,
+                offset=offset,
+                request=request,
             )
+            rows.append(row)
     return tuple(rows)
 
 
@@ -50,7 +58,7 @@ def lineage_lines(rows: Sequence[SourceRow]) -> Iterator[str]:
     """The rows as text, a line each."""
     for row in rows:
         name = f"{row.join}: " if row.join else ""
-        position = f"epoch {row.epoch}, offset {row.offset}"
+        position = f"epoch {row.epoch}, partition {row.partition}, offset {row.offset}"
         yield f"{'  ' * row.depth}{name}{row.entity} {row.key}; {position}; by {row.request}"
 
 

@@ -26,6 +26,7 @@ from processor.progress.identity import (
     write_sequence,
 )
 from processor.settings import Settings
+from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry
 from statestore.dynamodb import DynamoStore
@@ -51,6 +52,24 @@ def check_parts(
         path=settings.checkpoint,
         adopt=adopt,
     )
+
+
+def check_new_registry(settings: Settings, registry: Registry) -> None:
+    """Raises ForeignPart where there is no registry yet, but the table belongs to one: then --registry or
+    --registry-schema is mistyped. Writes nothing."""
+    try:
+        registry.binding()
+    except RegistryMissing:
+        store = open_store(settings)
+        try:
+            identity = _identity(store)
+        finally:
+            store.close()
+        if identity:
+            raise ForeignPart(
+                f"the table {settings.table} is foreign: it belongs to a registry, and there is none in the schema "
+                f"{settings.registry_schema}. Give the registry of the table (--registry, --registry-schema), or a new --table"
+            ) from None
 
 
 def open_readable_store(settings: Settings, registry: Registry) -> DynamoStore:

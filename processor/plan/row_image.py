@@ -7,14 +7,31 @@ change that comes late, from a dead letter, can be newer than some columns of a 
 from typing import Any
 
 from processor.plan.plan import EntityPlan
+from processor.plan.touch import RefusedChange
 from processor.records.record import UNAVAILABLE, Change
-from statestore.items import Image, Row, encode_version, next_fill
+from statestore.items import Image, Row, are_comparable, decode_version, encode_version, next_fill
 from statestore.keys import Key
 
 
 def version_of(change: Change) -> str:
     """The version of a row that this change wrote."""
-    return encode_version(change.record.epoch, change.record.offset)
+    return encode_version(change.record.epoch, change.record.partition, change.record.offset)
+
+
+def refuse_stray(change: Change, seen: Row | None) -> RefusedChange | None:
+    """Refuses a change that comes from another partition than the row in the table, in the same epoch: their offsets have no
+    common order. None for every other change."""
+    if seen is None or are_comparable(seen.version, version_of(change)):
+        return None
+    _, partition, _ = decode_version(seen.version)
+    return RefusedChange(
+        change=change,
+        reason=(
+            f"the row has changes from partition {partition} too, so their order is unknown: let the producer send all changes "
+            f"of a key to one partition, pause it, run `statestore epoch {change.record.topic}`, and let the source send the row "
+            "again"
+        ),
+    )
 
 
 def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expires_at: int) -> Image:
@@ -69,7 +86,8 @@ def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
 
 
 def _filled_since(change: Change) -> dict[str, str]:
-    return {name: encode_version(*position) for name, position in change.since.items()}
+    partition = change.record.partition
+    return {name: encode_version(epoch, partition, offset) for name, (epoch, offset) in change.since.items()}
 
 
 def _stored_value(seen: Row | None, name: str) -> tuple[Any, str]:

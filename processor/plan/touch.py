@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 from processor.records.record import Change
 from statestore.items import JoinKey, Row
 
+OVERSIZED = "the row does not fit into an item of the table: its columns, and twice its join keys and edges, have room in 400 KB"
+"""The reason for refusing a change whose row is too large."""
 UNDECLARED = "_more"
 """The name of all undeclared columns together, among changed columns."""
 
@@ -26,7 +28,8 @@ class Touch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Oversized:
-    """A change whose row does not fit into an item; the step wrote nothing."""
+class RefusedChange:
+    """A change that the step did not write, and why. The change becomes a dead letter."""
 
     change: Change
+    reason: str

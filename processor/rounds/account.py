@@ -19,6 +19,6 @@ def check_account(tally: Mapping[str, int], settings: Settings) -> None:
     if dead > settings.max_reject_free and dead > read * settings.max_reject_share:
         raise TooManyRejects(
             f"{dead} of {read} records of a batch are dead letters, more than max_reject_share = {settings.max_reject_share}; "
-            f"`statestore rejects list` shows the reasons (topic {settings.rejects_topic}); correct the source or "
-            "the definitions, or raise the limit"
+            f"their reasons are in the rejects file of `try`, or in topic {settings.rejects_topic} (`statestore rejects list`). "
+            "Correct the source or the definitions, or raise the limit"
         )

@@ -16,7 +16,6 @@ from processor.records.dead_letters import DeadLetter
 from processor.records.record import Change, Decoded, Ignored, Record, Rejected, Truncated
 from processor.rounds.round import PartResult, Round
 from processor.rounds.step_runner import StepRunner
-from processor.rounds.write_part import OVERSIZED
 from processor.steps.decode import decode
 from processor.steps.keep_edges import RowKeys, keep_edges
 from processor.steps.replay import ReplayedChange, replay
@@ -84,8 +83,5 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
         replaying = replay(change, plan, note=note, opens=opens, expires_at=round_.expires_at)
         replayed = yield from (keep_edges(replaying, _row_keys) if plan.edges else replaying)
         opened = (opens, (replayed.opened,)) if replayed.opened is not None else None
-        if replayed.outcome == "oversized":
-            reports.append(ReplayReport(record=record, outcome="refused", reason=OVERSIZED, opened=opened))
-        else:
-            reports.append(ReplayReport(record=record, outcome=replayed.outcome, opened=opened))
+        reports.append(ReplayReport(record=record, outcome=replayed.outcome, reason=replayed.reason, opened=opened))
     return reports

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from processor.errors import TruncateRefused
 from processor.plan.step import Step
-from processor.plan.touch import Oversized, Touch
+from processor.plan.touch import RefusedChange, Touch
 from processor.progress.epochs import Partition
 from processor.progress.fan_outs import FoundRoots
 from processor.progress.open_changes import (
@@ -37,7 +37,6 @@ from statestore.limits import key_text
 from statestore.store import Store, TooLarge
 
 T = TypeVar("T")
-OVERSIZED = "the row does not fit into an item of the table: its columns, and twice its join keys and edges, have room in 400 KB"
 Reject = Callable[[Rejected], None]
 
 
@@ -50,7 +49,7 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     first: dict[Partition, tuple[int, int]] = {}
     changes = list(_changes(records, round_, first, tally, reject))
     starts = {
-        partition: encode_version(epoch, min(offset, round_.starts.get(partition, offset)))
+        partition: encode_version(epoch, partition[1], min(offset, round_.starts.get(partition, offset)))
         for partition, (epoch, offset) in first.items()
     }
     written = _write(dedupe(changes), round_, runner, starts, reject)
@@ -142,10 +141,10 @@ def _write(
     starts: Mapping[Partition, str],
     reject: Reject,
 ) -> list[tuple[NetChange, Touch]]:
-    """Writes net changes. A change whose row is too large becomes a dead letter, and the change of its key before it
+    """Writes net changes. A change that the step refuses becomes a dead letter, and the change of its key before it
     counts instead."""
 
-    def step(change: Change) -> Step[Touch | Oversized]:
+    def step(change: Change) -> Step[Touch | RefusedChange]:
         start = starts[change.record.topic, change.record.partition]
         entity = round_.plan.entities[change.entity]
         writing = write_state(change, entity, start=start, expires_at=round_.expires_at)
@@ -159,12 +158,12 @@ def _write(
             if isinstance(outcome, Touch):
                 written.append((net, outcome))
                 continue
-            reject(Rejected(record=net.parts[-1].record, reason=OVERSIZED))
+            reject(Rejected(record=net.parts[-1].record, reason=outcome.reason))
             if len(net.parts) > 1:
                 again.append(net_change(list(net.parts[:-1])))
         nets = again
     return written
 
 
-def _row_keys(outcome: Touch | Oversized) -> RowKeys | None:
+def _row_keys(outcome: Touch | RefusedChange) -> RowKeys | None:
     return (outcome.row, outcome.former_keys) if isinstance(outcome, Touch) else None

@@ -1,5 +1,5 @@
-"""A batch's changes of one key become one net change: the last by position, with unavailable values filled from earlier
-ones.
+"""A batch's changes of one key in one partition become one net change: the last by position, with unavailable values
+filled from earlier ones.
 
 Promises: order is delivery order, so a record that Spark reads twice or out of order counts at its offset. The step
 does not read the table: for values that stay unavailable here, the write keeps the stored ones.
@@ -19,15 +19,16 @@ class NetChange(NamedTuple):
 
 
 def dedupe(changes: Iterable[Change]) -> list[NetChange]:
-    """One net change per key; keys in the order in which they first appear."""
+    """One net change per key and partition, in the order in which they first appear. Offsets of two partitions have no
+    common order."""
     by_key: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
-        by_key.setdefault((change.entity, *change.key), []).append(change)
+        by_key.setdefault((change.record.partition, change.entity, *change.key), []).append(change)
     return [net_change(parts) for parts in by_key.values()]
 
 
 def net_change(parts: list[Change]) -> NetChange:
-    """The net change of changes of one key, in any order."""
+    """The net change of changes of one key in one partition, in any order."""
     if len(parts) > 1:
         parts = sorted(parts, key=lambda change: (change.record.epoch, change.record.offset))
     last = parts[-1]

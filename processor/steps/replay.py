@@ -15,8 +15,9 @@ from typing import Literal
 
 from processor.plan.declared_columns import declared_row
 from processor.plan.plan import EntityPlan
-from processor.plan.row_image import filled_image, image_of, version_of
+from processor.plan.row_image import filled_image, image_of, refuse_stray, version_of
 from processor.plan.step import Step
+from processor.plan.touch import OVERSIZED
 from processor.progress.open_changes import OpenChange, open_change, write_changes
 from processor.progress.replays import has_ended, noted_keys
 from processor.records.record import Change
@@ -29,11 +30,12 @@ from statestore.store import Refused, TooLarge
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedChange:
     """How a replay ended, and the change that it opened, if any. `row`: the row as the table has it now, None where an
-    earlier attempt had ended the replay."""
+    earlier attempt had ended the replay. `reason`: why the step refused the change."""
 
-    outcome: Literal["applied", "superseded", "oversized"]
+    outcome: Literal["applied", "superseded", "refused"]
     opened: OpenChange | None
     row: Row | None = None
+    reason: str = ""
 
 
 def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_at: int) -> Step[ReplayedChange]:
@@ -50,6 +52,8 @@ def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_a
     opened = None
     while True:
         seen = declared_row(stored, plan) if stored is not None else None
+        if refused := refuse_stray(change, seen):
+            return ReplayedChange(outcome="refused", opened=opened, reason=refused.reason)
         image: Image | None
         if seen is None or seen.version < version:
             image = image_of(change, plan, key, seen, expires_at)
@@ -67,11 +71,11 @@ def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_a
             return ReplayedChange(outcome="superseded", opened=opened, row=row)
         write = merge_image(image, seen, keep_from="")
         if not leaves_room(image, write):
-            return ReplayedChange(outcome="oversized", opened=opened)
+            return ReplayedChange(outcome="refused", opened=opened, reason=OVERSIZED)
         (outcome,) = yield (write,)
         match outcome:
             case TooLarge():
-                return ReplayedChange(outcome="oversized", opened=opened)
+                return ReplayedChange(outcome="refused", opened=opened, reason=OVERSIZED)
             case Refused(current):
                 stored, former = current, former | row.keys()
             case _:

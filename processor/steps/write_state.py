@@ -8,15 +8,18 @@
     3. Refused, and the row in the table is older: an attempt that never committed wrote it. A second write, under the
        version seen, merges: former keys from the batch's start on stay pending. Refused again: back to 2 or 3.
 
+The first write is also refused over a row of the same epoch from another partition. Then the step writes nothing, and
+the change becomes a dead letter.
+
 A value that the source did not send (unavailable) keeps its stored value and the version of that value: the step reads
 the row first, and 3 writes it.
 """
 
 from processor.plan.declared_columns import declared_row
 from processor.plan.plan import EntityPlan
-from processor.plan.row_image import filled_image, image_of, version_of
+from processor.plan.row_image import filled_image, image_of, refuse_stray, version_of
 from processor.plan.step import Step
-from processor.plan.touch import UNDECLARED, Oversized, Touch, TouchOutcome
+from processor.plan.touch import OVERSIZED, UNDECLARED, RefusedChange, Touch, TouchOutcome
 from processor.records.record import UNAVAILABLE, Change
 from statestore import keys
 from statestore.items import Image, JoinKey, Row, leaves_room, merge_image, write_image, written_row
@@ -24,7 +27,7 @@ from statestore.keys import Key
 from statestore.store import Done, Refused, TooLarge
 
 
-def write_state(change: Change, plan: EntityPlan, *, start: str, expires_at: int) -> Step[Touch | Oversized]:
+def write_state(change: Change, plan: EntityPlan, *, start: str, expires_at: int) -> Step[Touch | RefusedChange]:
     """Writes `change`. `start`: the version of the batch's first offset in the change's partition. `expires_at`: when
     DynamoDB may drop a delete marker, in seconds since 1970."""
     sk = keys.encode(change.key)
@@ -38,20 +41,22 @@ def write_state(change: Change, plan: EntityPlan, *, start: str, expires_at: int
         image = image_of(change, plan, key, None, expires_at)
         write = write_image(image, below=start)
         if not leaves_room(image, write):
-            return Oversized(change=change)
+            return RefusedChange(change=change, reason=OVERSIZED)
         (answer,) = yield (write,)
         if isinstance(answer, Done):
             return _applied(change, plan, image, declared_row(answer.old, plan) if answer.old is not None else None)
         if isinstance(answer, TooLarge):
-            return Oversized(change=change)
+            return RefusedChange(change=change, reason=OVERSIZED)
         seen = declared_row(answer.current, plan) if answer.current is not None else None
     return (yield from _merge(change, plan, key, seen, start, expires_at))
 
 
 def _merge(
     change: Change, plan: EntityPlan, key: Key, seen: Row | None, start: str, expires_at: int
-) -> Step[Touch | Oversized]:
+) -> Step[Touch | RefusedChange]:
     while True:
+        if refused := refuse_stray(change, seen):
+            return refused
         outcome: TouchOutcome = "applied"
         if seen is None or seen.version < version_of(change):
             image = image_of(change, plan, key, seen, expires_at)
@@ -64,11 +69,11 @@ def _merge(
             image = fills
         write = merge_image(image, seen, keep_from=start)
         if not leaves_room(image, write):
-            return Oversized(change=change)
+            return RefusedChange(change=change, reason=OVERSIZED)
         (answer,) = yield (write,)
         match answer:
             case TooLarge():
-                return Oversized(change=change)
+                return RefusedChange(change=change, reason=OVERSIZED)
             case Done():
                 if seen is None or seen.version < start:  # as if the first write had succeeded
                     return _applied(change, plan, image, seen)

@@ -137,6 +137,20 @@ def test_a_truncate_of_the_source_stops_try_unless_the_entity_ignores_it(
     assert [json.loads(line)["value"]["name"] for line in (tmp_path / "out").read_text().splitlines()] == ["ann", "bob"]
 
 
+def test_too_many_dead_letters_end_try_and_their_file_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "entities.yaml").write_text("user: {key: [id], columns: {id: int}}")
+    (tmp_path / "p.yaml").write_text("{product: users, root: user}")
+    (tmp_path / "t.jsonl").write_text('{"topic": "user", "value": {"id": "one"}}\n' * 101)
+    words = ["try", "--definitions", str(tmp_path), "--from", str(tmp_path / "t.jsonl"), "--to", str(tmp_path / "out")]
+    assert main(words) == 1
+    assert "101 of 101 records of a batch are dead letters" in capsys.readouterr().err
+    rejects = [json.loads(line) for line in (tmp_path / "out.rejects.jsonl").read_text().splitlines()]
+    assert len(rejects) == 101
+    assert "id" in rejects[0]["reason"]
+
+
 def test_try_imports_neither_spark_nor_any_client(recorded: Path, tmp_path: Path) -> None:
     program = (
         "import sys; from processor.cli.main import main; "

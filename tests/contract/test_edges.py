@@ -10,7 +10,7 @@ from statestore.store import Done, Refused, Store, Write
 TEAM = Key("TABLE#team#01", "1")
 EDGE = ("member_ids[]", "7")
 PARTITION = "EDGE#team#member_ids[]=7"
-V1, V2, V3 = (encode_version(0, n) for n in (1, 2, 3))
+V1, V2, V3 = (encode_version(0, 0, n) for n in (1, 2, 3))
 
 
 def rows(store: Store, partition: str = PARTITION) -> list[Key]:

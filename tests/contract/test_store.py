@@ -13,6 +13,7 @@ from statestore.limits import MAX_CHANGES
 from statestore.store import (
     Absent,
     AbsentOrBelow,
+    AbsentOrWithin,
     Condition,
     Delete,
     Done,
@@ -165,6 +166,8 @@ def test_the_widest_write_is_taken(store: Store) -> None:
 
 UNLIKE = pytest.mark.moto_lies("it compares values of different types, and nothing with null, as Python does")
 
+WITHIN = AbsentOrWithin("v", "1", "1.2", "1.2.5")
+
 HOLD: list[tuple[dict[str, Any] | None, Condition]] = [
     (None, Absent()),
     (None, AbsentOrBelow("v", "5")),
@@ -173,6 +176,10 @@ HOLD: list[tuple[dict[str, Any] | None, Condition]] = [
     ({"v": 9}, AbsentOrBelow("v", 10)),
     ({"v": Decimal("9.99")}, AbsentOrBelow("v", 10)),
     ({"v": "\uffff"}, AbsentOrBelow("v", "\U00010000")),
+    (None, WITHIN),
+    ({"v": "0.9.9"}, WITHIN),
+    ({"v": "1.2"}, WITHIN),
+    ({"v": "1.2.4"}, WITHIN),
     ({"v": "5"}, Equals("v", "5")),
     ({"v": 5}, Equals("v", Decimal("5.0"))),
     ({"v": None}, Equals("v", None)),
@@ -188,6 +195,11 @@ REFUSE = [
     pytest.param({"v": True}, AbsentOrBelow("v", 10), marks=UNLIKE),
     pytest.param({"v": ["4"]}, AbsentOrBelow("v", "5"), marks=UNLIKE),
     ({"other": "4"}, AbsentOrBelow("v", "5")),
+    ({"v": "1"}, WITHIN),
+    ({"v": "1.1.9"}, WITHIN),
+    ({"v": "1.2.5"}, WITHIN),
+    ({"v": "1.3.0"}, WITHIN),
+    ({"other": "0"}, WITHIN),
     (None, Equals("v", "5")),
     ({"v": "4"}, Equals("v", "5")),
     pytest.param({"v": 1}, Equals("v", True), marks=UNLIKE),

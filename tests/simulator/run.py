@@ -27,7 +27,7 @@ from tests.simulator.actor import Actor, Crash, RegistryClient, TableClient
 from tests.simulator.check import find_problem
 from tests.simulator.conditions import Conditions, S, W, draw_conditions
 from tests.simulator.doubles import WorldClock, connect, copy_job, doubles
-from tests.simulator.history import Event, Partition, draw_events, make_topics, partition_of
+from tests.simulator.history import Event, Partition, Tables, draw_events, make_topics, partition_of, tables_after
 from tests.simulator.scripted_histories import scripted_events
 from tests.simulator.shapes import Shape, shape_of
 from tests.simulator.spark import Frame, Session
@@ -72,6 +72,15 @@ class Simulation:
     def change_events(seed: int, events: list[Event]) -> list[Event]:
         """The events of a run of this class, made from the drawn ones."""
         return events
+
+    @staticmethod
+    def change_logs(seed: int, logs: dict[Partition, list[Record]]) -> dict[Partition, list[Record]]:
+        """The logs of a run of this class, made from those of the history."""
+        return logs
+
+    def source_tables(self) -> Tables:
+        """The source's tables after the run. A dead letter changes nothing."""
+        return tables_after(self.shape, self.events)
 
     @staticmethod
     def is_repairable(record: Record) -> bool:
@@ -300,7 +309,7 @@ def simulate(
     if keep is not None:
         events = [events[i] for i in keep]
     world = World(rng=Random(f"{seed} world"), conditions=conditions, slots=shape.slots, trace=[] if trace else None)
-    logs = make_topics(shape, events, conditions.partitions)
+    logs = simulation_class.change_logs(seed, make_topics(shape, events, conditions.partitions))
     first = make_topics(shape, [e for e in events if not e.late], conditions.partitions)
     settings = replace(
         Settings(),
@@ -318,7 +327,7 @@ def simulate(
         world=world,
         settings=settings,
         logs=logs,
-        available={p: len(first.get(p, ())) for p in logs},
+        available={p: len(first.get(p, ())) if conditions.late_events else len(log) for p, log in logs.items()},
         checkpoint=Checkpoint(offsets=dict.fromkeys(logs, 0)),
     )
     with doubles(world), switch():

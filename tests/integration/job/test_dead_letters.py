@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from processor.errors import TooManyRejects
+from processor.job.kafka.admin import Admin
+from processor.job.topic_epochs import record_boundary
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -36,6 +38,29 @@ def test_dead_letters_keep_their_bytes_their_place_and_the_reason_and_the_stream
     assert done.tally["dead letters"] == 5
     assert done.tally["applied"] + done.tally["superseded"] + done.tally["ignored"] == 4
     assert done.tally["superseded"] == 1
+
+
+def test_changes_of_a_row_in_two_partitions_are_dead_letters_until_a_new_epoch(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    scene.produce(rows.user(1, "ada"), partition=0)
+    scene.run()
+    scene.produce(rows.user(1, "late"), rows.user(1, "later"), rows.user(2, "bob"), partition=1)
+    scene.run()
+    assert [document["name"] for document in scene.documents().values()] == ["ada", "bob"]
+    reasons = [letter[5] for letter in scene.rejected()]
+    assert len(reasons) == 2
+    topic = scene.topic("user")
+    assert all(
+        "the row has changes from partition 0 too" in reason and f"`statestore epoch {topic}`" in reason
+        for reason in reasons
+    )
+
+    record_boundary(scene.registry, Admin(scene.settings.bootstrap_servers, {}), topic)
+    scene.produce(rows.user(1, "sent again"), partition=1)
+    scene.run()
+    assert scene.documents()['{"id":1}']["name"] == "sent again"
+    assert len(scene.rejected()) == 2
 
 
 def test_more_dead_letters_than_the_limit_stop_the_job_before_the_batch_is_committed(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from processor.cli.chosen_plan import stored_state
+from processor.cli.run_command import prepare_plan
 from processor.definitions.load import load
 from processor.errors import Fenced, ForeignPart
 from processor.job.kafka.outbox import TransactionalOutbox
@@ -16,7 +17,7 @@ from processor.job.open_registry import open_registry
 from processor.job.worker import open_store, transactional_id
 from processor.plan.planning import plan_of, requirements_of
 from processor.records.message import Message
-from registry.errors import LeaseHeld
+from registry.errors import LeaseHeld, RegistryMissing
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -70,6 +71,14 @@ def test_another_registry_does_not_write_the_table(worked: Scene) -> None:
     with pytest.raises(ForeignPart, match="no job has run with this registry"):
         stored_state(replace(worked.settings, registry_schema=schema))
     assert (worked.published(), items(worked)) == before
+
+
+def test_a_mistyped_registry_schema_is_not_created(worked: Scene) -> None:
+    typo = replace(worked.settings, registry_schema=f"{worked.settings.registry_schema}_typo")
+    with pytest.raises(ForeignPart, match=r"it belongs to a registry, and there is none in the schema .*_typo\. Give"):
+        prepare_plan(typo, load(definitions(worked)))
+    with open_registry(typo) as registry, pytest.raises(RegistryMissing):
+        registry.snapshot()
 
 
 def test_a_reader_refuses_a_table_that_is_not_the_registrys(worked: Scene) -> None:

@@ -115,9 +115,9 @@ def test_lineage_gives_each_row_of_a_document_its_position_and_request() -> None
     (rows,) = StepRunner(store=trial.store).run([lineage(trial.plan, product, "2")])
     (no_rows,) = StepRunner(store=trial.store).run([lineage(trial.plan, product, "3")])
     assert list(lineage_lines(rows)) == [
-        "person 2; epoch 1, offset 1; by PK = 'TABLE#person#01' AND SK = '2'",
-        "  reports: person 1; epoch 1, offset 0; by GSI_2 = '2' AND begins_with(PK, 'TABLE#person#')",
-        "  others: person 1; epoch 1, offset 0; by GSI_2 = '2' AND begins_with(PK, 'TABLE#person#')",
+        "person 2; epoch 1, partition 0, offset 1; by PK = 'TABLE#person#01' AND SK = '2'",
+        "  reports: person 1; epoch 1, partition 0, offset 0; by GSI_2 = '2' AND begins_with(PK, 'TABLE#person#')",
+        "  others: person 1; epoch 1, partition 0, offset 0; by GSI_2 = '2' AND begins_with(PK, 'TABLE#person#')",
     ]
     assert no_rows == ()
 

@@ -15,7 +15,7 @@ from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Absent, Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
 
-V = [encode_version(0, n) for n in range(10)]
+V = [encode_version(0, 0, n) for n in range(10)]
 ADA, BOB, CYD = (Key("TABLE#user", name) for name in ("ada", "bob", "cyd"))
 STARS = Query("GSI_1", "ice", "TABLE#star")
 

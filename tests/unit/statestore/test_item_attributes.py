@@ -10,7 +10,7 @@ from statestore.memory import MemoryStore
 from statestore.store import Absent, Delete, Done, Query, Refused, Write
 
 KEY = Key("TABLE#star#07", "octocat#tool#acme")
-V1, V2 = items.encode_version(0, 1), items.encode_version(0, 2)
+V1, V2 = items.encode_version(0, 0, 1), items.encode_version(0, 0, 2)
 
 
 def image(**changes: Any) -> items.Image:

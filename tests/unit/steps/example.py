@@ -51,7 +51,7 @@ PLAN: Plan = plan_alone(
     ),
     20,
 )
-V = [encode_version(0, n) for n in range(10)]
+V = [encode_version(0, 0, n) for n in range(10)]
 """The versions of the offsets 0 to 9."""
 
 

@@ -8,7 +8,7 @@ from processor.definitions.load import load
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.plan.step import Step
-from processor.plan.touch import Oversized, Touch
+from processor.plan.touch import RefusedChange, Touch
 from processor.records.record import UNAVAILABLE, Change, Record
 from processor.steps.keep_edges import keep_edges
 from processor.steps.write_state import write_state
@@ -16,7 +16,7 @@ from statestore.edges import drop_edge, put_edge
 from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import AbsentOrBelow, TooLarge
+from statestore.store import AbsentOrWithin, TooLarge
 from tests.unit.steps.dialogue import answers_of, crash_step, run_step
 
 PLAN: Plan = plan_alone(
@@ -38,10 +38,10 @@ PLAN: Plan = plan_alone(
     20,
 )
 TEAM = Key("TABLE#team", "1")
-V = [encode_version(0, n) for n in range(10)]
+V = [encode_version(0, 0, n) for n in range(10)]
 
 
-def change(offset: int, *, org: str = "x", members: Any = ()) -> Step[Touch | Oversized]:
+def change(offset: int, *, org: str = "x", members: Any = ()) -> Step[Touch | RefusedChange]:
     """The step that writes team 1 at this offset, in a batch of its own; a delete when `members` is None."""
     record = Record(topic="team", partition=0, offset=offset, key=None, value=None)
     row = None if members is None else {"id": 1, "org": org, "member_ids": members}
@@ -75,7 +75,11 @@ def test_the_new_edges_come_first_then_the_row_then_the_dropped_edges_go() -> No
         put_edge(TEAM, edge, V[2]) for edge in (("member_ids[]", "2"), ("member_ids[]", "3"), ("org", "y"))
     )
     (row,) = asked[1]
-    assert (row.key, row.copy, row.when) == (TEAM, {"_edges_before": "_edges"}, AbsentOrBelow("_v", V[2]))
+    assert (row.key, row.copy, row.when) == (
+        TEAM,
+        {"_edges_before": "_edges"},
+        AbsentOrWithin("_v", "000000", "000000.000000", V[2]),
+    )
     assert row.set["_edges"] == '[["member_ids[]","2"],["member_ids[]","3"],["org","y"]]'
     assert asked[2] == (drop_edge(TEAM, ("member_ids[]", "1"), V[2]), drop_edge(TEAM, ("org", "x"), V[2]))
     assert edges(store) == {"member_ids[]=2", "member_ids[]=3", "org=y"}
@@ -158,4 +162,4 @@ def test_a_row_that_is_too_large_leaves_edges_that_name_nothing() -> None:
     step.send((None, None))
     with pytest.raises(StopIteration) as end:
         step.send((TooLarge(),))
-    assert isinstance(end.value.value, Oversized)
+    assert isinstance(end.value.value, RefusedChange)

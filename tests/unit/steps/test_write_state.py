@@ -1,6 +1,7 @@
 """Updates that do not send all values (PostgreSQL's TOAST): their requests, and the rows that they touch."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -53,7 +54,7 @@ def test_a_value_that_was_not_sent_keeps_its_version_in_any_batches(trial: Trial
         trial.batch(records[:size])
         del records[:size]
     row = read_row(stored(trial))
-    assert row.since == {"bio": "000000.0000000000000000000"}
+    assert row.since == {"bio": "000000.000000.0000000000000000000"}
     assert row.columns == {"id": 1, "name": "name 3", "bio": "text", "seen": 3}
     trial.batch([user(4, name="name 4", bio="new", seen=4)])
     assert stored(trial)["bio"] == "new"
@@ -64,3 +65,33 @@ def test_a_value_that_was_never_sent_is_null(trial: Trial) -> None:
     (message,) = trial.published.messages
     assert message.value == b'{"name":"ada","bio":null}'
     assert read_row(stored(trial)).since == {"bio": ""}
+
+
+def stray(offset: int, *, partition: int = 1, epoch: int = 0, **row: Any) -> Record:
+    return replace(user(offset, **row), partition=partition, epoch=epoch)
+
+
+@pytest.mark.parametrize("partitions", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("name", ["later", PLACEHOLDER])
+def test_a_change_from_another_partition_is_a_dead_letter_at_any_offset(
+    trial: Trial, partitions: tuple[int, int], name: str
+) -> None:
+    own, other = partitions
+    trial.batch([stray(5, partition=own, name="first")])
+    for offset in (1, 9):
+        tally = trial.batch([stray(offset, partition=other, name=name)])
+        assert (tally["dead letters"], tally["applied"]) == (1, 0)
+    assert trial.batch([stray(6, partition=own, name="second")])["applied"] == 1
+    assert stored(trial)["name"] == "second"
+
+
+def test_a_new_epoch_takes_a_row_to_another_partition(trial: Trial) -> None:
+    trial.batch([user(5, name="first")])
+    assert trial.batch([stray(1, epoch=1, name="moved")])["applied"] == 1
+    assert trial.batch([user(6, name="late")])["superseded"] == 1
+    assert stored(trial)["name"] == "moved"
+
+
+def test_two_partitions_in_one_batch_do_not_share_a_net_change(trial: Trial) -> None:
+    tally = trial.batch([user(1, name="first"), user(2, name="second"), stray(7, name="other")])
+    assert (tally["applied"], tally["superseded"], tally["dead letters"]) in [(1, 1, 1), (1, 0, 2)]
