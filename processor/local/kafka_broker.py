@@ -55,6 +55,8 @@ KAFKA_SETTINGS = {
     # A killed broker may register again only after the end of its old session: after 9 s by default.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "1000",
+    # The broker looks once a second for transactions that are too old: every 10 s by default.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 
 

@@ -80,9 +80,11 @@ def make_checkout(directory: Path) -> Path:
 
 
 def bash(text: str, checkout: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a block without the STATESTORE_ variables of the person who runs the tests."""
+    """Runs a block without the STATESTORE_ variables of the person who runs the tests. W and S are short, because the index of
+    an embedded part is never late."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("STATESTORE_")}
     environment |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    environment |= {"STATESTORE_WAIT_SECONDS": "0.2", "STATESTORE_SETTLE_SECONDS": "0.2"}
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
         cwd=checkout,

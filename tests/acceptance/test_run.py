@@ -22,6 +22,7 @@ def both(module_story: Story, statestore: list[str], tmp_path_factory: pytest.Te
     words = [*module_story.define, "--from", module_story.file]
     assert main(["try", *words, "--to", str(tried)]) == 0
     words += ["--to", str(ran), "--embedded", "--once", "--batch", "120", "--local-dir", str(ran.parent / "none")]
+    words += ["--wait-seconds", "0.2", "--settle-seconds", "0.2"]
     done = subprocess.run([*statestore, "run", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("\nbatch ") >= 3

@@ -20,6 +20,14 @@ from processor.records.recorded_topics import read_records
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
 HISTORY = build_history(load_events(EXAMPLE / "events.ndjson.gz"))
 SHARDS = {"star": 4, "user": 3, "repo": 2}
+BATCHES, LAGS = (7, 400, None), (0, 3, 20)
+CASES = [
+    pytest.param(batch, lag, sharded, marks=() if (b + n + sharded) % 2 == 0 else pytest.mark.slow)
+    for b, batch in enumerate(BATCHES)
+    for n, lag in enumerate(LAGS)
+    for sharded in (False, True)
+]
+"""Each batch size with each lag, and each of them with and without shards. The other half of the combinations is slow."""
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +54,7 @@ def definitions(directory: Path, *, sharded: bool) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("sharded", [False, True], ids=["one shard", "sharded"])
-@pytest.mark.parametrize("lag", [0, 3, 20])
-@pytest.mark.parametrize("batch", [7, 400, None])
+@pytest.mark.parametrize(("batch", "lag", "sharded"), CASES)
 def test_the_last_documents_are_the_answer_of_sql(
     postgres: str, recorded: Path, tmp_path: Path, batch: int | None, lag: int, sharded: bool
 ) -> None:
@@ -151,6 +157,7 @@ def test_too_many_dead_letters_end_try_and_their_file_says_why(
     assert "id" in rejects[0]["reason"]
 
 
+@pytest.mark.slow  # tests/architecture asserts the same for one record
 def test_try_imports_neither_spark_nor_any_client(recorded: Path, tmp_path: Path) -> None:
     program = (
         "import sys; from processor.cli.main import main; "

@@ -10,7 +10,8 @@ import time
 import warnings
 from random import Random
 
-from tests.fuzz.targets import TARGETS, Finding
+from tests.fuzz.finding import Finding
+from tests.fuzz.targets import TARGETS
 
 MOST_PRINTED = 20
 

@@ -10,13 +10,8 @@ from typing import Final
 from processor.definitions.expressions.names import NameScope, parse_path, resolve, scope_at_path
 from processor.definitions.expressions.overloads import TypedNode, apply_function, make_literal
 from processor.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
-from processor.definitions.sql.sql_parser import (
-    ParsedCall,
-    ParsedConstant,
-    ParsedExpression,
-    ParsedName,
-    parse_expression,
-)
+from processor.definitions.sql.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
+from processor.definitions.sql.sql_parser import parse_expression
 from processor.product.expressions.catalogue import FUNCTIONS, OVERLOADS
 from processor.product.expressions.expression import (
     Aggregate,

@@ -1,6 +1,6 @@
 """Prints a product as one PostgreSQL query: the product's meaning, and the oracle of the tests.
 
-The query reads one table for each entity, with the declared columns (`table_ddl`). It returns one row for each root that has a
+The query reads one table for each entity, with the declared columns (`table_ddl.py`). It returns one row for each root that has a
 document, in key order: the root's key columns, then `document` as json. Undeclared columns have no SQL form. Columns and tables
 whose names PostgreSQL refuses or cuts have other names (`sql_name`).
 
@@ -15,7 +15,6 @@ from textwrap import indent
 
 from processor.product.expressions.expression import (
     Aggregate,
-    Call,
     Column,
     Computed,
     Expression,
@@ -24,17 +23,15 @@ from processor.product.expressions.expression import (
     Shown,
     aggregates,
     node_of,
-    references,
 )
 from processor.product.product import BareValue, Fields, Join, OrderTerm, Product, Selection, WholeRow, expressions
 from processor.product.sql import sql_expression
+from processor.product.sql.read_paths import read_paths
 from processor.product.sql.sql_rows import SqlRow, join_condition, operand, unnest_elements
 from processor.product.sql.sql_text import (
     as_json,
     json_object,
-    quote,
     sortable,
-    sql_name,
     sql_type,
     subquery,
     table_name,
@@ -45,17 +42,6 @@ from processor.records.entity import ColumnType, Entity
 def product_sql(product: Product, entities: Mapping[str, Entity], schema: str | None = None) -> str:
     """The query whose rows are the product's documents, without a semicolon; no parameters, no `%` escapes."""
     return _QueryWriter(entities, schema).query(product)
-
-
-def table_ddl(entity: Entity, schema: str | None = None) -> str:
-    """CREATE TABLE for the entity's declared columns. A `decimal(p,s)` column keeps every digit, as the store does. Keys are not
-    null, but the table has no primary key: PostgreSQL's index refuses texts of over 2,704 bytes."""
-    columns = [
-        f"{quote(sql_name(name))} {sql_type(column)}{' NOT NULL' if name in entity.key else ''}"
-        for name, column in entity.columns.items()
-    ]
-    body = ",\n  ".join(columns)
-    return f"CREATE TABLE {table_name(entity.name, schema)} (\n  {body}\n)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +114,7 @@ class _QueryWriter:
         """FROM with the level's own row and the `one` joins that expressions name, each after the row that it joins."""
         row = self._row(entity, joins, above)
         clauses = [f"FROM {table_name(entity, self._schema)} AS {row.alias}"]
-        for path in _prefixes(path for node in read for path in _paths_read(node)):
+        for path in read_paths(read):
             parent = row.reach(path[:-1])
             join = parent.join(path[-1])
             first = self._matching(join, parent, ())
@@ -282,31 +268,6 @@ class _QueryWriter:
 def _null_without_row(above: SqlRow, path: Path, value: str) -> str:
     """The value of a join below a `one`. If the `one` found no row, the value is null, and not the 0 of a count."""
     return f"CASE WHEN {above.column(above.entity.key[0])} IS NOT NULL THEN {value} END" if path[1:] else value
-
-
-def _paths_read(node: ExpressionNode) -> Iterator[Path]:
-    """The paths of `one` joins whose rows the node reads."""
-    match node:
-        case Column(up=0, path=path):
-            yield path
-        case Shown(path=path):
-            yield path[:-1]
-        case Call(args=args):
-            for arg in args:
-                yield from _paths_read(arg)
-        case Aggregate(over=(), argument=argument) if argument is not None:
-            yield from _paths_read(argument)
-        case Aggregate(over=over, argument=argument) if over:
-            yield over[:-1]
-            for inner in references(argument) if argument is not None else ():
-                if isinstance(inner, Column) and 0 < inner.up <= len(over):
-                    yield over[: len(over) - inner.up] + inner.path
-
-
-def _prefixes(paths: Iterable[Path]) -> Iterator[Path]:
-    """The paths and all their prefixes, each once, shorter ones first."""
-    found = dict.fromkeys(path[:length] for path in paths for length in range(1, len(path) + 1))
-    return iter(sorted(found, key=len))
 
 
 def _optional(expression: Expression | None) -> tuple[Expression, ...]:

@@ -124,7 +124,7 @@ def test_a_lost_table_is_built_again_with_a_new_checkpoint_and_higher_sequences(
 ) -> None:
     scene.produce(*(rows.user(1, f"ada{n}") for n in range(3)), rows.star("ada2", "repo"), partition=0)
     scene.produce(rows.user(2, "bob"), rows.gone(rows.user(2, "bob")), partition=1)
-    scene.run(batch_size=1)
+    scene.run(batch_size=3)
     store = open_store(scene.settings)
     store._client.delete_table(TableName=store.table)
     if state == "empty":
@@ -142,7 +142,7 @@ def test_a_lost_table_is_built_again_with_a_new_checkpoint_and_higher_sequences(
 def test_a_new_registry_and_table_go_on_with_the_sequences_of_the_topics(scene: Scene, rows: SimpleNamespace) -> None:
     """The cure of NeedsBackfill."""
     scene.produce(*(rows.user(1, f"ada{n}") for n in range(3)), rows.user(2, "bob"), partition=0)
-    scene.run(batch_size=1)
+    scene.run(batch_size=2)
     schema = f"{scene.settings.registry_schema}_second"
     with open_registry(replace(scene.settings, registry_schema=schema)) as second:
         second.migrate(scene.settings.slots)

@@ -51,26 +51,25 @@ def owner(tmp_path: Path, processes: Processes) -> subprocess.Popen[str]:
     return running
 
 
-def test_all_parts_answer_in_a_path_with_spaces_and_leave_nothing(
+def test_two_sets_of_parts_answer_at_the_same_time_in_paths_with_spaces_and_leave_nothing(
     tmp_path: Path, talk: SimpleNamespace, processes: Processes
 ) -> None:
-    directory = tmp_path / "with a space, a comma and é"
-    with embedded_parts(directory) as addresses:
-        talk.use(addresses)
-        assert len(processes(directory)) >= 3
-    assert processes(directory) == []
-    assert list(directory.iterdir()) == []
-
-
-def test_two_sets_of_parts_run_at_the_same_time(tmp_path: Path, talk: SimpleNamespace) -> None:
-    with embedded_parts(tmp_path / "a") as one, embedded_parts(tmp_path / "b") as two:
+    places = tmp_path / "with a space, a comma and é", tmp_path / "b"
+    with embedded_parts(places[0]) as one, embedded_parts(places[1]) as two:
         talk.use(one)
         talk.use(two)
+        assert len(processes(tmp_path)) >= 6
+    assert processes(tmp_path) == []
+    assert [list(place.iterdir()) for place in places] == [[], []]
 
 
-def test_an_exception_in_the_block_ends_the_parts(tmp_path: Path, processes: Processes) -> None:
-    with pytest.raises(ZeroDivisionError), embedded_parts(tmp_path):
-        raise ZeroDivisionError
+def test_the_parts_start_without_a_home_directory_and_an_exception_in_the_block_ends_them(
+    tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path("~/.cache").expanduser()))
+    with pytest.raises(ZeroDivisionError, match=r"^127\.0\.0\.1:"), embedded_parts(tmp_path) as addresses:
+        raise ZeroDivisionError(addresses.bootstrap_servers)
     assert gone(processes, tmp_path, within=0.1)
 
 
@@ -139,10 +138,3 @@ def test_each_dynamodb_answers_and_stops(
         part.stop()
     assert not part.alive()
     assert processes(tmp_path) == []
-
-
-def test_the_parts_start_without_a_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HOME")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(Path("~/.cache").expanduser()))
-    with embedded_parts(tmp_path) as addresses:
-        assert addresses.bootstrap_servers

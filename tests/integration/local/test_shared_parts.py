@@ -35,7 +35,7 @@ def kill(directory: Path, part: str) -> None:
         time.sleep(0.02)
 
 
-def test_parts_stay_until_down(directory: Path, talk: SimpleNamespace, processes: Processes) -> None:
+def test_parts_and_their_data_stay_until_down(directory: Path, talk: SimpleNamespace, processes: Processes) -> None:
     assert status(directory) is None
     assert down(directory) is False
 
@@ -49,6 +49,7 @@ def test_parts_stay_until_down(directory: Path, talk: SimpleNamespace, processes
     assert found is not None
     assert found.alive == ALL
     talk.use(found.addresses)
+    talk.postgres(found.addresses.registry_url, "create table t as select 7 as n")
 
     before = (directory / "state.json").read_text()
     assert up(directory) == found.addresses
@@ -57,6 +58,9 @@ def test_parts_stay_until_down(directory: Path, talk: SimpleNamespace, processes
     assert down(directory) is True
     assert processes(directory) == []
     assert status(directory) is None
+
+    tables = "select count(*) from pg_tables where tablename = 't'"
+    assert talk.postgres(up(directory).registry_url, tables) == [(0,)]
 
 
 def test_a_part_that_died_is_reported_and_started_again_with_its_data(directory: Path, talk: SimpleNamespace) -> None:
@@ -73,15 +77,6 @@ def test_a_part_that_died_is_reported_and_started_again_with_its_data(directory:
     assert up(directory) == addresses
     assert talk.kafka(addresses.bootstrap_servers, create=False) == [b"v"]
     assert talk.postgres(addresses.registry_url, "select n from t") == [(7,)]
-
-
-def test_data_lasts_until_down(directory: Path, talk: SimpleNamespace) -> None:
-    first = up(directory)
-    talk.kafka(first.bootstrap_servers)
-    talk.postgres(first.registry_url, "create table t as select 7 as n")
-    down(directory)
-    second = up(directory)
-    assert talk.postgres(second.registry_url, "select count(*) from pg_tables where tablename = 't'") == [(0,)]
 
 
 def test_the_command_prints_results_to_stdout_and_the_rest_to_stderr(

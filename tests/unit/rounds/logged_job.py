@@ -1,0 +1,134 @@
+"""A driver whose lease checks, rounds and writes are in one log, with an executor that answers what the test prepared."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from processor.definitions.load import load
+from processor.plan.planning import plan_alone
+from processor.progress.fan_outs import FanOut
+from processor.progress.ledger import Run
+from processor.progress.open_changes import OpenChange, SettleOutcome, changes_key
+from processor.progress.overlay import DriverOverlay
+from processor.rounds.clock import VirtualClock
+from processor.rounds.driver import Driver
+from processor.rounds.round import LaneResult, Part, PartResult, Round
+from processor.settings import Settings
+from statestore.keys import Key
+from statestore.memory import MemoryStore
+from statestore.store import AbsentOrBelow, Delete, Done, Refused, Write, WriteOutcome
+
+PLAN = plan_alone(
+    load(
+        {
+            "entities.yaml": """
+                user: {key: [id], columns: {id: int, name: string}}
+                star: {key: [id], columns: {id: int, who: string}}
+            """,
+            "profile.yaml": """
+                product: profile
+                root: user
+                fields: [name]
+                embed: {stars: {many: star, on: {who: name}, value: id}}
+            """,
+        }
+    ),
+    3,
+)
+RUN_ITEM = Key("RUNS", "0000000002")
+CHANGE = OpenChange("star", Key("TABLE#star", "5"), "1", ((1, "ada"),), frozenset())
+OPEN_ITEM = changes_key(2, 0, "star.0", 0)
+FAN_OUT = FanOut("profile", 0, "ada", Key("TABLE#user", "7"))
+FAN_OUT_ITEM = Key("OPEN", "fan-out#profile#stars#ada")
+BACKLOG_ITEM = Key("OPEN", "backlog#0000000002.0000000001.000000")
+PUBLISHED = Counter(published=1)
+
+
+class Job:
+    """A driver of run 2. `log`: its lease checks, rounds and writes, in order. `lanes`: the results of the next rounds."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+        self.lanes: list[list[LaneResult]] = []
+        self.on_write: Callable[[], object] = lambda: None
+        self.rounds: list[Round] = []
+        self.works: list[Any] = []
+        self.store = Table(self)
+        self.clock = VirtualClock()
+        self.driver = Driver(
+            settings=Settings(),
+            plan=PLAN,
+            store=self.store,
+            executor=self,
+            clock=self.clock,
+            run=Run(number=2),
+            check_lease=lambda: self.log.append("check lease"),
+        )
+
+    def run_round(self, part: Part, work: Any, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+        assert overlay is self.driver.open_changes.overlay
+        self.log.append(part)
+        self.rounds.append(round_)
+        self.works.append(work)
+        return self.lanes.pop(0) if self.lanes else []
+
+    def run_part(self, part: Part, work: Any, round_: Round) -> list[PartResult]:
+        raise AssertionError("no test here replays dead letters")
+
+    def batch(self, *lanes: LaneResult) -> Counter[str]:
+        """One micro-batch, whose lanes end with these results."""
+        self.lanes.append(list(lanes))
+        return self.driver.process_batch([], {})
+
+
+class Table(MemoryStore):
+    """A table that logs the writes and deletes of a job."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__()
+        self._job = job
+
+    def write(self, write: Write) -> WriteOutcome:
+        self._job.log.append(write)
+        self._job.on_write()
+        return super().write(write)
+
+    def delete(self, delete: Delete) -> Done | Refused:
+        self._job.log.append(delete)
+        return super().delete(delete)
+
+
+def lane(number: int = 0, *, attempt: int = 0, tally: Counter[str] | None = None, **more: Any) -> LaneResult:
+    return LaneResult(lane=number, attempt=attempt, tally=tally or Counter(), **more)
+
+
+def opening() -> LaneResult:
+    """A lane whose stage 1 opened a change."""
+    return lane(parts=(PartResult(opened={OPEN_ITEM: (CHANGE,)}),))
+
+
+def settling(*, shown: bool, due: float = 5.0) -> LaneResult:
+    """A lane whose stage 1 settled the change that was due then."""
+    due_change = CHANGE._replace(due=due)
+    return lane(parts=(PartResult(settled=(SettleOutcome(due_change, "1", CHANGE.slots, shown),)),))
+
+
+def end_of_round(through: int, **attempts: Any) -> Write:
+    return Write(RUN_ITEM, {"_f": 1, "through": through, **attempts}, when=AbsentOrBelow("through", through))
+
+
+def fan_out_write(after: str, pages: int) -> Write:
+    values = {
+        "_f": 1,
+        "run": 2,
+        "product": "profile",
+        "path": ["stars"],
+        "key": "ada",
+        "after": ["TABLE#user", after],
+        "again": False,
+        "pages": pages,
+    }
+    return Write(FAN_OUT_ITEM, values, when=AbsentOrBelow("run", 3))
+
+
+BACKLOG_WRITE = Write(BACKLOG_ITEM, {"_f": 1, "product": "profile", "roots": '["8"]'})
