@@ -24,8 +24,9 @@ from processor.cli.options import print_progress, set_embedded_credentials, with
 from processor.cli.run_command import owner_name, prepare_plan
 from processor.definitions.load import load, read_directory
 from processor.job.feed import feed
-from processor.job.job import open_job, run_job
+from processor.job.open_job import open_job
 from processor.job.open_registry import open_registry
+from processor.job.run_job import run_job
 from processor.local import parts
 from processor.local.dynamodb_api import start_dynamodb_local
 from processor.local.jars import spark_kafka_jars
