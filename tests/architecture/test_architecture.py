@@ -34,7 +34,7 @@ PURE = tuple(
 DOORWAYS = {
     "boto3": r"statestore\.dynamodb",
     "botocore": r"statestore\.dynamodb",
-    "confluent_kafka": r"processor\.job\.kafka",
+    "confluent_kafka": r"processor\.job\.kafka\..*",
     "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"processor\.inspect\.oracle|registry\.repository\.connection",  # the latter tells the registry's errors apart
