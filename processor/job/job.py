@@ -120,4 +120,5 @@ class Job:
         self.driver.check_lease()
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
         starts = {partition: start for partition, (start, _) in piece.ranges.items()}
-        self.driver.process_batch(BatchFrame(frame=frame, epochs=epochs), starts, batch)
+        records = sum(end - start for start, end in piece.ranges.values())
+        self.driver.process_batch(BatchFrame(frame=frame, records=records, epochs=epochs), starts, batch)
