@@ -1,7 +1,9 @@
 """The processes in which the tasks of a job run."""
 
 import importlib
+import os
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from zipimport import zipimporter
@@ -29,3 +31,12 @@ def test_a_worker_that_ran_a_task_does_not_read_its_archives_again(scene: Scene,
     with scene.opened() as job:
         run_job(job, once=True)
         assert job.spark.sparkContext.parallelize([0], 1).map(archives_read).collect() == [[]]
+
+
+def test_a_new_worker_has_the_modules_of_a_task_before_its_first_task(scene: Scene) -> None:
+    def daemon(_: int) -> bytes:
+        return Path(f"/proc/{os.getppid()}/cmdline").read_bytes()
+
+    with scene.opened() as job:
+        (command,) = job.spark.sparkContext.parallelize([0], 1).map(daemon).collect()
+    assert b"processor.job.worker_daemon" in command
