@@ -24,11 +24,14 @@ from processor.cli.options import print_progress, set_embedded_credentials, with
 from processor.cli.run_command import owner_name, prepare_plan
 from processor.definitions.load import load, read_directory
 from processor.job.feed import feed
-from processor.job.job import open_job, run_job
+from processor.job.job import Job
+from processor.job.open_job import open_job
 from processor.job.open_registry import open_registry
+from processor.job.run_job import run_job
 from processor.local import parts
 from processor.local.dynamodb_api import start_dynamodb_local
 from processor.local.jars import spark_kafka_jars
+from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.settings import Settings, read_settings
 
@@ -38,32 +41,36 @@ STORES = ("moto", "local")
 
 def measure_job(store: str, events: int, users: int, batch: int) -> dict[str, float]:
     """Runs the job once, with new embedded parts and a new history."""
-    with _start_parts(store, batch) as (settings, directory):
+    with start_parts(store, batch) as (settings, directory):
         file = directory / "topics.jsonl"
         lines = (canonical_json.dumps(line) + "\n" for line in generate_history(1, events, users))
         file.write_text("".join(lines), encoding="utf-8")
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
         feed(settings, plan, str(file))
-        part_processes = _descendants()
-        registry = open_registry(settings)
-        job = open_job(
-            settings,
-            plan,
-            registry,
-            owner=owner_name(),
-            take_over=False,
-            jars=sorted(spark_kafka_jars(print_progress).glob("*.jar")),
-            report=lambda what, tally: print_progress(f"{what}: {tally.get('read', 0)} read"),
-        )
-        began, cpu = perf_counter(), _cpu(part_processes)
+        part_processes = descendants()
+        job = open_bench_job(settings, plan)
+        began, cpu = perf_counter(), cpu_seconds(part_processes)
         run_job(job, once=True)
-        wall, cpu = perf_counter() - began, _cpu(part_processes) - cpu
+        wall, cpu = perf_counter() - began, cpu_seconds(part_processes) - cpu
         job.spark.stop()
     return {"events": events, "users": users, "batch": batch, "wall": wall, "cpu": cpu, **job.driver.tally}
 
 
+def open_bench_job(settings: Settings, plan: Plan) -> Job:
+    """The job of a run, on these parts."""
+    return open_job(
+        settings,
+        plan,
+        open_registry(settings),
+        owner=owner_name(),
+        take_over=False,
+        jars=sorted(spark_kafka_jars(print_progress).glob("*.jar")),
+        report=lambda what, tally: print_progress(f"{what}: {tally.get('read', 0)} read"),
+    )
+
+
 @contextmanager
-def _start_parts(store: str, batch: int) -> Iterator[tuple[Settings, Path]]:
+def start_parts(store: str, batch: int) -> Iterator[tuple[Settings, Path]]:
     """New embedded parts and a directory; both end with the block."""
     set_embedded_credentials()
     with (
@@ -82,7 +89,7 @@ def _start_parts(store: str, batch: int) -> Iterator[tuple[Settings, Path]]:
             part.stop()
 
 
-def _descendants() -> set[int]:
+def descendants() -> set[int]:
     """The processes below this one."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -97,9 +104,9 @@ def _descendants() -> set[int]:
     return found
 
 
-def _cpu(part_processes: set[int]) -> float:
+def cpu_seconds(part_processes: set[int]) -> float:
     """CPU seconds of this process and of those below it, with their ended children, without `part_processes`."""
-    stats = [_fields(Path(f"/proc/{pid}/stat")) for pid in _descendants() - part_processes]
+    stats = [_fields(Path(f"/proc/{pid}/stat")) for pid in descendants() - part_processes]
     below = sum(sum(map(int, fields[11:15])) for fields in stats if fields)
     own = sum(map(int, _fields(Path("/proc/self/stat"))[11:13]))
     return (below + own) / TICKS

@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.backlog import KEYS_READ, OpenChangeCost
 from benchmarks.fan_out import FanOutCost
+from benchmarks.micro_batch import MicroBatchCost
 from benchmarks.products import PlanningCost, ProductCost
 from benchmarks.steps import BATCH, MemoryUse, Speed
 from processor.local.jars import DYNAMODB_LOCAL_MODULE, KAFKA_MODULE
@@ -27,7 +28,7 @@ class BenchmarkSize:
     `passes`: the memory is measured after so many passes of `memory_events` events. `rates`: writes per second for the open
     changes. `products`: numbers of products, each measured after `product_events` events of `product_users` users.
     `planned`: how many products are planned. `fan_outs`: store and documents of each fan-out. `jobs`: store, events, users
-    and batch size of each Spark run.
+    and batch size of each Spark run. `micro_batches`: how many of one event each.
     """
 
     events: int
@@ -42,6 +43,7 @@ class BenchmarkSize:
     planned: int
     fan_outs: tuple[tuple[str, int], ...]
     jobs: tuple[tuple[str, int, int, int], ...]
+    micro_batches: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,7 @@ class Measurements:
     planning: PlanningCost
     fan_outs: Sequence[FanOutCost]
     jobs: Sequence[dict[str, Any]]
+    micro_batches: Sequence[MicroBatchCost]
 
 
 def format_report(size: BenchmarkSize, measured: Measurements) -> str:
@@ -68,6 +71,7 @@ def format_report(size: BenchmarkSize, measured: Measurements) -> str:
         *_products(size, measured.products, measured.planning),
         *_fan_outs(measured.fan_outs),
         *(_jobs(measured.jobs) if measured.jobs else ()),
+        *(_micro_batches(measured.micro_batches) if measured.micro_batches else ()),
     ]
     return "\n\n".join(parts)
 
@@ -152,6 +156,18 @@ def _jobs(jobs: Sequence[dict[str, Any]]) -> tuple[str, str]:
     head = ("Spark job on", "events / users", "batch", "events/s", "CPU ms per event")
     per = ("UpdateItem", "Query", "BatchGetItem", "documents")
     return "**Spark job**, one run each; the last four columns per event.", _table((*head, *per), map(_row, jobs))
+
+
+def _micro_batches(costs: Sequence[MicroBatchCost]) -> tuple[str, str]:
+    figures = {
+        "one event end to end, s": [cost.seconds for cost in costs],
+        "CPU fixed per micro-batch, s": [cost.cpu for cost in costs],
+        "CPU to settle it, s": [cost.settling for cost in costs],
+        "CPU of the idle job, s each second": [cost.idle for cost in costs],
+    }
+    rows = [(name, f"{median(values):.2f}", f"{max(values):.2f}") for name, values in figures.items()]
+    title = f"**Micro-batches of one event** on DynamoDB Local, {len(costs)} of them."
+    return title, _table(("", "p50", "max"), rows)
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
     python -m benchmarks.run [--quick] [--write]
 
-Each Spark run is a process of its own (`benchmarks.job`), with embedded parts of its own. Progress goes to standard error.
-`--write` writes the tables into docs/benchmarks.md, between its markers. `--quick` only tests the benchmark itself; do not
-quote its figures.
+Each Spark run is a process of its own (`benchmarks.job`, `benchmarks.micro_batch`), with embedded parts of its own. Progress
+goes to standard error. `--write` writes the tables into docs/benchmarks.md, between its markers. `--quick` only tests the
+benchmark itself; do not quote its figures.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.backlog import measure_open_changes
 from benchmarks.fan_out import MEMORY, measure_fan_out
+from benchmarks.micro_batch import MicroBatchCost
 from benchmarks.products import measure_planning, measure_products
 from benchmarks.report import BenchmarkSize, Measurements, format_report
 from benchmarks.steps import measure_memory, measure_speed
@@ -46,6 +47,7 @@ FULL = BenchmarkSize(
         (DYNAMODB_LOCAL_NAME, 10_000),
     ),
     jobs=(*SMALL_JOBS, ("local", 20_000, 1_500, 2_000)),
+    micro_batches=20,
 )
 QUICK = BenchmarkSize(
     events=4_000,
@@ -60,6 +62,7 @@ QUICK = BenchmarkSize(
     planned=100,
     fan_outs=((MEMORY, 1_000),),
     jobs=(),
+    micro_batches=0,
 )
 
 
@@ -101,6 +104,7 @@ def _measure(size: BenchmarkSize) -> Measurements:
         planning=planning,
         fan_outs=[measure_fan_out(store, roots) for store, roots in size.fan_outs],
         jobs=[_job(*job) for job in size.jobs],
+        micro_batches=_micro_batches(size.micro_batches),
     )
 
 
@@ -116,10 +120,21 @@ def insert_tables(document: str, text: str) -> str:
 def _job(store: str, events: int, users: int, batch: int) -> dict[str, Any]:
     print_progress(f"Spark job on {STORE_NAMES[store]}: {events:,} events, {users:,} users (minutes)")
     sizes = {"--store": store, "--events": events, "--users": users, "--batch": batch}
-    argv = [sys.executable, "-m", "benchmarks.job", *(str(x) for pair in sizes.items() for x in pair)]
-    run = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
+    found: dict[str, Any] = _run_alone("benchmarks.job", *(str(x) for pair in sizes.items() for x in pair))
     return {"store": STORE_NAMES[store], **found}
+
+
+def _micro_batches(events: int) -> list[MicroBatchCost]:
+    if not events:
+        return []
+    print_progress(f"micro-batches: {events} of one event each (minutes)")
+    return [MicroBatchCost(**cost) for cost in _run_alone("benchmarks.micro_batch", "--events", str(events))]
+
+
+def _run_alone(module: str, *options: str) -> Any:
+    """The answer of a benchmark that needs a process of its own."""
+    run = subprocess.run([sys.executable, "-m", module, *options], stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

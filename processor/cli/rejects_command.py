@@ -81,7 +81,8 @@ def run_list(options: argparse.Namespace) -> int:
 
 def run_replay(options: argparse.Namespace) -> int:
     from processor.cli.run_command import owner_name, print_round, require_settings, stop_on_signals
-    from processor.job.job import open_job, run_replays
+    from processor.job.open_job import open_job
+    from processor.job.run_job import run_replays
     from processor.plan.planning import plan_of
 
     with reachable_settings(options) as settings:

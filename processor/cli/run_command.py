@@ -107,7 +107,8 @@ def run_to_end(
 ) -> "Job":
     """Runs the job until it has ended. SIGTERM and SIGINT end it within one batch, and nothing is lost. Raises Stopped when
     they come before the job is open."""
-    from processor.job.job import open_job, run_job
+    from processor.job.open_job import open_job
+    from processor.job.run_job import run_job
     from processor.job.source import is_local
     from processor.local.jars import spark_kafka_jars
 

@@ -1,4 +1,8 @@
-"""Runs the parts of a round as tasks of Spark: one action per round, with one shuffle by lane."""
+"""Runs the parts of a round as tasks of Spark.
+
+A round is one action: the tasks of stage 1, one shuffle, and the publish tasks, which share the lanes. A round of little
+work needs one task: this task publishes, too. Only when it finds many roots, a second action publishes them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +12,20 @@ from typing import Any
 from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
-from processor.job.worker import Read, Task, hand_over, pieces_of, publish, records_of, run_part
+from processor.job.worker import Read, Task, hand_over, pieces_of, publish, records_of, run_alone, run_part
 from processor.progress.epochs import Epochs
 from processor.progress.overlay import DriverOverlay
-from processor.rounds.round import LaneResult, Part, PartResult, Round
+from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round
 from processor.settings import Settings
 from registry.model import Lease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFrame:
-    """The records of a micro-batch: work for the write part. `epochs`: of its topics."""
+    """The records of a micro-batch: work for the write part. `records`: at most so many. `epochs`: of its topics."""
 
     frame: DataFrame
+    records: int
     epochs: Epochs
 
 
@@ -36,17 +41,18 @@ class SparkExecutor:
     lease: Lease
 
     def run_round(self, part: Part, work: SparkWork, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
-        broadcast = self.spark.sparkContext.broadcast(overlay.encode())
-        task = Task(round=round_, settings=self.settings, lease=self.lease, overlay=broadcast)
+        context = self.spark.sparkContext
+        broadcast = context.broadcast(overlay.encode())
+        publishers = min(self.settings.lanes, context.defaultParallelism)
+        task = Task(round=round_, settings=self.settings, lease=self.lease, overlay=broadcast, publishers=publishers)
         elements, read = self._distribute(work)
-        handovers = elements.mapPartitions(partial(hand_over, part=part, read=read, task=task))
-        lanes = handovers.partitionBy(self.settings.lanes, int)
-
-        def publish_partition(lane: int, handovers: Any) -> list[LaneResult]:
-            return [publish(lane, handovers, task)]
-
         try:
-            return list(lanes.mapPartitionsWithIndex(publish_partition).collect())
+            if not _is_small(work):
+                return _publish(elements.mapPartitions(partial(hand_over, part=part, read=read, task=task)), task)
+            alone: RDD[Any] = elements.mapPartitions(partial(run_alone, part=part, read=read, task=task))
+            found = alone.collect()
+            published = bool(found) and isinstance(found[0], LaneResult)
+            return found if published else _publish(context.parallelize(found, 1), task)
         finally:
             broadcast.destroy()
 
@@ -60,10 +66,20 @@ class SparkExecutor:
         return list(elements.mapPartitions(run_partition).collect())
 
     def _distribute(self, work: SparkWork) -> tuple[RDD[Any], Read]:
-        """The work as an RDD, and how a task reads its elements."""
+        """The work as an RDD of at most as many tasks as cores, and how a task reads its elements."""
         context = self.spark.sparkContext
+        tasks = 1 if _is_small(work) else context.defaultParallelism
         if isinstance(work, BatchFrame):
-            # As many tasks as cores: a Kafka partition stays whole, in its order, and a small one costs no task of its own.
-            frame = work.frame.coalesce(context.defaultParallelism)
-            return frame.rdd, partial(records_of, epochs=work.epochs)
-        return context.parallelize(work, len(work)), pieces_of
+            # A Kafka partition stays whole, in its order.
+            return work.frame.rdd.coalesce(tasks), partial(records_of, epochs=work.epochs)
+        return context.parallelize(work, min(tasks, len(work))), pieces_of
+
+
+def _is_small(work: SparkWork) -> bool:
+    """Whether one task does the work of stage 1."""
+    return (work.records if isinstance(work, BatchFrame) else sum(map(len, work))) <= SMALL
+
+
+def _publish(handovers: RDD[Any], task: Task) -> list[LaneResult]:
+    lanes = handovers.partitionBy(task.publishers, int)
+    return list(lanes.mapPartitions(partial(publish, task=task)).collect())

@@ -38,7 +38,7 @@ DOORWAYS = {
     "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"processor\.inspect\.oracle|registry\.repository\.connection",  # the latter tells the registry's errors apart
-    "pyspark": r"processor\.job\.(checkpoint|job|spark_executor|source)",
+    "pyspark": r"processor\.job\.(checkpoint|job|run_job|spark_executor|source|worker_daemon)",
     "sqlglot": r"processor\.definitions\.sql\.sql_parser",
 }
 STAR = """\

@@ -28,6 +28,7 @@ def problem_without(
     protection: Protection, seed: int, overrides: Mapping[str, Any], keep: Sequence[int] | None = None
 ) -> str | None:
     """The problem of a run without a protection. None if that run ends right, or if the run with the protection ends wrong."""
+    overrides = {"small_round": 0, **overrides}  # several tasks in each round, which more protections need
     others = (PROTECTIONS[protection.also_without].switch,) if protection.also_without else ()
     without = simulate(seed, overrides=overrides, keep=keep, switch=combine(*others, protection.switch))
     if without.problem is None and not protection.saves_requests:

@@ -28,6 +28,7 @@ class Conditions:
     tick_chance: that time passes at a request. max_clock_skew: of a job's machine, in either direction.
 
     batch_records: most records of a partition in a batch. slice_records: most records that the job processes in one round.
+    small_round: the most pieces of work that one task does alone.
     lanes: of the job. fan_out_page: rows of a page of a fan-out. task_retries: how often Spark tries a failed task again.
     interleaving_chance: that the tasks of a stage take turns, request by request.
     settle_first_chance: that settle work runs before the next batch, so that open changes close between batches.
@@ -51,6 +52,7 @@ class Conditions:
     tick_chance: float
     batch_records: int
     slice_records: int
+    small_round: int
     lanes: int
     max_faults: int
     fault_chance: float
@@ -87,6 +89,8 @@ def draw_conditions(rng: Random, overrides: Mapping[str, Any]) -> Conditions:
     """Draws the conditions of a seed, then sets those in `overrides`."""
     faulty = rng.random() < 0.8
     many_moves = rng.random() < 0.35
+    own = Random()
+    own.setstate(rng.getstate())  # a generator of its own: the other draws of a seed stay as they were
     drawn = Conditions(
         shape=rng.choice(("stars", "stars", "github")),
         events=rng.randint(4, rng.choice((8, 14, 25))),
@@ -100,6 +104,7 @@ def draw_conditions(rng: Random, overrides: Mapping[str, Any]) -> Conditions:
         tick_chance=rng.choice((0.05, 0.2, 0.5)),
         batch_records=rng.choice((1, 2, 4, 8)),
         slice_records=rng.choice((2, 4, 100)),
+        small_round=own.choice((0, 100)),
         lanes=rng.choice((1, 2)),
         max_faults=rng.choice((1, 2, 3, 5)) if faulty else 0,
         fault_chance=rng.choice((0.005, 0.02, 0.05)),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import processor.job.job
+import processor.job.spark_executor
 import processor.job.worker
 from processor.job.job import Job
 from processor.job.lease import lease_check
@@ -88,6 +89,8 @@ def doubles(world: World) -> Iterator[None]:
         (processor.job.worker, "clients", clients),
         (processor.job.worker, "TransactionalOutbox", producer),
         (processor.job.job, "TransactionalOutbox", producer),
+        (processor.job.spark_executor, "SMALL", world.conditions.small_round),
+        (processor.job.worker, "SMALL", world.conditions.small_round),
         (OpenChanges, "close", lambda self, now: sorted(close(self, now))),  # the same order for the same seed
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]

@@ -223,7 +223,8 @@ class Simulation:
             for ranges, partitions in slices:
                 frame: Any = Frame(world, partitions)
                 starts = {partition: start for partition, (start, _) in ranges.ranges.items()}
-                job.driver.process_batch(BatchFrame(frame=frame, epochs=Epochs(steps={})), starts, number)
+                work = BatchFrame(frame=frame, records=sum(map(len, partitions)), epochs=Epochs(steps={}))
+                job.driver.process_batch(work, starts, number)
                 job.driver.background_work()
 
         self._run_driver(job, body)

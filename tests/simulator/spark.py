@@ -3,7 +3,10 @@
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+from processor.records.record import Record
 
 if TYPE_CHECKING:
     from tests.simulator.world import World
@@ -20,37 +23,38 @@ class Broadcast:
 
 
 class Rdd:
-    """A lazy list of partitions. Its stage of tasks runs when a caller asks for them."""
+    """A lazy list of partitions, and the functions that a stage applies to each. The stage runs when a caller asks for its
+    results."""
 
-    def __init__(self, world: "World", partitions: Callable[[], list[Partition]]) -> None:
-        self._world, self._partitions = world, partitions
+    def __init__(
+        self, world: "World", partitions: Callable[[], list[Partition]], *functions: Callable[[Iterator[Any]], Any]
+    ) -> None:
+        self._world, self._partitions, self._functions = world, partitions, functions
 
     def mapPartitions(self, f: Callable[[Iterator[Any]], Iterable[Any]]) -> "Rdd":
-        return self.mapPartitionsWithIndex(lambda _, rows: f(rows))
-
-    def mapPartitionsWithIndex(self, f: Callable[[int, Iterator[Any]], Iterable[Any]]) -> "Rdd":
-        def run() -> list[Partition]:
-            tasks = [partial(_task, f, i, rows) for i, rows in enumerate(self._partitions())]
-            return self._world.run_stage(tasks)
-
-        return Rdd(self._world, run)
+        return Rdd(self._world, self._partitions, *self._functions, f)
 
     def partitionBy(self, n: int, f: Callable[[Any], int]) -> "Rdd":
         def shuffled() -> list[Partition]:
             parts: list[Partition] = [[] for _ in range(n)]
-            for rows in self._partitions():
-                for pair in rows:
-                    parts[f(pair[0]) % n].append(pair)
+            for pair in self.collect():
+                parts[f(pair[0]) % n].append(pair)
             return parts
 
         return Rdd(self._world, shuffled)
 
+    def coalesce(self, n: int) -> "Rdd":
+        return Rdd(self._world, lambda: [list(chain.from_iterable(self._partitions()))]) if n == 1 else self
+
     def collect(self) -> list[Any]:
-        return [row for rows in self._partitions() for row in rows]
+        stage = self._world.run_stage([partial(_task, self._functions, rows) for rows in self._partitions()])
+        return list(chain.from_iterable(stage))
 
 
-def _task(f: Callable[[int, Iterator[Any]], Iterable[Any]], i: int, rows: Partition) -> Partition:
-    return list(f(i, iter(rows)))
+def _task(functions: Iterable[Callable[[Iterator[Any]], Any]], rows: Partition) -> Partition:
+    for f in functions:
+        rows = list(f(iter(rows)))
+    return rows
 
 
 class Session:
@@ -70,11 +74,12 @@ class Session:
 
 
 class Frame:
-    """The data frame of a micro-batch. The job uses only its RDD. Each inner list is one Spark partition."""
+    """The data frame of a micro-batch. The job uses only its RDD of rows. Each inner list is one Spark partition."""
 
-    def __init__(self, world: "World", partitions: list[Partition]) -> None:
+    def __init__(self, world: "World", partitions: list[list[Record]]) -> None:
         self.world, self.partitions = world, partitions
-        self.rdd = Rdd(world, lambda: partitions)
+        self.rdd = Rdd(world, lambda: [list(map(_row, records)) for records in partitions])
 
-    def coalesce(self, _: int) -> "Frame":
-        return self  # a Kafka partition is already whole in one of these
+
+def _row(record: Record) -> tuple[Any, ...]:
+    return (record.topic, record.partition, record.offset, record.timestamp, record.key, record.value, record.headers)

@@ -5,6 +5,7 @@ would choose (murmur2). A `TransactionalOutbox` is fenced: once another one was 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -17,6 +18,9 @@ from processor.records.message import MAX_MESSAGE_BYTES, Message
 
 TRANSACTION_SECONDS = 900
 """Kafka's own default of a broker's transaction.max.timeout.ms, in seconds."""
+TRANSACTIONS = "__transaction_state"
+"""Kafka's own topic, which a broker has as soon as a producer begins a transaction."""
+CONNECT_SECONDS = 5
 REFUSED = {
     ClientError.MSG_SIZE_TOO_LARGE,
     ClientError.INVALID_RECORD,
@@ -122,6 +126,8 @@ class TransactionalOutbox(KafkaOutbox):
         self._seconds = seconds
         self._began = monotonic()
         self._open = False
+        with suppress(KafkaException):  # any answer connects the client; without a connection it waits 500 ms in vain
+            self._producer.list_topics(TRANSACTIONS, timeout=CONNECT_SECONDS)
         self._transaction(lambda: self._producer.init_transactions(TIMEOUT))
 
     def produce(self, message: Message, partition: int, timestamp: int) -> None:

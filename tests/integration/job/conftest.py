@@ -17,11 +17,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from processor.definitions.load import load
-from processor.job.job import Job, open_job, run_job, run_replays
+from processor.job.job import Job
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
+from processor.job.open_job import open_job
 from processor.job.open_registry import open_registry
+from processor.job.run_job import run_job, run_replays
 from processor.local.jars import spark_kafka_jars
 from processor.local.parts import Addresses, embedded_parts
 from processor.plan.plan import Plan

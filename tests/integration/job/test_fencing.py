@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from processor.errors import Fenced
-from processor.job.job import run_job
 from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.kafka.reader import read_topic
+from processor.job.run_job import run_job
 from processor.job.worker import transactional_id
 from processor.records.message import Message
 from registry.errors import LeaseHeld

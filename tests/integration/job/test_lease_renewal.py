@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from processor.errors import Fenced, StatestoreError
-from processor.job.job import run_job
+from processor.job.run_job import run_job
 from processor.rounds.driver import Driver
 from registry.errors import LeaseHeld
 from tests.faulty.processes import run_command

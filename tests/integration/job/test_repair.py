@@ -9,9 +9,9 @@ import pytest
 
 from processor.errors import Fenced, KafkaError
 from processor.inspect.verification import VerificationResult, Verifier, with_open_changes
-from processor.job.job import run_job
 from processor.job.kafka.outbox import KafkaOutbox, TransactionalOutbox
 from processor.job.repair import Repair
+from processor.job.run_job import run_job
 from processor.job.worker import open_store, transactional_id
 from processor.records.message import Message
 from processor.records.record import Record

@@ -98,7 +98,7 @@ def settling_during_a_batch() -> Iterator[None]:
 
     def settle_between_stages(partition_by: Any) -> Any:
         def changed(self: Rdd, *args: Any) -> Any:
-            run_write_stage = self._partitions
+            run_write_stage = self.collect
 
             def run_and_settle() -> Any:
                 rows = run_write_stage()
@@ -106,7 +106,7 @@ def settling_during_a_batch() -> Iterator[None]:
                     processing.pop().settle_open_changes()
                 return rows
 
-            self._partitions = run_and_settle
+            self.collect = run_and_settle  # type: ignore[method-assign]
             return partition_by(self, *args)
 
         return changed

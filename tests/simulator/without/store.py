@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from processor.job.spark_executor import BatchFrame
@@ -56,7 +57,7 @@ def _task_by_task(process: Any) -> Any:
         with replacing((OpenChanges, "add", lambda _: lambda *call: opened.append(call)))():
             for partition in frame.partitions:
                 alone: Any = Frame(frame.world, [partition])
-                process(self, BatchFrame(frame=alone, epochs=batch.epochs), *args)
+                process(self, replace(batch, frame=alone), *args)
         for changes, *call in opened:
             changes.add(*call)
 

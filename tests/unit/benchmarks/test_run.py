@@ -65,6 +65,7 @@ def test_a_fan_out_reaches_every_document_once() -> None:
 def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> None:
     from benchmarks.backlog import OpenChangeCost
     from benchmarks.fan_out import FanOutCost
+    from benchmarks.micro_batch import MicroBatchCost
     from benchmarks.products import PlanningCost, ProductCost
     from benchmarks.report import Measurements, format_report
     from benchmarks.run import QUICK
@@ -93,11 +94,13 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
             ),
         ],
         jobs=[job],
+        micro_batches=[MicroBatchCost(seconds=x, cpu=x / 2, settling=0.4, idle=0.1) for x in (0.5, 0.7, 1.1)],
     )
     text = format_report(QUICK, measured)
     assert "| events/s, by the clock | 2,000 | 5,000 | 10,000 |" in text
     assert "| 1,000 | 10,000 | 22.9 | 1.4 | 77.5 | 3.8 |" in text
     assert "| 20 | 101 | +1.0 % | 51 |" in text
+    assert "| CPU fixed per micro-batch, s | 0.35 | 0.55 |" in text
     assert "| 100 | one | 0.242 | 0.48 |" in text
     assert "Planning 1,000 products: 3.8 CPU seconds to read and check their files, 0.4 to plan them." in text
     assert "| memory | 1,000 | 0.1 | 0.2 | 4 | 2.4 | 1,000 | 0 | 1.01 | 6.00 | 0.00 |" in text

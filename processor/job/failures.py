@@ -1,0 +1,53 @@
+"""Why a job failed, in the words of its own errors; and whether a failure only says that an operator stops the job."""
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from processor.errors import BoundaryError, StatestoreError, Stopped
+from processor.job.job import Job
+from processor.job.topic_epochs import check_topics
+from registry.errors import RegistryError
+from statestore.errors import StoreError
+
+SIGNAL_SECONDS = 1.0
+"""A stop signal may reach Spark's processes before this process. A failure of Spark waits this long for the signal."""
+EXPECTED = (StatestoreError, RegistryError, StoreError)
+"""Errors whose message is written for an operator."""
+
+
+def is_stop(failure: Exception, stopping: threading.Event) -> bool:
+    """Whether a failure only says that an operator stops the job: SIGTERM may end Spark's processes first."""
+    return isinstance(failure, Stopped) or (not isinstance(failure, EXPECTED) and stopping.wait(SIGNAL_SECONDS))
+
+
+@contextmanager
+def stops_cleanly(stopping: threading.Event) -> Iterator[None]:
+    """Raises Stopped in place of a failure of Spark that only says that an operator stops the job."""
+    try:
+        yield
+    except Exception as failure:
+        if is_stop(failure, stopping):
+            raise Stopped("stopped on request") from failure
+        raise
+
+
+def failure_reason(job: Job, failure: Exception) -> StatestoreError:
+    """The reason why the job failed. Where a topic is not the recorded one, that is the reason: Spark's source may fail
+    of it first."""
+    if isinstance(failure, StatestoreError):
+        return failure
+    try:
+        check_topics(job.registry, job.admin, [(topic, 0) for topic in job.readers], job.readers)
+    except BoundaryError as boundary:
+        return boundary
+    return StatestoreError(f"{job.failed_work} failed: {error_line(failure)}")
+
+
+def error_line(failure: Exception) -> str:
+    """A failure in one line: the error that a Python worker raised, or the first line of Spark's message."""
+    text = str(failure)
+    raised = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
+    line = raised[0] if raised else (text.splitlines() or [type(failure).__name__])[0]
+    return re.sub(r"^processor[.]errors[.][A-Za-z]+: ", "", line)

@@ -1,0 +1,89 @@
+"""Opens a job: takes the lease, binds table and checkpoint to the registry, creates the topics, and fences earlier runs."""
+
+import threading
+from pathlib import Path
+
+from processor.job.binding import adopt_parts, bind_parts, check_parts, earlier_sequences, fence_other_jobs
+from processor.job.checkpoint import Checkpoint
+from processor.job.dead_letter_topic import letter_bytes
+from processor.job.failures import stops_cleanly
+from processor.job.job import Job
+from processor.job.kafka.admin import Admin
+from processor.job.lease import LeaseRenewal, lease_check, take_lease
+from processor.job.source import spark_session
+from processor.job.spark_executor import SparkExecutor
+from processor.job.worker import open_store
+from processor.plan.plan import Plan
+from processor.plan.rejects_topic import check_rejects_topic
+from processor.progress.ledger import Run
+from processor.rounds.clock import SystemClock
+from processor.rounds.driver import Driver, Report
+from processor.settings import Settings
+from registry.repository import Registry
+
+
+def open_job(
+    settings: Settings,
+    plan: Plan,
+    registry: Registry,
+    *,
+    owner: str,
+    take_over: bool,
+    jars: list[Path],
+    report: Report,
+    adopt: bool = False,
+    stopping: threading.Event | None = None,
+) -> Job:
+    """Takes the lease and makes a job that is ready to stream. Creates the topics to publish to where they are missing, and
+    the table at the first start of the registry's first job. `adopt`: the operator means to rename the job, or to build
+    the state again in an empty table. An operator stops the job by setting `stopping`, here or later.
+
+    Raises:
+        ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
+        Stopped: an operator stopped the job before it was open.
+    """
+    check_rejects_topic(plan, settings.rejects_topic)
+    stopping = stopping or threading.Event()
+    store = open_store(settings)
+    check_parts(settings, registry, store, None, adopt=adopt)
+    with stops_cleanly(stopping):
+        spark = spark_session(settings, jars)
+    checkpoint = Checkpoint(spark=spark, path=settings.checkpoint) if settings.checkpoint else None
+    check_parts(settings, registry, store, checkpoint, adopt=adopt)
+    if adopt:
+        adopt_parts(settings, registry, store, take_over=take_over)
+    lease = take_lease(registry, settings, owner, take_over=take_over, stopping=stopping)
+    renewal = LeaseRenewal(settings, lease)
+    renewal.start()
+    try:
+        check_parts(settings, registry, store, checkpoint)
+        bind_parts(settings, registry, store, checkpoint)
+        store.create(settings.slots)
+        fence_other_jobs(settings, registry)
+        admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+        products = [p.product.topic for p in plan.products.values()]
+        admin.ensure(products, partitions=settings.partitions, compacted=True)
+        admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
+        driver = Driver(
+            settings=settings,
+            plan=plan,
+            store=store,
+            executor=SparkExecutor(spark=spark, settings=settings, lease=lease),
+            clock=SystemClock(),
+            run=Run(number=lease.generation),
+            check_lease=lease_check(registry, lease),
+            report=report,
+            letter_bytes=letter_bytes(admin, settings),
+            earlier_sequences=earlier_sequences(settings, plan, store),
+        )
+        job = Job(
+            driver=driver, spark=spark, registry=registry, admin=admin, lease=lease, renewal=renewal, stopping=stopping
+        )
+        with stops_cleanly(stopping):
+            job.fit_checkpoint()
+            job.start()
+    except BaseException:
+        renewal.stop()
+        registry.release(lease)
+        raise
+    return job

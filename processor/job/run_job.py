@@ -1,0 +1,83 @@
+"""Runs an open job to its end: streams, or replays dead letters; then gives the lease back."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from time import sleep
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from processor.errors import StatestoreError, Stopped
+from processor.job.dead_letter_topic import portions, with_whole_record
+from processor.job.failures import EXPECTED, error_line, failure_reason, is_stop
+from processor.job.job import Job
+from processor.progress.replays import ReplayReport
+from processor.records.dead_letters import DeadLetter
+
+
+def run_job(job: Job, *, once: bool) -> None:
+    """Streams until no work remains (`once`), an operator stops the job, or it fails; raises the reason of a failure."""
+    query: StreamingQuery | None = None
+    try:
+        query = job.stream(once)
+        while query.isActive:
+            if job.stopping.is_set() and not job.turn.locked():
+                query.stop()
+            wait_for_end(query, 0 if job.driver.busy else 1)
+            job.idle()
+            job.renewal.check()
+        failure = job.failure or query.exception()
+        if failure is not None and not isinstance(failure, Stopped):
+            raise failure
+        if once:
+            _finish_background_work(job)
+    except Exception as failure:
+        if not is_stop(failure, job.stopping):
+            raise failure_reason(job, failure) from failure
+        job.driver.report(f"stopped; the next start does the interrupted work again ({error_line(failure)})", {})
+    finally:
+        stop_query(query)
+        job.end()
+
+
+def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayReport]:
+    """Replays dead letters, a portion at a time, and gives the lease back. Settles the changes of a portion, S + W at least,
+    before the next one. Yields each report once the documents are
+    published and the table records the replay. When an operator stops the job, the other letters stay as they are."""
+    try:
+        for portion in portions(letters):
+            reports = job.driver.replay([with_whole_record(job.settings, letter) for letter in portion])
+            _finish_background_work(job)
+            if job.stopping.is_set():
+                return
+            job.driver.end_replays(reports)
+            yield from reports
+    except EXPECTED:
+        raise
+    except Exception as failure:  # Spark's, around that of a task
+        if not is_stop(failure, job.stopping):
+            raise StatestoreError(f"the replay failed: {error_line(failure)}") from failure
+    finally:
+        job.end()
+
+
+def _finish_background_work(job: Job) -> None:
+    """Works until no background work remains, or an operator stops the job."""
+    while not job.stopping.is_set() and job.driver.pending:
+        sleep(0 if job.driver.busy else 0.2)
+        job.idle()
+        job.renewal.check()
+
+
+def stop_query(query: StreamingQuery | None) -> None:
+    """Stops the query, if there is one and its Spark still answers."""
+    with suppress(Exception):
+        if query is not None and query.isActive:
+            query.stop()
+
+
+def wait_for_end(query: StreamingQuery, seconds: int) -> bool:
+    """Waits a moment for the query to end; returns whether it has ended, also when it failed."""
+    try:
+        return bool(query.awaitTermination(seconds))
+    except Exception:
+        return True

@@ -1,0 +1,17 @@
+"""PySpark's daemon, which forks the Python workers, with all modules that a task imports.
+
+Spark ends a worker that had no task for a minute. The next worker would import them again, a second of CPU. The clients
+are not made here: they must not live through a fork.
+"""
+
+from pyspark import daemon
+
+import processor.job.worker
+import processor.rounds.follow_up_parts
+import processor.rounds.replay_part
+import processor.rounds.write_part  # noqa: F401
+from processor.job.zip_imports import keep_zip_directories
+
+if __name__ == "__main__":
+    keep_zip_directories()
+    daemon.manager()  # type: ignore[no-untyped-call]
