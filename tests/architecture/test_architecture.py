@@ -32,9 +32,9 @@ PURE = tuple(
     for path in sorted((ROOT / name).rglob("*.py") if (ROOT / name).is_dir() else [ROOT / f"{name}.py"])
 )
 DOORWAYS = {
-    "boto3": r"statestore\.dynamodb",
-    "botocore": r"statestore\.dynamodb",
-    "confluent_kafka": r"processor\.job\.kafka",
+    "boto3": r"statestore\.dynamodb\.boto_client",
+    "botocore": r"statestore\.dynamodb\..*",
+    "confluent_kafka": r"processor\.job\.kafka\..*",
     "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"processor\.inspect\.oracle|registry\.repository\.connection",  # the latter tells the registry's errors apart
