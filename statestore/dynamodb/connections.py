@@ -5,10 +5,12 @@ that botocore raises. Does not: try again.
 """
 
 import os
+import select
 import ssl
+import time
 from collections import deque
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
-from io import BufferedReader
 from socket import SO_KEEPALIVE, SOL_SOCKET
 
 from botocore.exceptions import (
@@ -24,6 +26,9 @@ from botocore.exceptions import (
 from statestore.dynamodb.endpoint import Endpoint, connect, tls_context, without_password
 from statestore.dynamodb.http_answer import HttpAnswer, read_answer
 from statestore.dynamodb.retries import Patience
+
+IDLE_S = 1.0
+"""Seconds without a request after which the client looks whether the server closed the connection."""
 
 
 class StaleConnection(ConnectionClosedError):  # type: ignore[misc]  # botocore has no types
@@ -43,21 +48,17 @@ class Connections:
     def exchange(self, request: bytes) -> HttpAnswer:
         """Sends a request and reads its answer. Raises StaleConnection when the server had closed the connection, and the
         errors of botocore for all other failures."""
-        connection, used = self._take()
-        done = False
+        connection = self._idle_connection()
+        stale = ConnectionClosedError if connection is None else StaleConnection
+        connection = connection or self._open()
         try:
             answer = connection.exchange(request)
-            done = True
         except TimeoutError as error:
             raise ReadTimeoutError(endpoint_url=self._url, error=error) from error
         except OSError as error:
-            kind = StaleConnection if used else ConnectionClosedError
-            raise kind(endpoint_url=self._url, error=error) from error
+            raise stale(endpoint_url=self._url, error=error) from error
         except ValueError as error:
             raise ConnectionClosedError(endpoint_url=self._url, error=error) from error
-        finally:
-            if not done:
-                connection.close()
         if answer.reusable and len(self._idle) < self._patience.connections:
             self._idle.append(connection)
         else:
@@ -66,17 +67,20 @@ class Connections:
 
     def close(self) -> None:
         """Closes the connections that no thread uses."""
-        while self._idle:
-            self._idle.pop().close()
+        with suppress(IndexError):  # empty, or another thread took the last
+            while True:
+                self._idle.pop().close()
 
-    def _take(self) -> "tuple[_Connection, bool]":
-        """A connection, and whether it served a request before."""
-        if self._process != os.getpid():  # the sockets belong to the process before the fork
-            self._idle, self._process = deque(), os.getpid()
-        try:
-            return self._idle.pop(), True
-        except IndexError:
-            return self._open(), False
+    def _idle_connection(self) -> "_Connection | None":
+        """An open connection that served a request before."""
+        if self._process != os.getpid():  # after a fork the sockets belong to the parent
+            self.close()
+            self._process = os.getpid()
+        with suppress(IndexError):
+            while not (connection := self._idle.pop()).is_open():
+                connection.close()
+            return connection
+        return None
 
     def _open(self) -> "_Connection":
         try:
@@ -101,11 +105,27 @@ class _Connection:
         self._socket = connected.sock
         self._socket.settimeout(read_s)
         self._socket.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
-        self._stream: BufferedReader = self._socket.makefile("rb")
+        self._stream = self._socket.makefile("rb")
+        self._used = time.monotonic()
 
     def exchange(self, request: bytes) -> HttpAnswer:
-        self._socket.sendall(request)
-        return read_answer(self._stream)
+        """Sends a request and reads its answer. After a failure the connection is closed."""
+        try:
+            self._socket.sendall(request)
+            answer = read_answer(self._stream)
+        except BaseException:
+            self.close()
+            raise
+        self._used = time.monotonic()
+        return answer
+
+    def is_open(self) -> bool:
+        """Whether the server seems to keep the connection. Asks the system only after a while without requests."""
+        if time.monotonic() - self._used < IDLE_S:
+            return True
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return not poll.poll(0)  # between two requests there is only an end to read
 
     def close(self) -> None:
         self._stream.close()

@@ -4,8 +4,7 @@ Promises: a body that ends too early, or does not match the checksum of DynamoDB
 seventh of the CPU of `http.client`'s reader, which parses headers as those of an email.
 """
 
-from io import BufferedReader
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from botocore.exceptions import ChecksumError, IncompleteReadError
@@ -24,7 +23,7 @@ class HttpAnswer(NamedTuple):
     reusable: bool
 
 
-def read_answer(stream: BufferedReader) -> HttpAnswer:
+def read_answer(stream: BinaryIO) -> HttpAnswer:
     """The next answer. Raises ConnectionResetError when the server closed the connection before it, ValueError for bytes that
     are no HTTP, IncompleteReadError and ChecksumError for a broken body."""
     first = stream.readline(_LINE)
@@ -46,7 +45,7 @@ def read_answer(stream: BufferedReader) -> HttpAnswer:
     return HttpAnswer(int(status), headers, body, reusable)
 
 
-def _read_headers(stream: BufferedReader) -> dict[bytes, bytes]:
+def _read_headers(stream: BinaryIO) -> dict[bytes, bytes]:
     headers = {}
     while (line := stream.readline(_LINE)) not in _END:
         name, _, value = line.partition(b":")
@@ -54,7 +53,7 @@ def _read_headers(stream: BufferedReader) -> dict[bytes, bytes]:
     return headers
 
 
-def _read_chunks(stream: BufferedReader) -> bytes:
+def _read_chunks(stream: BinaryIO) -> bytes:
     chunks = []
     while size := int(stream.readline(_LINE).partition(b";")[0], 16):
         chunks.append(_read_exactly(stream, size))
@@ -63,7 +62,7 @@ def _read_chunks(stream: BufferedReader) -> bytes:
     return b"".join(chunks)
 
 
-def _read_exactly(stream: BufferedReader, length: int) -> bytes:
+def _read_exactly(stream: BinaryIO, length: int) -> bytes:
     body = stream.read(length)
     if len(body) != length:
         raise IncompleteReadError(actual_bytes=len(body), expected_bytes=length)

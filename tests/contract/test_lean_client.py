@@ -76,23 +76,40 @@ def test_requests_share_an_open_connection(behind: Behind) -> None:
 
 def close_each(request: Request, relay: Relay) -> Answer:
     """Closes the connection after each answer, as a server does with an idle connection."""
-    return replace(relay(request), last=True)
+    return replace(relay(request), last=request.operation == "UpdateItem")
 
 
-def test_a_request_on_a_connection_that_the_server_closed_goes_out_again_and_counts_again(behind: Behind) -> None:
+def test_a_request_on_a_connection_that_the_server_closed_goes_out_again_and_counts_again(
+    behind: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statestore.dynamodb.connections.IDLE_S", 3600.0)
     with behind(close_each) as store:
         for key in USERS:
             assert isinstance(store.write(Write(key=key, set={"n": 1})), Done)
-            time.sleep(0.01)  # the server closes an idle connection, not one in use
         assert store.requests == Counter(UpdateItem=2 * len(USERS) - 1)
 
 
-def test_many_idle_connections_that_the_server_closed_at_once_fail_no_request(behind: Behind) -> None:
+def test_after_a_while_the_client_notices_a_closed_connection_before_it_sends(
+    behind: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statestore.dynamodb.connections.IDLE_S", 0.0)
+    with behind(close_each) as store:
+        for n in range(5):
+            store.write(Write(key=USERS[0], set={"n": n}))
+            (idle,) = store._client._connections._idle  # type: ignore[union-attr]
+            while idle.is_open():
+                time.sleep(0.001)
+        assert store.requests == Counter(UpdateItem=5)
+
+
+def test_many_idle_connections_that_the_server_closed_at_once_fail_no_request(
+    behind: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statestore.dynamodb.connections.IDLE_S", 3600.0)
     with behind(close_each) as store, ThreadPoolExecutor(len(USERS)) as pool:
         for n in range(3):
             writes = [Write(key=key, set={"n": n}) for key in USERS]
             assert [type(outcome) for outcome in pool.map(store.write, writes)] == [Done] * len(USERS)
-            time.sleep(0.05)
 
 
 def test_a_forked_process_opens_connections_of_its_own(behind: Behind) -> None:
