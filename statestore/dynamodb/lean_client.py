@@ -1,9 +1,9 @@
 """The lean client: sends UpdateItem, DeleteItem, BatchGetItem and Query itself, for less than a tenth of boto3's CPU.
 
-Promises: a request is tried as often as `Patience` says. Three failures have a cure, and each request may need each of them
-once, in addition and without a pause: a connection that the server closed while nobody used it, credentials that expired, and
-a clock that differs from the server's. Threads may share a client, and so may processes after a fork. Raises the errors that
-botocore raises, so that callers handle both clients alike.
+Promises: a request is tried as often as `Patience` says. Three failures have a cure. After the cure the client repeats the
+request without a pause, and does not count this attempt: a connection that the server closed between two requests, and, once
+for each request, credentials that expired and a clock that differs from the server's. Threads may share a client, and so may
+processes after a fork. Raises the errors that botocore raises, so that callers handle both clients alike.
 """
 
 import json
@@ -79,8 +79,9 @@ class LeanClient:
     ) -> Mapping[str, Any]:
         attempts, cured = 1, set()
         while True:
-            cure = self._cure(error, credentials)
-            if cure is not None and cure not in cured:
+            if isinstance(error, StaleConnection):
+                self._connections.close()  # the server closed the others, too
+            elif (cure := self._cure(error, credentials)) is not None and cure not in cured:
                 cured.add(cure)
             elif attempts < self._patience.attempts and may_pass(error):
                 time.sleep(self._patience.pause(attempts, self._random, error))
@@ -95,9 +96,6 @@ class LeanClient:
 
     def _cure(self, error: ClientError | BotoCoreError, credentials: FrozenCredentials) -> str | None:
         """Removes the cause of a failure, if the client can. Returns the name of the cure."""
-        if isinstance(error, StaleConnection):
-            self._connections.close()  # the server closed the others, too
-            return "new connection"
         if isinstance(error, ClientError) and error_code(error) in _EXPIRED and self._credentials.renew(credentials):
             return "new credentials"
         if isinstance(error, ClientError) and error_code(error) in _SKEWED and self._clock.follow(_date(error)):

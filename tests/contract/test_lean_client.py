@@ -31,16 +31,15 @@ Behind = Callable[..., AbstractContextManager[DynamoStore]]
 
 @pytest.fixture
 def behind(moto: str) -> Behind:
-    """Makes a store behind layers."""
+    """Makes a store behind layers, over a table with one slot."""
+    DynamoStore(table="lean", endpoint_url=moto, region=REGION).create(1)
 
     @contextmanager
     def made(*layers: Layer, attempts: int = 1) -> Iterator[DynamoStore]:
         with proxy(moto, *layers) as endpoint:
-            patience = Patience(attempts=attempts, read_s=5.0, backoff_s=0.001, throttled_s=0.001)
+            patience = Patience(attempts=attempts, read_s=60.0, backoff_s=0.001, throttled_s=0.001)
             store = DynamoStore(table="lean", endpoint_url=endpoint, region=REGION, patience=patience)
             try:
-                store.create(1)
-                store.requests.clear()
                 yield store
             finally:
                 store.close()
