@@ -38,12 +38,14 @@ class ClientCost:
     rate: tuple[float, ...]
 
 
+WRITE = write_image(star(7), below=star(7).version)
+KEYS = [star(number).key for number in range(ROWS)]
 Ask = Callable[[DynamoStore], Any]
 OPERATIONS: dict[str, Ask] = {
-    "UpdateItem": lambda store: store.write(write_image(star(7), below=star(7).version)),
-    "DeleteItem": lambda store: store.delete(Delete(key=star(7).key)),
+    "UpdateItem": lambda store: store.write(WRITE),
+    "DeleteItem": lambda store: store.delete(Delete(key=WRITE.key)),
     f"Query of {ROWS} rows": lambda store: store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star")),
-    f"BatchGetItem of {ROWS} rows": lambda store: store.get([star(number).key for number in range(ROWS)]),
+    f"BatchGetItem of {ROWS} rows": lambda store: store.get(KEYS),
 }
 
 
