@@ -25,7 +25,7 @@ from statestore.requests import ClientCall
 
 
 class BotoClient:
-    """A client of boto3. `api`: its methods; `credentials`: those that it found; `region`: the name. `count` is called with the
+    """A client of boto3. `api`: its methods; `endpoint`, `region` and `credentials`: as it found them. `count` is called with the
     name of the operation before each attempt. Raises ValueError for an address that is no URL, NoRegionError without a region."""
 
     def __init__(
@@ -37,7 +37,9 @@ class BotoClient:
         )
         self.credentials = Credentials(session)
         self.region = str(self.api.meta.region_name)
-        self._certificates = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE", True)
+        certificates = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE", True)
+        url = str(self.api.meta.endpoint_url)
+        self.endpoint = Endpoint(url=url, proxy=_proxy(url), certificates=get_cert_path(certificates))
         self._methods = {
             "UpdateItem": self.api.update_item,
             "DeleteItem": self.api.delete_item,
@@ -56,14 +58,6 @@ class BotoClient:
         """Sends one request. Raises the errors of botocore."""
         answer: Mapping[str, Any] = self._methods[operation](**request)
         return answer
-
-    def endpoint(self) -> Endpoint:
-        """The address of the API, the proxy that the environment names for it, and the authorities to trust."""
-        url = str(self.api.meta.endpoint_url)
-        proxy = get_environ_proxies(url).get(url.partition(":")[0])
-        if proxy and "://" not in proxy:
-            proxy = "http://" + proxy.removeprefix("//")
-        return Endpoint(url=url, proxy=proxy or None, certificates=get_cert_path(self._certificates))
 
     def close(self) -> None:
         """Closes the connections."""
@@ -100,6 +94,12 @@ def _config(patience: Patience) -> Config:
         parameter_validation=False,  # tests compare requests whole; a check here costs 8 % of a write
         tcp_keepalive=True,
     )
+
+
+def _proxy(url: str) -> str | None:
+    """The URL of the proxy that the environment names for `url`."""
+    proxy = get_environ_proxies(url).get(url.partition(":")[0])
+    return "http://" + proxy.removeprefix("//") if proxy and "://" not in proxy else proxy or None
 
 
 def _check_body(http_response: Any, **_: Any) -> None:

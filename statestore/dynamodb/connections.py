@@ -36,12 +36,15 @@ class StaleConnection(ConnectionClosedError):  # type: ignore[misc]  # botocore 
 
 
 class Connections:
-    """The open connections of a process to one endpoint."""
+    """The open connections of a process to one endpoint. Raises SSLError when the certificates cannot be read."""
 
     def __init__(self, endpoint: Endpoint, patience: Patience) -> None:
         self._endpoint, self._patience = endpoint, patience
         self._url = f"{endpoint.url.rstrip('/')}/" if endpoint.path == "/" else endpoint.url
-        self._tls = tls_context(endpoint.certificates) if endpoint.url.startswith("https:") else None
+        try:
+            self._tls = tls_context(endpoint.certificates) if endpoint.url.startswith("https:") else None
+        except OSError as error:
+            raise SSLError(endpoint_url=self._url, error=error) from error
         self._idle: deque[_Connection] = deque()
         self._process = os.getpid()
 

@@ -193,11 +193,10 @@ class DynamoStore:
 
     def _lean_client(self) -> BotoClient | LeanClient:
         """The lean client; boto3's where the proxy itself speaks TLS."""
-        endpoint = self._boto3.endpoint()
-        if endpoint.proxy is not None and endpoint.proxy.startswith("https:"):
+        proxy = self._boto3.endpoint.proxy
+        if proxy is not None and proxy.startswith("https:"):
             return self._boto3
-        found = self._boto3
-        return LeanClient(endpoint, found.region, found.credentials, self._patience, self._random, self._count)
+        return LeanClient(self._boto3, self._patience, self._random, self._count)
 
     def _count(self, operation: str) -> None:
         with _counting:

@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-from statestore.dynamodb.boto_client import Credentials
+from statestore.dynamodb.boto_client import BotoClient
 from statestore.dynamodb.connections import Connections, StaleConnection
-from statestore.dynamodb.endpoint import Endpoint
 from statestore.dynamodb.http_answer import HttpAnswer
 from statestore.dynamodb.retries import Patience, error_code, may_pass
 from statestore.dynamodb.signer import FrozenCredentials, Signer
@@ -31,38 +30,34 @@ _SKEW = 240.0
 
 
 class LeanClient:
-    """A client of one endpoint. `count` is called with the name of the operation before each attempt."""
+    """A client of the endpoint that boto3 found, with its credentials. `count` is called with the name of the operation before
+    each attempt."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        region: str,
-        credentials: Credentials,
-        patience: Patience,
-        random: Random,
-        count: Callable[[str], None],
-    ) -> None:
+    def __init__(self, boto3: BotoClient, patience: Patience, random: Random, count: Callable[[str], None]) -> None:
+        endpoint = boto3.endpoint
         self._connections = Connections(endpoint, patience)
-        self._signer = Signer(host=endpoint.host, path=endpoint.path, region=region)
+        self._signer = Signer(host=endpoint.host, path=endpoint.path, region=boto3.region)
         self._head = f"{endpoint.head}Accept-Encoding: identity\r\nUser-Agent: statestore\r\n"
-        self._credentials, self._patience, self._random, self._count = credentials, patience, random, count
+        self._credentials, self._patience, self._random, self._count = boto3.credentials, patience, random, count
         self._clock = _Clock()
 
     def send(self, operation: str, request: ClientCall) -> Mapping[str, Any]:
         """Sends one request. Raises the errors of botocore."""
-        body = _encode(request)
-        credentials = self._credentials.now()
+        body, seal = _encode(request), self._seal()
         try:
-            return self._attempt(operation, body, credentials)
+            return self._attempt(operation, body, seal)
         except (ClientError, BotoCoreError) as error:
-            return self._try_again(operation, body, credentials, error)
+            return self._try_again(operation, body, seal, error)
 
     def close(self) -> None:
         """Closes the connections."""
         self._connections.close()
 
-    def _attempt(self, operation: str, body: bytes, credentials: FrozenCredentials) -> Mapping[str, Any]:
-        signed = self._signer.headers(operation, body, credentials, self._clock.now())
+    def _seal(self) -> "_Seal":
+        return _Seal(self._credentials.now(), self._clock.ahead)
+
+    def _attempt(self, operation: str, body: bytes, seal: "_Seal") -> Mapping[str, Any]:
+        signed = self._signer.headers(operation, body, seal.credentials, self._clock.moment(seal.ahead))
         head = f"{self._head}{signed}Content-Length: {len(body)}\r\n\r\n"
         self._count(operation)
         answer = self._connections.exchange(head.encode() + body)
@@ -75,59 +70,68 @@ class LeanClient:
         return found
 
     def _try_again(
-        self, operation: str, body: bytes, credentials: FrozenCredentials, error: ClientError | BotoCoreError
+        self, operation: str, body: bytes, seal: "_Seal", error: ClientError | BotoCoreError
     ) -> Mapping[str, Any]:
-        attempts, cured = 1, set()
+        attempts, cured = 1, set[str]()
         while True:
             if isinstance(error, StaleConnection):
                 self._connections.close()  # the server closed the others, too
-            elif (cure := self._cure(error, credentials)) is not None and cure not in cured:
+            elif (cure := self._cure(error, seal)) is not None and cure not in cured:
                 cured.add(cure)
             elif attempts < self._patience.attempts and may_pass(error):
                 time.sleep(self._patience.pause(attempts, self._random, error))
                 attempts += 1
             else:
                 raise error
-            credentials = self._credentials.now()
+            seal = self._seal()
             try:
-                return self._attempt(operation, body, credentials)
+                return self._attempt(operation, body, seal)
             except (ClientError, BotoCoreError) as next_error:
                 error = next_error
 
-    def _cure(self, error: ClientError | BotoCoreError, credentials: FrozenCredentials) -> str | None:
+    def _cure(self, error: ClientError | BotoCoreError, seal: "_Seal") -> str | None:
         """Removes the cause of a failure, if the client can. Returns the name of the cure."""
-        if isinstance(error, ClientError) and error_code(error) in _EXPIRED and self._credentials.renew(credentials):
+        code = error_code(error) if isinstance(error, ClientError) else None
+        if code in _EXPIRED and self._credentials.renew(seal.credentials):
             return "new credentials"
-        if isinstance(error, ClientError) and error_code(error) in _SKEWED and self._clock.follow(_date(error)):
+        if code in _SKEWED and self._clock.follow(_date(error), seal.ahead):
             return "server's clock"
         return None
 
 
+class _Seal(NamedTuple):
+    """What an attempt is signed with. ahead: seconds by which the server's clock is ahead of the machine's."""
+
+    credentials: FrozenCredentials
+    ahead: float
+
+
 class _Clock:
-    """The time that requests are signed with: the machine's, until the server refuses it."""
+    """The time of signatures: the machine's, until the server refuses it. Then `ahead` corrects it."""
 
     def __init__(self) -> None:
-        self._ahead = 0.0
-        self._second, self._text = 0, ""
+        self.ahead = 0.0
+        self._last = (0, "")
 
-    def now(self) -> str:
-        """For example `20261122T080000Z`."""
-        second = int(time.time() + self._ahead)
-        if second != self._second:
-            self._text = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
-            self._second = second
-        return self._text
+    def moment(self, ahead: float) -> str:
+        """The time now, for example `20261122T080000Z`."""
+        second, text = self._last
+        now = int(time.time() + ahead)
+        if now != second:
+            text = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+            self._last = now, text
+        return text
 
-    def follow(self, date: str) -> bool:
-        """Takes the time of a server's header `Date`. Returns whether it differs much from the time until now."""
+    def follow(self, date: str, ahead: float) -> bool:
+        """Takes the time of a server's header `Date`, if an attempt with this `ahead` was far from it. Returns whether it was."""
         try:
-            ahead = parsedate_to_datetime(date).timestamp() - time.time()
+            found = parsedate_to_datetime(date).timestamp() - time.time()
         except ValueError:
             return False
-        differs = abs(ahead - self._ahead) > _SKEW
-        if differs:
-            self._ahead = ahead
-        return differs
+        if abs(found - ahead) <= _SKEW:
+            return False
+        self.ahead = found
+        return True
 
 
 def _encode(request: ClientCall) -> bytes:
@@ -157,5 +161,5 @@ def _client_error(operation: str, answer: HttpAnswer) -> ClientError:
     )
 
 
-def _date(error: ClientError) -> str:
+def _date(error: ClientError | BotoCoreError) -> str:
     return str(error.response["ResponseMetadata"]["HTTPHeaders"].get("date", ""))

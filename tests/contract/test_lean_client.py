@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Barrier
 from types import SimpleNamespace
 from typing import Literal
 
@@ -247,6 +248,26 @@ def test_a_wrong_clock_costs_one_request(behind: Behind, monkeypatch: pytest.Mon
         assert isinstance(store.write(WRITE), Done)
         assert isinstance(store.write(WRITE), Done)
         assert store.requests == Counter(UpdateItem=3)
+
+
+def test_a_clock_that_goes_wrong_fails_no_request_of_many_threads(
+    behind: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = SimpleNamespace(time=time.time, gmtime=time.gmtime, strftime=time.strftime, sleep=time.sleep)
+    monkeypatch.setattr("statestore.dynamodb.lean_client.time", wrong)
+    all_sent = Barrier(8)
+
+    def meet(request: Request, relay: Relay) -> Answer:
+        answer = refuse_old_signatures(request, relay)
+        if answer.status == 400:
+            all_sent.wait(timeout=60)  # all of them are signed with the wrong time
+        return answer
+
+    with behind(meet) as store, ThreadPoolExecutor(8) as pool:
+        assert isinstance(store.write(WRITE), Done)
+        wrong.time = lambda: time.time() - 3600
+        assert {type(outcome) for outcome in pool.map(store.write, [WRITE] * 8)} == {Done}
+        assert store.requests == Counter(UpdateItem=17)
 
 
 def test_a_wrong_signature_is_terminal(behind: Behind) -> None:

@@ -155,6 +155,14 @@ def test_an_unknown_authority_is_not_trusted(certificate: Path, client: Client) 
     assert api.asked == []
 
 
+def test_certificates_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))
+    with pytest.raises(
+        Transient, match=r"connecting: SSL validation failed for https://localhost:8000/ .*No such file"
+    ):
+        ask("https://localhost:8000", "lean")
+
+
 @pytest.mark.parametrize("client", BOTH)
 def test_a_certificate_of_another_host_is_refused(
     certificate: Path, monkeypatch: pytest.MonkeyPatch, client: Client
