@@ -3,7 +3,7 @@
     python -m benchmarks.clients [--requests N]
 
 Promises: both clients ask the same stub (`benchmarks.stub_api`) in one run, and take turns, so that a busy machine slows both.
-CPU is that of the client's process. Does not: measure TLS, or DynamoDB itself.
+CPU is that of the client's process, with the garbage collector of a worker. Does not: measure TLS, or DynamoDB itself.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from benchmarks.stub_api import ROWS, TABLE, star, stub_api
 from processor.cli.options import set_embedded_credentials
+from processor.rounds.step_runner import tune_garbage_collector
 from statestore.dynamodb import DynamoStore
 from statestore.items import write_image
 from statestore.store import Delete, Query
@@ -52,6 +53,7 @@ OPERATIONS: dict[str, Ask] = {
 def measure_clients(requests: int, repetitions: int) -> list[ClientCost]:
     """The cost of each operation by each client, one and several requests in flight."""
     set_embedded_credentials()
+    tune_garbage_collector()
     with stub_api() as endpoint:
         return list(_measure(endpoint, requests, repetitions))
 

@@ -89,9 +89,11 @@ def serve(certificate: Path | None = None) -> Iterator[Api]:
             server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture(scope="module")
