@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.backlog import KEYS_READ, OpenChangeCost
+from benchmarks.clients import ClientCost
 from benchmarks.fan_out import FanOutCost
 from benchmarks.micro_batch import MicroBatchCost
 from benchmarks.products import PlanningCost, ProductCost
@@ -27,8 +28,9 @@ class BenchmarkSize:
 
     `passes`: the memory is measured after so many passes of `memory_events` events. `rates`: writes per second for the open
     changes. `products`: numbers of products, each measured after `product_events` events of `product_users` users.
-    `planned`: how many products are planned. `fan_outs`: store and documents of each fan-out. `jobs`: store, events, users
-    and batch size of each Spark run. `micro_batches`: how many of one event each.
+    `planned`: how many products are planned. `requests`: how many requests of each kind the lean client sends. `fan_outs`: store
+    and documents of each fan-out. `jobs`: store, events, users and batch size of each Spark run. `micro_batches`: how many of one
+    event each.
     """
 
     events: int
@@ -41,6 +43,7 @@ class BenchmarkSize:
     product_events: int
     product_users: int
     planned: int
+    requests: int
     fan_outs: tuple[tuple[str, int], ...]
     jobs: tuple[tuple[str, int, int, int], ...]
     micro_batches: int
@@ -55,6 +58,7 @@ class Measurements:
     open_changes: Sequence[OpenChangeCost]
     products: Sequence[ProductCost]
     planning: PlanningCost
+    clients: Sequence[ClientCost]
     fan_outs: Sequence[FanOutCost]
     jobs: Sequence[dict[str, Any]]
     micro_batches: Sequence[MicroBatchCost]
@@ -69,6 +73,7 @@ def format_report(size: BenchmarkSize, measured: Measurements) -> str:
         *_memory(size, measured.memory),
         *_open_changes(measured.open_changes),
         *_products(size, measured.products, measured.planning),
+        *format_clients(measured.clients),
         *_fan_outs(measured.fan_outs),
         *(_jobs(measured.jobs) if measured.jobs else ()),
         *(_micro_batches(measured.micro_batches) if measured.micro_batches else ()),
@@ -129,6 +134,25 @@ def _products(size: BenchmarkSize, found: Sequence[ProductCost], planning: Plann
         f"{planning.plan:.1f} to plan them."
     )
     return title, table, sentence
+
+
+def format_clients(costs: Sequence[ClientCost]) -> tuple[str, str]:
+    """The title and the table of the clients of DynamoDB."""
+    rows = [
+        (
+            c.operation,
+            f"{c.in_flight}",
+            c.client,
+            " / ".join(_min_median_max(c.cpu, ".3f")),
+            " / ".join(_min_median_max(c.rate, ",.0f")),
+        )
+        for c in costs
+    ]
+    title = (
+        f"**A request to DynamoDB**, against a stub, one process, {len(costs[0].cpu)} repetitions: min / median / max."
+    )
+    head = ("operation", "in flight", "client", "CPU ms per request", "requests/s, by the clock")
+    return title, _table(head, rows)
 
 
 def _fan_outs(costs: Sequence[FanOutCost]) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backlog import measure_open_changes
+from benchmarks.clients import measure_clients
 from benchmarks.fan_out import MEMORY, measure_fan_out
 from benchmarks.micro_batch import MicroBatchCost
 from benchmarks.products import measure_planning, measure_products
@@ -39,6 +40,7 @@ FULL = BenchmarkSize(
     product_events=2_000,
     product_users=150,
     planned=1_000,
+    requests=10_000,
     fan_outs=(
         (MEMORY, 1_000),
         (MEMORY, 10_000),
@@ -60,6 +62,7 @@ QUICK = BenchmarkSize(
     product_events=1_000,
     product_users=80,
     planned=100,
+    requests=500,
     fan_outs=((MEMORY, 1_000),),
     jobs=(),
     micro_batches=0,
@@ -95,6 +98,8 @@ def _measure(size: BenchmarkSize) -> Measurements:
     )
     products = [cost for n in size.products for cost in measure_products(n, size.product_events, size.product_users)]
     planning = measure_planning(size.planned)
+    print_progress(f"clients of DynamoDB: {size.requests:,} requests of each kind")
+    clients = measure_clients(size.requests, size.repetitions)
     print_progress(f"fan-out: up to {max(roots for _, roots in size.fan_outs):,} documents of one change (minutes)")
     return Measurements(
         speeds=speeds,
@@ -102,6 +107,7 @@ def _measure(size: BenchmarkSize) -> Measurements:
         open_changes=open_changes,
         products=products,
         planning=planning,
+        clients=clients,
         fan_outs=[measure_fan_out(store, roots) for store, roots in size.fan_outs],
         jobs=[_job(*job) for job in size.jobs],
         micro_batches=_micro_batches(size.micro_batches),

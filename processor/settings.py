@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from processor.errors import SettingError
 
@@ -35,6 +35,9 @@ class Settings:
     slots: int = _setting(20, "number of index columns GSI_n that the table is created with", 1, 20)
     endpoint: str = _setting("", "address of the DynamoDB API, if it is not that of AWS")
     region: str = _setting("", "AWS region, if AWS_REGION is not set")
+    dynamodb_client: Literal["lean", "boto3"] = _setting(
+        "lean", "the client that reads and writes items: lean, or boto3, which takes ten times the CPU"
+    )
     registry: str = _setting(
         "postgresql+psycopg://", "address of the registry's Postgres; PG* variables fill in missing parts"
     )
@@ -100,6 +103,8 @@ def read_settings(
         raise SettingError(
             f"registry_schema: {settings.registry_schema!r} is not a plain Postgres name; use a-z, 0-9 and _"
         )
+    if settings.dynamodb_client not in ("lean", "boto3"):
+        raise SettingError(f"dynamodb_client: there is no {settings.dynamodb_client!r}; use lean or boto3")
     return settings
 
 

@@ -7,9 +7,10 @@ text.
 """
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from itertools import product
 from string import ascii_lowercase, digits
-from typing import Any
+from typing import Any, NamedTuple
 
 from statestore.attribute_values import canonical, decode, encode
 from statestore.errors import Terminal
@@ -23,39 +24,30 @@ ClientCall = dict[str, Any]
 MAX_KEYS = 100
 """Keys that one BatchGetItem takes."""
 
-_MISSING = ""
+_MISSING = {"S": ""}
 _DIGITS = digits + ascii_lowercase
 _SHORT = (*_DIGITS, *map("".join, product(_DIGITS[1:], _DIGITS)))
 """The numbers below 1,296 in base 36."""
+_Comparison = tuple[str, str]
+"""The kind of a condition, and its attribute."""
 _RETURN = {"ReturnValues": "ALL_OLD", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
 def update_item(table: str, write: Write) -> ClientCall:
     """The conditional update. Raises Terminal for a write that DynamoDB refuses over any item."""
-    values = storable(write)
-    expression = _Expression()
-    sets = [
-        f"{expression.name(target)}=if_not_exists({expression.name(source)},{expression.value(_MISSING)})"
-        for target, source in write.copy.items()
-    ]
-    sets += [f"{expression.name(name)}={expression.value(value)}" for name, value in values.items()]
-    removes = [expression.name(name) for name in write.remove]
-    clauses = [
-        *(["SET " + ",".join(sets)] if sets else []),
-        *(["REMOVE " + ",".join(removes)] if removes else []),
-    ]
-    update = {"UpdateExpression": " ".join(clauses)} if clauses else {}
-    condition = expression.condition(write.when)
-    return {"TableName": table, "Key": _key(write.key), **update, **condition, **expression.attributes(), **_RETURN}
+    values, when = storable(write), write.when
+    template = _update(tuple(write.copy.items()), tuple(values), write.remove, _comparison(when))
+    wire = [_MISSING] * len(write.copy)
+    wire += [{"S": value} if type(value) is str else encode(value) for value in values.values()]
+    return template.request(table, write.key, wire + _compared(when))
 
 
 def delete_item(table: str, delete: Delete) -> ClientCall:
     """The conditional delete. Raises Terminal for a key that no item can have."""
     check_key(delete.key)
     check_condition(delete.key, delete.when)
-    expression = _Expression()
-    condition = expression.condition(delete.when)
-    return {"TableName": table, "Key": _key(delete.key), **condition, **expression.attributes(), **_RETURN}
+    template = _delete(_comparison(delete.when))
+    return template.request(table, delete.key, _compared(delete.when))
 
 
 def batch_get_item(table: str, keys: Collection[Key]) -> list[ClientCall]:
@@ -119,15 +111,86 @@ def item(wire: Mapping[str, Any]) -> Item:
 
     Raises Terminal for an item that `update_item` cannot have written.
     """
-    kept = {name: value for name, value in wire.items() if not (value.get("S") == _MISSING and is_copied(name))}
+    found: dict[str, Any] = {}
     try:
-        return {name: decode(value) for name, value in kept.items()}
+        for name, value in wire.items():
+            text = value.get("S")
+            if text:  # as most are
+                found[name] = text
+            elif text is None:
+                found[name] = decode(value)
+            elif not is_copied(name):
+                found[name] = text
     except ValueError as error:
         raise Terminal(f"{wire.get('PK')} / {wire.get('SK')}: {error}: remove the item, or keep it elsewhere") from None
+    return found
 
 
 def _key(key: Key) -> dict[str, Any]:
     return {"PK": {"S": key.pk}, "SK": {"S": key.sk}}
+
+
+def _comparison(when: Condition | None) -> _Comparison:
+    match when:
+        case None:
+            return "", ""
+        case Absent():
+            return "absent", ""
+        case AbsentOrBelow(attribute, _):
+            return "below", attribute
+        case AbsentOrWithin(attribute):
+            return "within", attribute
+        case Equals(attribute, _):
+            return "equal", attribute
+
+
+def _compared(when: Condition | None) -> list[dict[str, Any]]:
+    """The values of a condition, as DynamoDB's JSON."""
+    match when:
+        case None | Absent():
+            return []
+        case AbsentOrWithin(_, gap, start, end):
+            return [encode(canonical(value)) for value in (gap, start, end)]
+    return [encode(canonical(when.value))]
+
+
+class _Template(NamedTuple):
+    """The part that the requests of one shape share. values: the placeholders of its values, in order."""
+
+    shared: ClientCall
+    values: tuple[str, ...]
+
+    def request(self, table: str, key: Key, values: list[dict[str, Any]]) -> ClientCall:
+        request = {"TableName": table, "Key": _key(key), **self.shared}
+        if values:
+            request["ExpressionAttributeValues"] = dict(zip(self.values, values, strict=True))
+        return request
+
+
+@lru_cache(maxsize=4096)
+def _update(
+    copies: tuple[tuple[str, str], ...],
+    sets: tuple[str, ...],
+    removes: tuple[str, ...],
+    when: _Comparison,
+) -> _Template:
+    """The updates of one shape: the writes of an entity have few different ones."""
+    expression = _Expression()
+    name, value = expression.name, expression.value
+    changes = [f"{name(target)}=if_not_exists({name(source)},{value()})" for target, source in copies]
+    changes += [f"{name(attribute)}={value()}" for attribute in sets]
+    clauses = [
+        *(["SET " + ",".join(changes)] if changes else []),
+        *(["REMOVE " + ",".join(map(name, removes))] if removes else []),
+    ]
+    update = {"UpdateExpression": " ".join(clauses)} if clauses else {}
+    return expression.template({**update, **expression.condition(*when)})
+
+
+@lru_cache(maxsize=16)
+def _delete(when: _Comparison) -> _Template:
+    expression = _Expression()
+    return expression.template(expression.condition(*when))
 
 
 class _Expression:
@@ -136,35 +199,31 @@ class _Expression:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._values: list[Any] = []
+        self._values: list[str] = []
 
     def name(self, attribute: str) -> str:
         return self._names.setdefault(attribute, f"#a{_SHORT[len(self._names)]}")
 
-    def value(self, value: Any) -> str:
-        self._values.append(value)
-        return f":v{_SHORT[len(self._values) - 1]}"
+    def value(self) -> str:
+        self._values.append(f":v{_SHORT[len(self._values)]}")
+        return self._values[-1]
 
-    def condition(self, when: Condition | None) -> ClientCall:
-        match when:
-            case None:
-                return {}
-            case Absent():
-                text = "attribute_not_exists(PK)"
-            case AbsentOrBelow(attribute, value):
-                text = f"attribute_not_exists(PK) OR {self.name(attribute)} < {self.value(canonical(value))}"
-            case AbsentOrWithin(attribute, gap, start, end):
+    def condition(self, kind: str, attribute: str) -> ClientCall:
+        match kind:
+            case "absent":
+                return {"ConditionExpression": "attribute_not_exists(PK)"}
+            case "below":
+                below = f"{self.name(attribute)} < {self.value()}"
+                return {"ConditionExpression": f"attribute_not_exists(PK) OR {below}"}
+            case "within":
                 name = self.name(attribute)
-                low, high, limit = (self.value(canonical(value)) for value in (gap, start, end))
-                text = f"attribute_not_exists(PK) OR {name} < {low} OR ({name} >= {high} AND {name} < {limit})"
-            case Equals(attribute, value):
-                text = f"{self.name(attribute)} = {self.value(canonical(value))}"
-        return {"ConditionExpression": text}
+                within = f"{name} < {self.value()} OR ({name} >= {self.value()} AND {name} < {self.value()})"
+                return {"ConditionExpression": f"attribute_not_exists(PK) OR {within}"}
+            case "equal":
+                return {"ConditionExpression": f"{self.name(attribute)} = {self.value()}"}
+        return {}
 
-    def attributes(self) -> ClientCall:
+    def template(self, expressions: ClientCall) -> _Template:
         names = {placeholder: name for name, placeholder in self._names.items()}
-        values = {f":v{_SHORT[number]}": encode(value) for number, value in enumerate(self._values)}
-        return {
-            **({"ExpressionAttributeNames": names} if names else {}),
-            **({"ExpressionAttributeValues": values} if values else {}),
-        }
+        used = {"ExpressionAttributeNames": names} if names else {}
+        return _Template({**expressions, **used, **_RETURN}, tuple(self._values))

@@ -90,7 +90,8 @@ def clients(settings: Settings, letter_bytes: int | None) -> Clients:
 def open_store(settings: Settings) -> DynamoStore:
     """The table's store."""
     region = settings.region or os.environ.get("AWS_REGION")
-    return DynamoStore(table=settings.table, endpoint_url=settings.endpoint or None, region=region)
+    endpoint, client = settings.endpoint or None, settings.dynamodb_client
+    return DynamoStore(table=settings.table, endpoint_url=endpoint, region=region, client=client)
 
 
 def run_part(elements: Iterable[Any], part: Part, read: Read, task: Task) -> PartResult:

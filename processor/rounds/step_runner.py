@@ -1,9 +1,9 @@
 """Runs many steps side by side: collects what they ask next, asks each distinct read once, sends, and hands back the
 answers.
 
-Promises: all keys of a turn go out in one batched read. Equal lookups go out once per run. Writes and messages go out
-one by one in the order of the steps. A store that is faster in parallel gets its lookups and writes from a pool. The
-runner keeps no answer beyond a run.
+Promises: all keys of a turn go out in as few batched reads as possible. Equal lookups go out once per run. Writes and
+messages go out one by one in the order of the steps. A store that is faster in parallel gets its requests from a pool:
+the reads of a turn side by side, then the writes side by side. The runner keeps no answer beyond a run.
 
 The runner lays open changes over every index answer, on the way up and on the way down. Where an open row has, or had,
 the key of a lookup, the runner reads that row by key in the same turn, and the higher version wins. Steps check the
@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 from typing import Any, Protocol, TypeVar
 
 from processor.plan.step import Lookup, Request, Send, Step
@@ -26,6 +26,7 @@ from processor.settings import FAN_OUT_PAGE
 from statestore.edges import row_of
 from statestore.item_attributes import replace_older
 from statestore.keys import Key
+from statestore.requests import MAX_KEYS
 from statestore.store import Delete, Item, Page, Store, Write, WriteOutcome
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class Outbox(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
-    lay over index answers. `pool`: threads for lookups and writes, None to ask one after the other. `page`: rows of a
+    lay over index answers. `pool`: threads for requests, None to ask one after the other. `page`: rows of a
     page."""
 
     store: Store
@@ -108,19 +109,28 @@ class StepRunner:
 
     def _read(self, keys: dict[Key, None], lookups: Sequence[Lookup], known: dict[Lookup, Page]) -> Mapping[Key, Item]:
         """The items with these keys. Adds the answers to the lookups to `known`; the rows behind them go out in the
-        same batched read."""
+        same batched reads, side by side with the queries."""
         edges = [lookup for lookup in lookups if isinstance(lookup.source, str)]
         queries = [lookup for lookup in lookups if not isinstance(lookup.source, str)]
         open_rows = [self._open_rows(query) for query in queries]
         edge_pages = list(self._each(self._look_up, edges))
         named_rows = [list(map(row_of, page.items)) for page in edge_pages]
         keys.update(dict.fromkeys(chain(*open_rows, *named_rows)))
-        items: Mapping[Key, Item] = self.store.get(keys) if keys else {}
-        for query, rows, page in zip(queries, open_rows, self._each(self._look_up, queries), strict=True):
+        asked = list(keys)
+        chunks = [asked[start : start + MAX_KEYS] for start in range(0, len(asked), MAX_KEYS)]
+        reads: list[list[Key] | Lookup] = [*chunks, *queries]
+        read = iter(self._each(self._ask, reads))
+        items: dict[Key, Item] = {}
+        for found in islice(read, len(chunks)):
+            items.update(found)
+        for query, rows, page in zip(queries, open_rows, read, strict=True):
             known[query] = apply_overlay(page, {key: items.get(key) for key in rows}) if rows else page
         for lookup, rows, page in zip(edges, named_rows, edge_pages, strict=True):
             known[lookup] = Page([items[key] for key in rows if key in items], page.after)
         return items
+
+    def _ask(self, read: list[Key] | Lookup) -> Any:
+        return self._look_up(read) if isinstance(read, Lookup) else self.store.get(read)
 
     def _look_up(self, lookup: Lookup) -> Page:
         """A page of an index query or of the edges of one key; all pages as one unless the lookup is paged."""

@@ -1,5 +1,5 @@
-"""The stores of the contract tests: memory, and the DynamoDB doorway to moto and to DynamoDB Local, also behind a proxy. The
-proxy fails every fourth request and cuts the answers of queries into pages of unusual size.
+"""The stores of the contract tests: memory, and the DynamoDB doorway to moto and to DynamoDB Local, by the lean client and by
+boto3, also behind a proxy. The proxy fails every fourth request and cuts the answers of queries into pages of unusual size.
 
 A test with the marker `moto_lies(reason)` does not run on moto, whose answer there differs from DynamoDB's. A test with the
 marker `counted` does not run behind the proxy, where a retried request counts again and pages differ.
@@ -8,7 +8,7 @@ marker `counted` does not run behind the proxy, where a retried request counts a
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 import pytest
@@ -21,8 +21,9 @@ from tests.faulty.indexes import Pages
 from tests.faulty.proxy import proxy
 
 SLOTS = 3
-STORES = ("memory", "moto", "dynamodb_local")
-BEHIND_PROXY = ("faulty_moto", "faulty_dynamodb_local")
+BY_BOTO3 = " by boto3"
+STORES = ("memory", "moto", "moto by boto3", "dynamodb_local", "dynamodb_local by boto3")
+BEHIND_PROXY = ("faulty_moto", "faulty_moto by boto3", "faulty_dynamodb_local", "faulty_dynamodb_local by boto3")
 
 _numbers = count(1)
 
@@ -60,14 +61,15 @@ def _faulty(endpoint: str) -> Iterator[str]:
 
 def _endpoint(request: pytest.FixtureRequest) -> str:
     lie = request.node.get_closest_marker("moto_lies")
-    if request.param.endswith("moto") and lie:
+    api = request.param.removesuffix(BY_BOTO3)
+    if api.endswith("moto") and lie:
         pytest.skip(f"moto lies: {lie.args[0]}")
-    return str(request.getfixturevalue(request.param))
+    return str(request.getfixturevalue(api))
 
 
 @pytest.fixture(scope="session")
 def tables() -> Iterator[dict[str, DynamoStore]]:
-    """One table with three slots for each API, by endpoint. A new table for each test would take most of the time."""
+    """One table with three slots for each parameter of `store`. A new table for each test would take most of the time."""
     made: dict[str, DynamoStore] = {}
     yield made
     for store in made.values():
@@ -79,13 +81,14 @@ def store(request: pytest.FixtureRequest, tables: dict[str, DynamoStore]) -> Sto
     """An empty store with three slots."""
     if request.param == "memory":
         return MemoryStore(SLOTS)
-    endpoint = _endpoint(request)
-    if endpoint not in tables:
-        tables[endpoint] = DynamoStore(table="contract", endpoint_url=endpoint, region="eu-west-1")
-        tables[endpoint].create(SLOTS)
+    endpoint, way = _endpoint(request), request.param
+    if way not in tables:
+        client: Literal["lean", "boto3"] = "boto3" if way.endswith(BY_BOTO3) else "lean"
+        tables[way] = DynamoStore(table="contract", endpoint_url=endpoint, region="eu-west-1", client=client)
+        tables[way].create(SLOTS)
     _empty(endpoint, "contract")
-    tables[endpoint].requests.clear()
-    return tables[endpoint]
+    tables[way].requests.clear()
+    return tables[way]
 
 
 def _empty(endpoint: str, table: str) -> None:

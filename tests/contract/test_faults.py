@@ -1,4 +1,5 @@
-"""The faults of the proxy themselves, each met by the store or by a plain client: what the other tests rely on."""
+"""The faults of the proxy themselves, each met by the store, with both of its clients, or by a plain client: what the other
+tests rely on."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -21,15 +22,16 @@ REGION = "eu-west-1"
 Behind = Callable[..., AbstractContextManager[DynamoStore]]
 
 
-@pytest.fixture
-def behind(moto: str) -> Behind:
+@pytest.fixture(params=["lean", "boto3"])
+def behind(request: pytest.FixtureRequest, moto: str) -> Behind:
     """Makes a store behind layers, over a table that is empty of `USERS`."""
+    client = request.param
 
     @contextmanager
     def made(*layers: Layer, attempts: int = 6) -> Iterator[DynamoStore]:
         with proxy(moto, *layers) as endpoint:
-            patience = Patience(attempts=attempts, read_s=0.5)
-            store = DynamoStore(table="faults", endpoint_url=endpoint, region=REGION, patience=patience)
+            patience = Patience(attempts=attempts, read_s=0.5, throttled_s=0.05)
+            store = DynamoStore(table="faults", endpoint_url=endpoint, region=REGION, client=client, patience=patience)
             try:
                 store.create(2)
                 yield store
@@ -57,7 +59,7 @@ def test_every_fault_is_given_and_outlasted(behind: Behind) -> None:
     assert {"one row", "empty"} <= pages.counts.keys()
 
 
-@pytest.mark.parametrize("kind", ["failed after", "dropped after", "late after"])
+@pytest.mark.parametrize("kind", [*AFTER, "late after"])
 def test_a_write_whose_answer_is_lost_is_refused_by_what_it_wrote(behind: Behind, kind: str) -> None:
     with behind(Faults(1, _only(kind), rate=1.0, late=0.8)) as store:
         written = {"PK": USERS[0].pk, "SK": USERS[0].sk, "n": 1}

@@ -1,8 +1,9 @@
 """A layer that makes requests fail as DynamoDB and networks do: before the API applies a request, after it, or for a part of it.
 
 throttled, failed, dropped, late                 the API applies nothing (late: the answer comes after the client's timeout)
-failed/dropped/late after                        the API applies the request, but the client gets no complete answer
-                                                 (dropped after: the connection ends in the middle of the answer)
+failed/dropped/corrupt/late after                the API applies the request, but the client gets no complete answer
+                                                 (dropped after: the connection ends in the middle of the answer;
+                                                 corrupt after: the answer differs from its checksum)
 unprocessed                                      the API hands back a part of a batch unprocessed, sometimes all of it
 """
 
@@ -20,7 +21,7 @@ Weights = Mapping[str, Mapping[str, int]]
 """By operation: the weight of each kind of fault."""
 
 BEFORE = {"throttled": 1, "failed": 4, "dropped": 4}
-AFTER = {"failed after": 4, "dropped after": 4}
+AFTER = {"failed after": 4, "dropped after": 4, "corrupt after": 2}
 LATE = {"late": 1, "late after": 1}
 UNPROCESSED = {"unprocessed": 8}
 
@@ -76,6 +77,8 @@ class Faults:
                 return FAILED
             case "late":
                 time.sleep(self._late)
+        if fault == "corrupt" and answer is not None:
+            return replace(answer, corrupt=True)
         raise Dropped(answer if fault == "dropped" else None)
 
 

@@ -23,19 +23,25 @@ WRITES = ("UpdateItem", "DeleteItem", "PutItem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request. operation: the API's name; body: its JSON; port: that of the client, which identifies the client's process."""
+    """One request. operation: the API's name; body: its JSON; port: that of the client, which identifies the client's process;
+    signer: the access key; moment: when the client signed it (`20261122T080000Z`)."""
 
     operation: str
     body: Mapping[str, Any]
     port: int
+    signer: str = ""
+    moment: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer: HTTP status and JSON."""
+    """An answer: HTTP status and JSON. corrupt: bytes of it change on the way. last: the server then closes the connection, and
+    says nothing about it."""
 
     status: int = 200
     body: Mapping[str, Any]
+    corrupt: bool = False
+    last: bool = False
 
 
 class Dropped(Exception):
@@ -116,7 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         operation = self.headers["X-Amz-Target"].rpartition(".")[2]
-        request = Request(operation=operation, body=body, port=self.client_address[1])
+        signed = {"signer": _access_key(self.headers["Authorization"]), "moment": self.headers["X-Amz-Date"]}
+        request = Request(operation=operation, body=body, port=self.client_address[1], **signed)
         names = ("Content-Type", "Authorization", "X-Amz-Date")
         try:
             answer = self.server.answer(request, {name: self.headers[name] for name in names})
@@ -134,7 +141,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.send_header("x-amz-crc32", str(crc32(data)))  # shows a client that an answer was cut, as DynamoDB does
         self.end_headers()
+        if answer.corrupt:
+            data = bytes(reversed(data))
         self.wfile.write(data[: int(len(data) * share)])
+        self.close_connection = self.close_connection or answer.last
 
     def log_message(self, format: str, *args: Any) -> None:
         """Logs nothing."""
+
+
+def _access_key(authorization: str) -> str:
+    return authorization.partition("Credential=")[2].partition("/")[0]

@@ -57,3 +57,10 @@ def test_a_price_is_a_finite_amount(tmp_path: Path, price: str) -> None:
         read_prices(str(file))
     file.write_text(file.read_text().replace(price, "0.7"))
     assert read_prices(str(file)).write == Decimal("0.7")
+
+
+def test_boto3_is_a_setting_and_another_client_is_refused() -> None:
+    assert read_settings({}, {}).dynamodb_client == "lean"
+    assert read_settings({}, {"STATESTORE_DYNAMODB_CLIENT": "boto3"}).dynamodb_client == "boto3"
+    with pytest.raises(SettingError, match="dynamodb_client: there is no 'curl'; use lean or boto3"):
+        read_settings({"dynamodb_client": "curl"}, {})

@@ -119,5 +119,5 @@ def recreate(scene: Scene, topic: str) -> None:
 
 
 def _scan(job: Any) -> list[Any]:
-    items = job.driver.store._client.scan(TableName=job.driver.store.table)["Items"]
+    items = job.driver.store._boto3.api.scan(TableName=job.driver.store.table)["Items"]
     return sorted(items, key=str)

@@ -100,8 +100,8 @@ def _has_rows(scene: Scene) -> bool:
 
     store = open_store(scene.settings)
     try:
-        return bool(store._client.scan(TableName=scene.settings.table, Limit=1)["Items"])
-    except store._client.exceptions.ResourceNotFoundException:
+        return bool(store._boto3.api.scan(TableName=scene.settings.table, Limit=1)["Items"])
+    except store._boto3.api.exceptions.ResourceNotFoundException:
         return False
     finally:
         store.close()

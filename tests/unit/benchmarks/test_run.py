@@ -1,5 +1,6 @@
 """`make bench` writes its report into docs/benchmarks.md, and its measurements run."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,17 @@ def test_a_fan_out_reaches_every_document_once() -> None:
     assert once.requests["UpdateItem"] > 1_500
 
 
+def test_both_clients_of_dynamodb_are_measured() -> None:
+    from benchmarks.clients import CLIENTS, IN_FLIGHT, OPERATIONS, measure_clients
+
+    found = measure_clients(40, 2)
+    assert {(c.operation, c.in_flight, c.client) for c in found} == {*product(OPERATIONS, IN_FLIGHT, CLIENTS)}
+    assert all(len(c.cpu) == len(c.rate) == 2 and min(c.cpu) > 0 for c in found)
+
+
 def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> None:
     from benchmarks.backlog import OpenChangeCost
+    from benchmarks.clients import ClientCost
     from benchmarks.fan_out import FanOutCost
     from benchmarks.micro_batch import MicroBatchCost
     from benchmarks.products import PlanningCost, ProductCost
@@ -80,6 +90,9 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
         ],
         products=[ProductCost(products=100, readers="one", events=131, cpu=0.2421, documents=0.481)],
         planning=PlanningCost(products=1_000, load=3.76, plan=0.43),
+        clients=[
+            ClientCost(operation="Query", in_flight=16, client="lean", cpu=(0.1, 0.2, 0.15), rate=(4e3, 5e3, 4.5e3))
+        ],
         fan_outs=[
             FanOutCost(
                 store="memory",
@@ -103,5 +116,6 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
     assert "| CPU fixed per micro-batch, s | 0.35 | 0.55 |" in text
     assert "| 100 | one | 0.242 | 0.48 |" in text
     assert "Planning 1,000 products: 3.8 CPU seconds to read and check their files, 0.4 to plan them." in text
+    assert "| Query | 16 | lean | 0.100 / 0.150 / 0.200 | 4,000 / 4,500 / 5,000 |" in text
     assert "| memory | 1,000 | 0.1 | 0.2 | 4 | 2.4 | 1,000 | 0 | 1.01 | 6.00 | 0.00 |" in text
     assert "| moto | 10 / 2 | 5 | 5 | 100.0 | 0.00 | 0.00 | 0.00 | 0.40 |" in text

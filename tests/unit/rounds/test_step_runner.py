@@ -1,7 +1,9 @@
 """What the runner sends for steps that run side by side, and what each step gets back."""
 
+from collections import Counter
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -262,6 +264,32 @@ def test_a_pool_of_threads_changes_no_answer(store: LoggingStore) -> None:
     with ThreadPoolExecutor(4) as pool:
         (answers,) = StepRunner(store=store, pool=pool).run([asks((*lookups, *writes))])
     assert answers == [*[Page([item], None) for item in items], Done(None), Done(None), Done(None)]
+
+
+class MeetingStore(MemoryStore):
+    """A store that answers no read before `together` reads wait for their answers."""
+
+    def __init__(self, together: int) -> None:
+        super().__init__()
+        self._meeting = Barrier(together, timeout=60)
+
+    def get(self, keys: Collection[Key]) -> dict[Key, Item]:
+        self._meeting.wait()
+        return super().get(keys)
+
+    def query(self, query: Query) -> list[Item]:
+        self._meeting.wait()
+        return super().query(query)
+
+
+def test_with_a_pool_the_reads_of_a_turn_go_out_side_by_side() -> None:
+    store = MeetingStore(4)
+    keys = tuple(Key("TABLE#user", str(n)) for n in range(150))
+    lookups = (Lookup(STARS), Lookup(Query("GSI_1", "sun", "TABLE#star")))
+    with ThreadPoolExecutor(4) as pool:
+        (answers,) = StepRunner(store=store, pool=pool).run([asks((*keys, *lookups))])
+    assert answers == [*[None] * 150, Page([], None), Page([], None)]
+    assert store.requests == Counter(BatchGetItem=2, Query=2)
 
 
 def test_a_step_that_ends_early_leaves_the_others_running(store: LoggingStore) -> None:

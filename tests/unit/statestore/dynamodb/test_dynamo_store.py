@@ -19,7 +19,7 @@ from statestore.store import Absent, Query, Refused, Write
 USER = Key("TABLE#user", "octocat")
 OTHER = Key("TABLE#user", "hubot")
 WRITE = Write(key=USER, set={"name": "Mona"}, when=Absent())
-HASTY = Patience(attempts=2, connect_s=0.5, read_s=0.3, backoff_s=0.001, backoff_cap_s=0.01)
+HASTY = Patience(attempts=2, connect_s=0.5, read_s=0.3, backoff_s=0.001, throttled_s=0.001, backoff_cap_s=0.01)
 
 
 class Api(ThreadingHTTPServer):
@@ -74,12 +74,19 @@ def api() -> Iterator[Api]:
     server.server_close()
 
 
-@pytest.fixture
-def store(api: Api, monkeypatch: pytest.MonkeyPatch) -> Iterator[DynamoStore]:
+@pytest.fixture(params=["lean", "boto3"])
+def store(request: pytest.FixtureRequest, api: Api, monkeypatch: pytest.MonkeyPatch) -> Iterator[DynamoStore]:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     endpoint = f"http://127.0.0.1:{api.server_port}"
-    made = DynamoStore(table="state", endpoint_url=endpoint, region="eu-west-1", patience=HASTY, random=Random(1))
+    made = DynamoStore(
+        table="state",
+        endpoint_url=endpoint,
+        region="eu-west-1",
+        client=request.param,
+        patience=HASTY,
+        random=Random(1),
+    )
     yield made
     made.close()
 
@@ -136,7 +143,7 @@ def test_an_api_that_does_not_answer_is_transient(api: Api, store: DynamoStore) 
 
 def test_an_answer_that_is_cut_short_is_transient_and_not_taken_for_an_empty_one(api: Api, store: DynamoStore) -> None:
     api.cut = 5
-    api.answers.append((200, {"Attributes": wire(USER)}))
+    api.answers += [(200, {"Attributes": wire(USER)})] * 2
 
     with pytest.raises(Transient, match=r"writing TABLE#user / octocat: 5 read, but total bytes expected is \d+"):
         store.write(WRITE)

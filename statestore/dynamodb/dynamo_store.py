@@ -1,0 +1,224 @@
+"""The store over DynamoDB: sends the requests that `requests` builds, and reads their answers.
+
+Promises: every failure is a `Transient` or a `Terminal` that names table, key and cause, and says what to do. Threads may share
+a store, and a forked process may read and write items through a store of its parent, except with `client="boto3"`. Does not:
+hide that DynamoDB may have applied a write whose answer timed out: the retry is then `Refused`, with the item that the write
+itself made.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from random import Random
+from threading import Lock
+from typing import Any, Literal
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from statestore import requests
+from statestore import table as definition
+from statestore.attribute_values import fits
+from statestore.dynamodb.boto_client import BotoClient
+from statestore.dynamodb.client_failures import failure, is_refusal, is_too_large
+from statestore.dynamodb.dynamo_table import create_table, describe_table, enable_ttl
+from statestore.dynamodb.lean_client import LeanClient
+from statestore.dynamodb.retries import Patience
+from statestore.errors import Terminal, Transient
+from statestore.keys import Key
+from statestore.limits import key_text
+from statestore.store import (
+    MAX_ITEM_BYTES,
+    Delete,
+    Done,
+    Item,
+    Page,
+    Query,
+    Refused,
+    TableDescription,
+    TooLarge,
+    Write,
+    WriteOutcome,
+)
+
+_counting = Lock()
+"""Held while a thread counts a request. A fork waits for it: no thread of the child could release it."""
+os.register_at_fork(before=_counting.acquire, after_in_parent=_counting.release, after_in_child=_counting.release)
+
+
+class DynamoStore:
+    """A `Store` over one DynamoDB table. `client`: the way to send reads and writes of items; boto3 alone makes and describes
+    tables. Raises Terminal for a malformed table name or when no region is known."""
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        endpoint_url: str | None = None,
+        region: str | None = None,
+        client: Literal["lean", "boto3"] = "lean",
+        patience: Patience | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self.table = definition.table_name(table)
+        self.requests: Counter[str] = Counter()
+        self._patience = patience or Patience()
+        self._random = random or Random()
+        with self._failures("connecting"):
+            try:
+                self._boto3 = BotoClient(endpoint_url, region, self._patience, self._count)
+                self._client = self._boto3 if client == "boto3" else self._lean_client()
+            except ValueError as error:  # botocore checks addresses itself
+                raise Terminal(
+                    f"table {table}: connecting: {error}: give the endpoint as http://host:port or https://host:port"
+                ) from error
+
+    def create(self, slots: int) -> None:
+        """Creates the table with its indexes and its TTL, and waits until it is active. Checks a table that exists.
+
+        Raises Terminal, with the differences, when the existing table has another key, other indexes or another TTL.
+        """
+        definition.slot_names(slots)
+        exists = self.describe() is not None
+        with self._failures("creating"):
+            create_table(self._boto3.api, self.table, slots, exists=exists)
+        with self._failures("enabling the TTL"):
+            enable_ttl(self._boto3.api, self.table)
+
+    def describe(self) -> TableDescription | None:
+        """Describes the table; None when there is none."""
+        with self._failures("describing"):
+            return describe_table(self._boto3.api, self.table)
+
+    def close(self) -> None:
+        """Closes the connections. The caller does not use the store afterwards."""
+        self._client.close()
+        self._boto3.close()
+
+    def write(self, write: Write) -> WriteOutcome:
+        """Sends one conditional update and returns the former item."""
+        request = requests.update_item(self.table, write)
+        if not fits(write.set, MAX_ITEM_BYTES):
+            return TooLarge()
+        with self._failures("writing", write.key):
+            try:
+                answer = self._client.send("UpdateItem", request)
+            except ClientError as error:
+                if is_refusal(error):
+                    return Refused(_item(error.response.get("Item")))
+                if is_too_large(error):
+                    return TooLarge()
+                raise
+            return Done(_item(answer.get("Attributes")))
+
+    def delete(self, delete: Delete) -> Done | Refused:
+        """Sends one conditional delete and returns the former item."""
+        request = requests.delete_item(self.table, delete)
+        with self._failures("deleting", delete.key):
+            try:
+                answer = self._client.send("DeleteItem", request)
+            except ClientError as error:
+                if is_refusal(error):
+                    return Refused(_item(error.response.get("Item")))
+                raise
+            return Done(_item(answer.get("Attributes")))
+
+    def get(self, keys: Collection[Key]) -> dict[Key, Item]:
+        """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
+        found: dict[Key, Item] = {}
+        for request in requests.batch_get_item(self.table, keys):
+            for wire in self._batch(request):
+                item = requests.item(wire)
+                found[Key(item["PK"], item["SK"])] = item
+        return found
+
+    def query(self, query: Query) -> list[Item]:
+        """Reads one index to the last page. The answer is a hint: the index may be late."""
+        return list(self._pages(requests.query(self.table, query), _reading(query)))
+
+    def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, or of one partition of the table, from the end of an earlier page."""
+        if isinstance(source, str):
+            request = requests.partition(self.table, source, after, limit)
+        else:
+            request = requests.query(self.table, source, after, limit)
+        items, last = self._page(request, _reading(source))
+        return Page(items, Key(last["PK"]["S"], last["SK"]["S"]) if last else None)
+
+    def partition(self, pk: str) -> list[Item]:
+        """Reads all items of one partition of the table, strongly consistent, by sort key."""
+        return list(self.items(pk))
+
+    def items(self, pk: str) -> Iterator[Item]:
+        """The same items, a page at a time."""
+        return self._pages(requests.partition(self.table, pk), _reading(pk))
+
+    def walk(self, source: Query | str, without: str) -> Iterator[Key]:
+        """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
+        found = self._pages(requests.walk(self.table, source, without), _reading(source))
+        return (Key(item["PK"], item["SK"]) for item in found)
+
+    def _pages(self, request: requests.ClientCall, what: str) -> Iterator[Item]:
+        while True:
+            found, last = self._page(request, what)
+            yield from found
+            if not last:
+                return
+            request = {**request, "ExclusiveStartKey": last}
+
+    def _page(self, request: requests.ClientCall, what: str) -> tuple[list[Item], dict[str, Any]]:
+        """The items of a page, and the wire key at which it ended: empty at the end."""
+        with self._failures(what):
+            page = self._client.send("Query", request)
+        return [requests.item(wire) for wire in page["Items"]], page.get("LastEvaluatedKey") or {}
+
+    def _batch(self, request: requests.ClientCall) -> Iterator[Mapping[str, Any]]:
+        """The items of one BatchGetItem. Keys that DynamoDB leaves unprocessed go out again, after a pause where no item came."""
+        idle = 0
+        while request["RequestItems"]:
+            with self._failures("reading", *_keys(request, self.table)):
+                answer = self._client.send("BatchGetItem", request)
+            found = answer["Responses"].get(self.table, [])
+            yield from found
+            request = {"RequestItems": answer.get("UnprocessedKeys", {})}
+            idle = 0 if found else idle + 1
+            if request["RequestItems"] and idle >= self._patience.attempts:
+                (first, *_) = _keys(request, self.table)
+                raise Transient(
+                    f"table {self.table}: reading {key_text(first)}: unprocessed {idle} times: the table is throttled; wait"
+                )
+            if request["RequestItems"] and idle:
+                time.sleep(self._patience.pause(idle, self._random))
+
+    def _lean_client(self) -> BotoClient | LeanClient:
+        """The lean client; boto3's where the proxy itself speaks TLS."""
+        proxy = self._boto3.endpoint.proxy
+        if proxy is not None and proxy.startswith("https:"):
+            return self._boto3
+        return LeanClient(self._boto3, self._patience, self._random, self._count)
+
+    def _count(self, operation: str) -> None:
+        with _counting:
+            self.requests[operation] += 1
+
+    @contextmanager
+    def _failures(self, doing: str, *keys: Key) -> Iterator[None]:
+        """Turns the errors of botocore into ours. Of several keys the message names the first."""
+        try:
+            yield
+        except (ClientError, BotoCoreError) as error:
+            where = f"table {self.table}: {doing}" + (f" {key_text(keys[0])}" if keys else "")
+            raise failure(where, error) from error
+
+
+def _reading(source: Query | str) -> str:
+    return f"reading partition {source}" if isinstance(source, str) else f"querying {source.slot} for {source.value!r}"
+
+
+def _item(wire: Mapping[str, Any] | None) -> Item | None:
+    return requests.item(wire) if wire else None
+
+
+def _keys(request: requests.ClientCall, name: str) -> list[Key]:
+    return [Key(key["PK"]["S"], key["SK"]["S"]) for key in request["RequestItems"][name]["Keys"]]

@@ -1,0 +1,165 @@
+"""The lean client: sends UpdateItem, DeleteItem, BatchGetItem and Query itself, for less than a tenth of boto3's CPU.
+
+Promises: a request is tried as often as `Patience` says. Three failures have a cure. After the cure the client repeats the
+request without a pause, and does not count this attempt: a connection that the server closed between two requests, and, once
+for each request, credentials that expired and a clock that differs from the server's. Threads may share a client, and so may
+processes after a fork. Raises the errors that botocore raises, so that callers handle both clients alike.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from random import Random
+from typing import Any, NamedTuple
+
+import orjson
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+from statestore.dynamodb.boto_client import BotoClient
+from statestore.dynamodb.connections import Connections, StaleConnection
+from statestore.dynamodb.http_answer import HttpAnswer
+from statestore.dynamodb.retries import Patience, error_code, may_pass
+from statestore.dynamodb.signer import FrozenCredentials, Signer
+from statestore.requests import ClientCall
+
+_EXPIRED = {"ExpiredTokenException", "ExpiredToken", "UnrecognizedClientException"}
+_SKEWED = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"}
+_SKEW = 240.0
+"""Seconds by which two clocks may differ. AWS refuses signatures that are 5 minutes old."""
+
+
+class LeanClient:
+    """A client of the endpoint that boto3 found, with its credentials. `count` is called with the name of the operation before
+    each attempt."""
+
+    def __init__(self, boto3: BotoClient, patience: Patience, random: Random, count: Callable[[str], None]) -> None:
+        endpoint = boto3.endpoint
+        self._connections = Connections(endpoint, patience)
+        self._signer = Signer(host=endpoint.host, path=endpoint.path, region=boto3.region)
+        self._head = f"{endpoint.head}Accept-Encoding: identity\r\nUser-Agent: statestore\r\n"
+        self._credentials, self._patience, self._random, self._count = boto3.credentials, patience, random, count
+        self._clock = _Clock()
+
+    def send(self, operation: str, request: ClientCall) -> Mapping[str, Any]:
+        """Sends one request. Raises the errors of botocore."""
+        body, seal = _encode(request), self._seal()
+        try:
+            return self._attempt(operation, body, seal)
+        except (ClientError, BotoCoreError) as error:
+            return self._try_again(operation, body, seal, error)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._connections.close()
+
+    def _seal(self) -> "_Seal":
+        return _Seal(self._credentials.now(), self._clock.ahead)
+
+    def _attempt(self, operation: str, body: bytes, seal: "_Seal") -> Mapping[str, Any]:
+        signed = self._signer.headers(operation, body, seal.credentials, self._clock.moment(seal.ahead))
+        head = f"{self._head}{signed}Content-Length: {len(body)}\r\n\r\n"
+        self._count(operation)
+        answer = self._connections.exchange(head.encode() + body)
+        if answer.status != 200:
+            raise _client_error(operation, answer)
+        try:
+            found: Mapping[str, Any] = orjson.loads(answer.body)
+        except ValueError as error:
+            raise HTTPClientError(error=f"the answer is not JSON: {error}") from error
+        return found
+
+    def _try_again(
+        self, operation: str, body: bytes, seal: "_Seal", error: ClientError | BotoCoreError
+    ) -> Mapping[str, Any]:
+        attempts, cured = 1, set[str]()
+        while True:
+            if isinstance(error, StaleConnection):
+                self._connections.close()  # the server closed the others, too
+            elif (cure := self._cure(error, seal)) is not None and cure not in cured:
+                cured.add(cure)
+            elif attempts < self._patience.attempts and may_pass(error):
+                time.sleep(self._patience.pause(attempts, self._random, error))
+                attempts += 1
+            else:
+                raise error
+            seal = self._seal()
+            try:
+                return self._attempt(operation, body, seal)
+            except (ClientError, BotoCoreError) as next_error:
+                error = next_error
+
+    def _cure(self, error: ClientError | BotoCoreError, seal: "_Seal") -> str | None:
+        """Removes the cause of a failure, if the client can. Returns the name of the cure."""
+        code = error_code(error) if isinstance(error, ClientError) else None
+        if code in _EXPIRED and self._credentials.renew(seal.credentials):
+            return "new credentials"
+        if code in _SKEWED and self._clock.follow(_date(error), seal.ahead):
+            return "server's clock"
+        return None
+
+
+class _Seal(NamedTuple):
+    """What an attempt is signed with. ahead: seconds by which the server's clock is ahead of the machine's."""
+
+    credentials: FrozenCredentials
+    ahead: float
+
+
+class _Clock:
+    """The time of signatures: the machine's, until the server refuses it. Then `ahead` corrects it."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        self._last = (0, "")
+
+    def moment(self, ahead: float) -> str:
+        """The time now, for example `20261122T080000Z`."""
+        second, text = self._last
+        now = int(time.time() + ahead)
+        if now != second:
+            text = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+            self._last = now, text
+        return text
+
+    def follow(self, date: str, ahead: float) -> bool:
+        """Takes the time of a server's header `Date`, if an attempt with this `ahead` was far from it. Returns whether it was."""
+        try:
+            found = parsedate_to_datetime(date).timestamp() - time.time()
+        except ValueError:
+            return False
+        if abs(found - ahead) <= _SKEW:
+            return False
+        self.ahead = found
+        return True
+
+
+def _encode(request: ClientCall) -> bytes:
+    try:
+        return orjson.dumps(request)
+    except TypeError:  # half a surrogate pair, which DynamoDB refuses with a reason
+        return json.dumps(request).encode()
+
+
+def _client_error(operation: str, answer: HttpAnswer) -> ClientError:
+    """The error of an answer, with the fields that botocore gives it."""
+    try:
+        body = orjson.loads(answer.body)
+    except ValueError:
+        body = {}
+    if not isinstance(body, dict):
+        body = {}
+    code = str(body.get("__type", answer.status)).rsplit("#", 1)[-1].partition(":")[0]
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers.items()}
+    return ClientError(
+        {
+            **body,
+            "Error": {"Code": code, "Message": body.get("message", body.get("Message", ""))},
+            "ResponseMetadata": {"HTTPStatusCode": answer.status, "HTTPHeaders": headers},
+        },
+        operation,
+    )
+
+
+def _date(error: ClientError | BotoCoreError) -> str:
+    return str(error.response["ResponseMetadata"]["HTTPHeaders"].get("date", ""))

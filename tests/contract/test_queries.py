@@ -1,0 +1,145 @@
+"""What every store finds in its indexes and partitions."""
+
+import pytest
+
+from statestore.errors import Terminal
+from statestore.keys import Key
+from statestore.store import Delete, Item, Query, Store
+from tests.contract.stored_items import item, put
+
+
+def _stars(store: Store) -> dict[str, Item]:
+    """Rows of three partitions under one value, and others that no query below may find."""
+    rows: dict[str, Item] = {
+        name: item(Key(pk, name), GSI_1=value, stars=1)
+        for name, pk, value in (
+            ("pull", "TABLE#pull_request", "octocat"),
+            ("one", "TABLE#star#01", "octocat"),
+            ("two", "TABLE#star#00", "octocat"),
+            ("near", "TABLE#starred", "octocat"),
+            ("other", "TABLE#star#00", "hubot"),
+        )
+    }
+    for row in rows.values():
+        put(store, Key(row["PK"], row["SK"]), GSI_1=row["GSI_1"], stars=1)
+    put(store, Key("TABLE#star#00", "elsewhere"), GSI_2="octocat")
+    put(store, Key("TABLE#star#00", "nowhere"), name="octocat")
+    return rows
+
+
+def test_a_query_finds_the_rows_of_its_value_by_partition(store: Store) -> None:
+    rows = _stars(store)
+
+    assert store.query(Query(slot="GSI_1", value="octocat")) == [rows[name] for name in ("pull", "two", "one", "near")]
+    assert store.query(Query(slot="GSI_1", value="nobody")) == []
+    assert store.query(Query(slot="GSI_3", value="octocat")) == []
+
+
+def test_a_pinned_query_finds_the_rows_of_its_partition(store: Store) -> None:
+    rows = _stars(store)
+
+    assert store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star#00")) == [rows["two"]]
+    assert store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star")) == []
+
+
+def test_a_query_of_a_prefix_finds_the_rows_of_all_shards(store: Store) -> None:
+    rows = _stars(store)
+
+    found = store.query(Query(slot="GSI_1", value="octocat", pk_prefix="TABLE#star#"))
+    assert found == [rows["two"], rows["one"]]
+
+
+def test_the_items_of_a_partition_come_by_sort_key(store: Store) -> None:
+    rows = [item(Key("TABLE#repo", f"{n:02d}"), text="x" * 200_000) for n in range(12)]
+    for row in reversed(rows):
+        put(store, Key(row["PK"], row["SK"]), text=row["text"])
+    put(store, Key("TABLE#repo#00", "1"), text="x")
+
+    assert list(store.items("TABLE#repo")) == rows
+    assert list(store.items("TABLE#other")) == []
+
+
+def test_a_row_that_moves_is_found_under_its_new_value_only(store: Store) -> None:
+    put(store, GSI_1="old", GSI_2="same")
+    put(store, GSI_1="new")
+
+    assert store.query(Query(slot="GSI_1", value="old")) == []
+    assert store.query(Query(slot="GSI_1", value="new")) == [item(GSI_1="new", GSI_2="same")]
+    assert store.query(Query(slot="GSI_2", value="same")) == [item(GSI_1="new", GSI_2="same")]
+
+
+def test_rows_of_one_partition_and_value_are_all_found(store: Store) -> None:
+    for number in range(20):
+        put(store, Key("TABLE#star", str(number)), GSI_1="octocat")
+    store.delete(Delete(key=Key("TABLE#star", "7")))
+
+    found = {row["SK"] for row in store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star"))}
+    assert found == {str(number) for number in range(20)} - {"7"}
+
+
+def test_a_walk_returns_the_keys_of_a_query_or_a_partition_without_marked_items(store: Store) -> None:
+    rows = _stars(store)
+    put(store, Key("TABLE#star#00", "gone"), GSI_1="octocat", _gone=True)
+
+    query = Query(slot="GSI_1", value="octocat", pk_prefix="TABLE#star#")
+    assert list(store.walk(query, "_gone")) == [Key(rows[name]["PK"], rows[name]["SK"]) for name in ("two", "one")]
+    walked = list(store.walk("TABLE#star#00", "_gone"))
+    assert walked == [Key("TABLE#star#00", name) for name in ("elsewhere", "nowhere", "other", "two")]
+    assert list(store.walk("TABLE#nothing", "_gone")) == []
+
+
+def test_a_walk_goes_past_the_first_page(store: Store) -> None:
+    for number in range(12):
+        put(store, Key("TABLE#star", f"{number:02}"), GSI_1="octocat", body="x" * 200_000)
+
+    assert [key.sk for key in store.walk("TABLE#star", "_gone")] == [f"{number:02}" for number in range(12)]
+    assert len(list(store.walk(Query(slot="GSI_1", value="octocat"), "_gone"))) == 12
+
+
+def test_a_query_reads_past_the_first_page(store: Store) -> None:
+    for number in range(12):
+        put(store, Key("TABLE#star", str(number)), GSI_1="octocat", body="x" * 200_000)
+
+    assert len(store.query(Query(slot="GSI_1", value="octocat"))) == 12
+
+
+@pytest.mark.counted
+def test_pages_of_a_query_show_every_row_that_stays_once(store: Store) -> None:
+    keys = [Key("TABLE#star", str(number)) for number in range(7)]
+    for key in keys:
+        put(store, key, GSI_1="octocat")
+    put(store, Key("TABLE#user", "octocat"), GSI_1="octocat")
+    query = Query(slot="GSI_1", value="octocat", pk="TABLE#star")
+
+    first = store.page(query, None, 3)
+    assert len(first.items) == 3
+    assert first.after is not None
+    store.delete(Delete(key=first.after))
+    found = list(first.items)
+    after: Key | None = first.after
+    while after is not None:
+        page = store.page(query, after, 3)
+        found, after = [*found, *page.items], page.after
+    assert sorted(row["SK"] for row in found) == [key.sk for key in keys]
+    assert store.page(query, None, 100).after is None
+
+
+def test_a_query_of_an_index_that_the_table_does_not_have_is_refused(store: Store) -> None:
+    with pytest.raises(Terminal, match="GSI_4"):
+        store.query(Query(slot="GSI_4", value="octocat"))
+
+
+@pytest.mark.parametrize(
+    ("query", "complaint"),
+    [
+        (Query(slot="GSI_1", value=""), "with an empty value"),
+        (Query(slot="GSI_1", value="a", pk=""), "with an empty pk"),
+        (Query(slot="GSI_1", value="a", pk_prefix=""), "with an empty pk_prefix"),
+        (Query(slot="GSI_1", value="a", pk="TABLE#a", pk_prefix="TABLE#a#"), "with both pk and pk_prefix"),
+    ],
+)
+def test_a_malformed_query_is_refused_and_costs_nothing(store: Store, query: Query, complaint: str) -> None:
+    with pytest.raises(Terminal, match=complaint):
+        store.query(query)
+
+    assert store.requests.total() == 0
