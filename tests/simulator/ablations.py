@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.simulator.protections import PROTECTIONS, Protection
-from tests.simulator.run import simulate
+from tests.simulator.protection import Protection
+from tests.simulator.protections import PROTECTIONS
 from tests.simulator.shrink import shrink
+from tests.simulator.simulate import simulate
 from tests.simulator.without.switch import combine
 
 RECORDED = Path(__file__).with_name("ablations.json")
