@@ -1,0 +1,164 @@
+"""Measure what an event of the history costs on DynamoDB: request units and requests, by purpose, settling included.
+
+    python -m benchmarks.event_cost [--events 40000] [--lag 0]
+
+Promises: units as AWS documents them (`statestore.metered`), of the second half of the events, with the settle work of that
+half. Does not: meet DynamoDB; the store is a map in memory, and its indexes answer `lag` seconds late.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from time import process_time
+from typing import Any
+
+from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, generate_records
+from processor.pricing import price_list
+from processor.progress.overlay import DriverOverlay
+from processor.records.record import Record
+from processor.rounds.executor import InProcessExecutor
+from processor.rounds.round import LaneResult, Part, Round
+from processor.rounds.write_part import write_part
+from processor.settings import Settings
+from processor.trial.trial import Trial, batches
+from statestore.keys import Key
+from statestore.metered import MeteredStore
+from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
+
+WRITES = {"TABLE": "row", "LEDGER": "ledger", "OPEN": "open changes"}
+"""The purpose of a write, by the partition that it changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventCost:
+    """The cost of `events` events. `units`: request units by purpose, of which those in `reads` are read units; `requests`: by
+    DynamoDB's names; `cpu`: seconds; `documents`: sent in the whole history; `corrections`: of them by settling."""
+
+    events: int
+    units: Counter[str]
+    reads: frozenset[str]
+    requests: Counter[str]
+    cpu: float
+    documents: int
+    corrections: int
+
+    def dollars(self, purpose: str) -> Decimal:
+        """Dollars a million events."""
+        prices = price_list.DEFAULT
+        return self.units[purpose] * (prices.read if purpose in self.reads else prices.write) / self.events
+
+
+class PurposeStore(MeteredStore):
+    """A store that counts units by purpose. `reading`: the purpose of the reads now."""
+
+    def __init__(self, slots: int, *, lag: float, clock: Any) -> None:
+        super().__init__(slots, lag=lag, clock=clock)
+        self.units: Counter[str] = Counter()
+        self.reading = "other reads"
+
+    def write(self, write: Write) -> WriteOutcome:
+        with self._counting(write.key):
+            return super().write(write)
+
+    def delete(self, delete: Delete) -> Done | Refused:
+        with self._counting(delete.key):
+            return super().delete(delete)
+
+    def get(self, keys: Collection[Key]) -> dict[Key, Item]:
+        with self._counting():
+            return super().get(keys)
+
+    def query(self, query: Query) -> list[Item]:
+        with self._counting():
+            return super().query(query)
+
+    def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
+        with self._counting():
+            return super().page(source, after, limit)
+
+    @contextmanager
+    def _counting(self, written: Key | None = None) -> Iterator[None]:
+        before = self.written - self.copied, self.copied, self.read
+        yield
+        purpose = WRITES.get(written.pk.split("#")[0], "end of the round") if written else "row"
+        self.units[purpose] += self.written - self.copied - before[0]
+        self.units["its index copies"] += self.copied - before[1]
+        self.units[self.reading] += self.read - before[2]  # type: ignore[assignment]
+
+
+class PurposeExecutor(InProcessExecutor):
+    """An executor that names the purpose of the reads of each stage."""
+
+    def run_round(self, part: Part, work: Any, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+        store: Any = self.store
+        store.reading = "find roots" if part is write_part else "settle"
+        return InProcessExecutor.run_round(self, part, work, round_, overlay)
+
+
+def measure_event_cost(events: int, users: int, lag: float = 0.0) -> EventCost:
+    """The cost of the second half of a history."""
+    settings = Settings()
+    outbox = DiscardingOutbox()
+    trial = Trial(plan=demo_plan(), settings=settings, published=outbox)
+    store = PurposeStore(settings.slots, lag=lag, clock=trial.clock.now)
+
+    def begin(_: Round) -> tuple[int, DiscardingOutbox]:
+        if store.reading == "find roots":
+            store.reading = "assemble"
+        return 0, outbox
+
+    trial.driver.store = store
+    trial.driver.executor = PurposeExecutor(store=store, begin=begin, rejects=DiscardingOutbox())
+    records = generate_records(events, users)
+    half = len(records) // 2
+    _process(trial, records[:half])
+    units, requests, cpu = store.units.copy(), store.requests.copy(), process_time()
+    _process(trial, records[half:])
+    trial.finish()
+    return EventCost(
+        events=len(records) - half,
+        units=store.units - units,
+        reads=frozenset({"find roots", "assemble", "settle"}),
+        requests=store.requests - requests,
+        cpu=process_time() - cpu,
+        documents=outbox.sent,
+        corrections=trial.tally["corrections"],
+    )
+
+
+def _process(trial: Trial, records: Sequence[Record]) -> None:
+    for chunk in batches(records, BATCH):
+        trial.batch(chunk)
+        trial.background_work()
+
+
+def format_event_cost(cost: EventCost) -> str:
+    """The table by purpose, in Markdown."""
+    purposes = sorted(cost.units, key=lambda purpose: (purpose in cost.reads, purpose))
+    lines = ["| purpose | units per event | $ per million events |", "|---|---|---|"]
+    for purpose in purposes:
+        kind = "read" if purpose in cost.reads else "write"
+        lines.append(f"| {purpose} ({kind}) | {cost.units[purpose] / cost.events:.3f} | {cost.dollars(purpose):.2f} |")
+    total = sum(cost.dollars(purpose) for purpose in purposes)
+    requests = ", ".join(f"{name} {n / cost.events:.2f}" for name, n in sorted(cost.requests.items()))
+    lines.append(f"| all | | {total:.2f} |")
+    lines.append("")
+    lines.append(f"{cost.requests.total() / cost.events:.2f} requests per event: {requests}.")
+    lines.append(f"{cost.documents:,} documents, {cost.corrections:,} of them corrections; {cost.cpu:.1f} CPU seconds.")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description="Measures what an event of the history costs on DynamoDB.")
+    options.add_argument("--events", type=int, default=40_000)
+    options.add_argument("--users", type=int, default=3_000)
+    options.add_argument("--lag", type=float, default=0.0, help="seconds after which the indexes show a write")
+    given = options.parse_args()
+    print(format_event_cost(measure_event_cost(given.events, given.users, given.lag)))
+
+
+if __name__ == "__main__":
+    main()
