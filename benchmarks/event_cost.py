@@ -1,6 +1,6 @@
 """Measure what an event of the history costs on DynamoDB: request units and requests, by purpose, settling included.
 
-    python -m benchmarks.event_cost [--events 40000] [--lag 0]
+    python -m benchmarks.event_cost [--events 40000] [--lag 0] [--stars 10 1000 100000]
 
 Promises: units as AWS documents them (`statestore.metered`), of the second half of the events, with the settle work of that
 half. Does not: meet DynamoDB; the store is a map in memory, and its indexes answer `lag` seconds late.
@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, generate_records
 from processor.pricing import price_list
 from processor.progress.overlay import DriverOverlay
+from processor.records import canonical_json
 from processor.records.record import Record
 from processor.rounds.executor import InProcessExecutor
 from processor.rounds.round import LaneResult, Part, Round
@@ -129,6 +130,45 @@ def measure_event_cost(events: int, users: int, lag: float = 0.0) -> EventCost:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCost:
+    """The cost of a batch of ten stars of one repository that has `stars` stars, settling included: units, and CPU seconds."""
+
+    stars: int
+    written: int
+    read: Decimal
+    cpu: float
+
+
+def measure_group_cost(stars: int) -> GroupCost:
+    """The cost of ten more stars of a repository with so many."""
+    trial = Trial(plan=demo_plan(), settings=Settings(), published=DiscardingOutbox())
+    store = MeteredStore(trial.settings.slots, clock=trial.clock.now)
+    trial = Trial(
+        plan=trial.plan, settings=trial.settings, published=trial.published, clock=trial.clock, other_store=store
+    )
+    records = [_star(n) for n in range(stars + 10)]
+    for chunk in batches(records[:stars], 10_000):
+        trial.batch(chunk)
+    trial.finish()
+    written, read, cpu = store.written, store.read, process_time()
+    trial.batch(records[stars:])
+    trial.finish()
+    return GroupCost(stars=stars, written=store.written - written, read=store.read - read, cpu=process_time() - cpu)
+
+
+def _star(n: int) -> Record:
+    star = {"username": f"user{n}", "repo_owner": "popular", "repo_name": "repo"}
+    return Record(
+        topic="star",
+        partition=0,
+        offset=n,
+        timestamp=0,
+        key=canonical_json.encode(star),
+        value=canonical_json.encode(star),
+    )
+
+
 def _process(trial: Trial, records: Sequence[Record]) -> None:
     for chunk in batches(records, BATCH):
         trial.batch(chunk)
@@ -151,13 +191,21 @@ def format_event_cost(cost: EventCost) -> str:
     return "\n".join(lines)
 
 
+def format_group_cost(costs: Sequence[GroupCost]) -> str:
+    """The table of groups, in Markdown."""
+    lines = ["| stars of the repository | write units | read units | CPU ms |", "|---|---|---|---|"]
+    return "\n".join([*lines, *(f"| {c.stars:,} | {c.written} | {c.read:g} | {1000 * c.cpu:.1f} |" for c in costs)])
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description="Measures what an event of the history costs on DynamoDB.")
     options.add_argument("--events", type=int, default=40_000)
     options.add_argument("--users", type=int, default=3_000)
     options.add_argument("--lag", type=float, default=0.0, help="seconds after which the indexes show a write")
+    options.add_argument("--stars", type=int, nargs="*", default=[], help="stars of a popular repository")
     given = options.parse_args()
     print(format_event_cost(measure_event_cost(given.events, given.users, given.lag)))
+    print(format_group_cost([measure_group_cost(stars) for stars in given.stars]))
 
 
 if __name__ == "__main__":

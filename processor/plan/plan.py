@@ -143,9 +143,4 @@ class Plan:
 
     def query(self, entity: str, access: SlotRead, key: str) -> Query:
         """The index query that finds the rows of `entity` that hold `key`."""
-        slot = slot_name(access.slot)
-        if not access.pinned:
-            return Query(slot, key)
-        if self.entities[entity].entity.shards == 1:
-            return Query(slot, key, keys.partition(entity, 1, ""))
-        return Query(slot, key, None, keys.partition_prefix(entity))
+        return Query(slot_name(access.slot), key, entity if access.pinned else None)

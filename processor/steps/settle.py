@@ -53,7 +53,7 @@ def settle(change: OpenChange, evidence: Evidence) -> Step[SettledChange]:
         shown = True
     else:
         row = read_row(item)
-        queries = [Query(slot=slot_name(k), value=key, pk=change.key.pk) for k, key in row.slots.items()]
+        queries = [Query(slot=slot_name(k), value=key, row=change.key) for k, key in row.slots.items()]
         lookups = [Lookup(query, overlay=False) for query in queries]
         if unproven := tuple(lookup for lookup in lookups if not evidence.shows(lookup, row)):
             pages = yield unproven

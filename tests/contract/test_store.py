@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from statestore.errors import Terminal
-from statestore.keys import Key
-from statestore.limits import MAX_CHANGES
+from statestore.keys import Key, index_row
+from statestore.limits import MAX_CHANGES, is_slot
 from statestore.store import (
     Absent,
     AbsentOrBelow,
@@ -30,7 +30,9 @@ KB_400 = 400 * 1024
 
 
 def item(key: Key = KEY, **attributes: Any) -> dict[str, Any]:
-    return {"PK": key.pk, "SK": key.sk, **attributes}
+    """An item as a store returns it. The store names an item with a slot for its indexes."""
+    name = {"GSI_SK": index_row(key)} if any(map(is_slot, attributes)) else {}
+    return {"PK": key.pk, "SK": key.sk, **name, **attributes}
 
 
 def put(store: Store, key: Key = KEY, **attributes: Any) -> None:
@@ -62,7 +64,7 @@ def test_a_write_removes_the_attributes_that_it_names(store: Store) -> None:
     assert store.write(Write(key=KEY, set={}, remove=("stars", "GSI_1", "never_there"))) == Done(
         item(name="Mona", stars=1, GSI_1="a")
     )
-    assert read(store) == item(name="Mona")
+    assert read(store) == item(name="Mona", GSI_SK="user#octocat")
     assert store.query(Query(slot="GSI_1", value="a")) == []
 
 
@@ -257,7 +259,7 @@ def test_a_copy_of_a_missing_source_leaves_the_target_missing(store: Store) -> N
 def test_a_copy_of_a_missing_source_removes_an_earlier_copy(store: Store) -> None:
     put(store, GSI_1="a")
     store.write(Write(key=KEY, set={}, copy={"prev_1": "GSI_1"}, remove=("GSI_1",)))
-    assert read(store) == item(prev_1="a")
+    assert read(store) == item(prev_1="a", GSI_SK="user#octocat")
 
     store.write(Write(key=KEY, set={"GSI_1": "b"}, copy={"prev_1": "GSI_1"}))
     assert read(store) == item(GSI_1="b")
@@ -411,26 +413,28 @@ def _stars(store: Store) -> dict[str, Item]:
     return rows
 
 
-def test_a_query_finds_the_rows_of_its_value_by_partition(store: Store) -> None:
+def test_a_query_finds_the_rows_of_its_value_by_entity_and_sort_key(store: Store) -> None:
     rows = _stars(store)
 
-    assert store.query(Query(slot="GSI_1", value="octocat")) == [rows[name] for name in ("pull", "two", "one", "near")]
+    assert store.query(Query(slot="GSI_1", value="octocat")) == [rows[name] for name in ("pull", "one", "two", "near")]
     assert store.query(Query(slot="GSI_1", value="nobody")) == []
     assert store.query(Query(slot="GSI_3", value="octocat")) == []
 
 
-def test_a_pinned_query_finds_the_rows_of_its_partition(store: Store) -> None:
+def test_a_pinned_query_finds_the_rows_of_its_entity_in_all_shards(store: Store) -> None:
     rows = _stars(store)
 
-    assert store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star#00")) == [rows["two"]]
-    assert store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star")) == []
+    assert store.query(Query(slot="GSI_1", value="octocat", entity="star")) == [rows["one"], rows["two"]]
+    assert store.query(Query(slot="GSI_1", value="octocat", entity="sta")) == []
 
 
-def test_a_query_of_a_prefix_finds_the_rows_of_all_shards(store: Store) -> None:
+def test_a_query_of_a_row_finds_that_row_under_its_value_only(store: Store) -> None:
     rows = _stars(store)
+    two = Key("TABLE#star#00", "two")
 
-    found = store.query(Query(slot="GSI_1", value="octocat", pk_prefix="TABLE#star#"))
-    assert found == [rows["two"], rows["one"]]
+    assert store.query(Query(slot="GSI_1", value="octocat", row=two)) == [rows["two"]]
+    assert store.query(Query(slot="GSI_1", value="hubot", row=two)) == []
+    assert store.query(Query(slot="GSI_1", value="octocat", row=Key("TABLE#star#00", "other"))) == []
 
 
 def test_the_items_of_a_partition_come_by_sort_key(store: Store) -> None:
@@ -457,7 +461,7 @@ def test_rows_of_one_partition_and_value_are_all_found(store: Store) -> None:
         put(store, Key("TABLE#star", str(number)), GSI_1="octocat")
     store.delete(Delete(key=Key("TABLE#star", "7")))
 
-    found = {row["SK"] for row in store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star"))}
+    found = {row["SK"] for row in store.query(Query(slot="GSI_1", value="octocat", entity="star"))}
     assert found == {str(number) for number in range(20)} - {"7"}
 
 
@@ -465,8 +469,8 @@ def test_a_walk_returns_the_keys_of_a_query_or_a_partition_without_marked_items(
     rows = _stars(store)
     put(store, Key("TABLE#star#00", "gone"), GSI_1="octocat", _gone=True)
 
-    query = Query(slot="GSI_1", value="octocat", pk_prefix="TABLE#star#")
-    assert list(store.walk(query, "_gone")) == [Key(rows[name]["PK"], rows[name]["SK"]) for name in ("two", "one")]
+    query = Query(slot="GSI_1", value="octocat", entity="star")
+    assert list(store.walk(query, "_gone")) == [Key(rows[name]["PK"], rows[name]["SK"]) for name in ("one", "two")]
     walked = list(store.walk("TABLE#star#00", "_gone"))
     assert walked == [Key("TABLE#star#00", name) for name in ("elsewhere", "nowhere", "other", "two")]
     assert list(store.walk("TABLE#nothing", "_gone")) == []
@@ -493,7 +497,7 @@ def test_pages_of_a_query_show_every_row_that_stays_once(store: Store) -> None:
     for key in keys:
         put(store, key, GSI_1="octocat")
     put(store, Key("TABLE#user", "octocat"), GSI_1="octocat")
-    query = Query(slot="GSI_1", value="octocat", pk="TABLE#star")
+    query = Query(slot="GSI_1", value="octocat", entity="star")
 
     first = store.page(query, None, 3)
     assert len(first.items) == 3
@@ -517,9 +521,9 @@ def test_a_query_of_an_index_that_the_table_does_not_have_is_refused(store: Stor
     ("query", "complaint"),
     [
         (Query(slot="GSI_1", value=""), "with an empty value"),
-        (Query(slot="GSI_1", value="a", pk=""), "with an empty pk"),
-        (Query(slot="GSI_1", value="a", pk_prefix=""), "with an empty pk_prefix"),
-        (Query(slot="GSI_1", value="a", pk="TABLE#a", pk_prefix="TABLE#a#"), "with both pk and pk_prefix"),
+        (Query(slot="GSI_1", value="a", entity=""), "with an empty entity"),
+        (Query(slot="GSI_1", value="a", row=Key("TABLE#a", "")), "SK is ''"),
+        (Query(slot="GSI_1", value="a", entity="a", row=Key("TABLE#a", "b")), "with both entity and row"),
     ],
 )
 def test_a_malformed_query_is_refused_and_costs_nothing(store: Store, query: Query, complaint: str) -> None:

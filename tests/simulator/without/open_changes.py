@@ -94,7 +94,7 @@ def _evidence_without_asking(selects: Callable[[Any], bool]) -> Switch:
 
 no_evidence = _evidence_without_asking(lambda _: True)
 evidence_in_one_slot = _evidence_without_asking(lambda query: query.slot != "GSI_1")
-evidence_down_only = _evidence_without_asking(lambda query: query.pk == "TABLE#user")
+evidence_down_only = _evidence_without_asking(lambda query: query.row.pk == "TABLE#user")
 no_own_key = _evidence_without_asking(lambda query: keys.is_no_key(query.value))
 
 

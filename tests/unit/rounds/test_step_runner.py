@@ -17,7 +17,7 @@ from statestore.store import Absent, Delete, Done, Item, Page, Query, Refused, W
 
 V = [encode_version(0, n) for n in range(10)]
 ADA, BOB, CYD = (Key("TABLE#user", name) for name in ("ada", "bob", "cyd"))
-STARS = Query("GSI_1", "ice", "TABLE#star")
+STARS = Query("GSI_1", "ice", "star")
 
 
 class LoggingStore(MemoryStore):
@@ -183,11 +183,11 @@ def test_open_rows_of_all_overlays_are_read(store: LoggingStore) -> None:
 
 
 def test_an_open_row_of_another_entity_is_laid_only_over_queries_that_cover_it(store: LoggingStore) -> None:
-    every, sharded = Query("GSI_1", "ice"), Query("GSI_1", "ice", None, "TABLE#star#")
+    every, other = Query("GSI_1", "ice"), Query("GSI_1", "ice", row=star("1"))
     overlay: Overlay = {("GSI_1", "ice"): [Key("TABLE#pull", "1")]}
     runner = StepRunner(store=store, overlays=(overlay,))
-    runner.run([asks((Lookup(STARS), Lookup(sharded)))])
-    assert store.log == [STARS, sharded]
+    runner.run([asks((Lookup(STARS), Lookup(other)))])
+    assert store.log == [STARS, other]
     runner.run([asks((Lookup(every),))])
     assert store.log[2:] == [("get", Key("TABLE#pull", "1")), every]
 
@@ -257,7 +257,7 @@ def test_a_step_gets_its_answers_in_the_order_of_its_requests(store: LoggingStor
 
 def test_a_pool_of_threads_changes_no_answer(store: LoggingStore) -> None:
     items = [put(store, star(str(n)), GSI_1=str(n)) for n in range(20)]
-    lookups = tuple(Lookup(Query("GSI_1", str(n), "TABLE#star")) for n in range(20))
+    lookups = tuple(Lookup(Query("GSI_1", str(n), "star")) for n in range(20))
     writes = tuple(Write(key, {"_v": V[1]}) for key in (ADA, BOB, CYD))
     with ThreadPoolExecutor(4) as pool:
         (answers,) = StepRunner(store=store, pool=pool).run([asks((*lookups, *writes))])

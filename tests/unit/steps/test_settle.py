@@ -21,7 +21,7 @@ COLUMNS = {"id": 5, "who": "ada", "repo": 9}
 
 
 def slot(name: str, value: str) -> Lookup:
-    return Lookup(Query(name, value, "TABLE#star"), overlay=False)
+    return Lookup(Query(name, value, row=STAR), overlay=False)
 
 
 def page(*items: Item) -> Page:
