@@ -1,10 +1,48 @@
 """The protections against late indexes (rule 5 of docs/architecture.md)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import open_changes as s
-from tests.simulator.worlds import AFTER_WRITE, RESPLIT, scripted
+from tests.simulator.without import settling
+from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, ZOMBIES, scripted
+
+
+def settle_protections() -> Iterator[Protection]:
+    """The changes whose roots settling finds again."""
+    yield replace(
+        protection(
+            "settling repeats a change that a start reloaded",
+            "a run that ended before it published",
+            settling.not_after_a_start,
+            CRASHED_REPLAYS,
+        ),
+        replays=True,
+    )
+    yield replace(
+        protection(
+            "settling repeats a change that another run wrote over",
+            "a zombie that writes a newer version",
+            settling.not_of_another_run,
+            {**ZOMBIES, "shape": "pair"},
+        ),
+        replays=True,
+    )
+    yield replace(
+        protection(
+            "settling repeats a change that a replay opened",
+            "a replay, which finds no roots itself",
+            settling.not_after_a_replay,
+        ),
+        replays=True,
+    )
+    yield protection(
+        "settling repeats a change without evidence at S",
+        "an index later than S",
+        settling.not_without_evidence,
+        {**ZOMBIES, "lag": "long"},
+    )
 
 
 def index_protections() -> Iterator[Protection]:
@@ -26,6 +64,12 @@ def index_protections() -> Iterator[Protection]:
         "a row that has left, but takes a place below the limit",
         s.limit_first,
         scripted("a label leaves its repo", shape="stars", lag="short"),
+    )
+    yield protection(
+        "the overlay replaces an older version",
+        "an index that shows the row, but an older one",
+        settling.overlay_of_missing_rows_only,
+        scripted("a star changes", lag="short", settle_first_chance=0),
     )
     yield protection("former keys in the overlay", "a late index that shows a row under its old key", s.no_former_keys)
     yield protection(
@@ -111,6 +155,12 @@ def index_protections() -> Iterator[Protection]:
         scripted("a star changes", lag="long"),
     )
     yield protection(
+        "evidence is an answer without overlay",
+        "an index that does not show the row",
+        settling.evidence_with_overlay,
+        scripted("a star appears", lag="long"),
+    )
+    yield protection(
         "a change closes W after its evidence",
         "replicas that differ",
         s.closed_at_once,
@@ -147,6 +197,6 @@ def index_protections() -> Iterator[Protection]:
         name="find_roots checks the columns of each row",
         against="documents that are assembled without need",
         switch=s.no_check_in_find_roots,
-        overrides=scripted("a user is renamed", settle_first_chance=0),
+        overrides=scripted("a user is renamed", lag="short", settle_first_chance=0),
         saves_requests=True,
     )

@@ -11,7 +11,8 @@ from tests.simulator.without.switch import Switch
 class Protection:
     """A protection. `against`: the danger. `switch`: turns the protection off. `overrides`: conditions under which a run without
     it soon ends wrong. `also_without`: another protection that does the same work earlier, so it is off in both runs.
-    `saves_requests`: a run without the protection ends right, but needs more requests."""
+    `saves_requests`: a run without the protection ends right, but needs more requests. `replays`: an operator replays dead
+    letters during the runs."""
 
     name: str
     against: str
@@ -19,6 +20,7 @@ class Protection:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     also_without: str | None = None
     saves_requests: bool = False
+    replays: bool = False
 
 
 def protection(

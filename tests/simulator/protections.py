@@ -3,7 +3,7 @@ a run without it soon ends wrong."""
 
 from collections.abc import Iterator
 
-from tests.simulator.index_protections import index_protections
+from tests.simulator.index_protections import index_protections, settle_protections
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import edges, fan_out, publisher, store, writes
 from tests.simulator.worlds import AFTER_WRITE, BROKER, CALM, CRASHES, RESPLIT, RETRIED, ZOMBIES, scripted
@@ -193,5 +193,7 @@ def _edges() -> Iterator[Protection]:
 
 
 PROTECTIONS = {
-    p.name: p for group in (index_protections, _writes, _publisher, _store, _fan_out, _edges) for p in group()
+    p.name: p
+    for group in (index_protections, settle_protections, _writes, _publisher, _store, _fan_out, _edges)
+    for p in group()
 }

@@ -123,7 +123,7 @@ class World:
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """One page of an index query, from any replica, or of edges. Some pages are empty but not the last."""
         if self.conditions.index_page and self.rng.random() < 0.2:
-            return Page([], after or Key("", ""))
+            return Page([], after or Key("TABLE#", ""))
         return self.table.page(source, after, limit)
 
     def _send(self, actor: Actor, name: str, send: Callable[[str | None], Any], fault: str | None) -> Any:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from processor.errors import AccountError, Fenced
 from processor.plan.planning import plan_alone
 from processor.progress.fan_outs import FanOut, FoundRoots, ResumedFanOut
 from processor.progress.ledger import Run
-from processor.progress.open_changes import OpenChange, SettleOutcome, changes_key
+from processor.progress.open_changes import OpenChange, SettleOutcome, Sight, changes_key, write_changes
 from processor.progress.overlay import DriverOverlay
 from processor.rounds.clock import VirtualClock
 from processor.rounds.driver import Driver
@@ -117,9 +118,9 @@ def opening() -> LaneResult:
     return lane(parts=(PartResult(opened={OPEN_ITEM: (CHANGE,)}),))
 
 
-def settling(*, shown: bool, due: float = 5.0) -> LaneResult:
+def settling(*, shown: bool, due: float = 5.0, again: bool = False) -> LaneResult:
     """A lane whose stage 1 settled the change that was due then."""
-    due_change = CHANGE._replace(due=due)
+    due_change = CHANGE._replace(due=due, again=again)
     return lane(parts=(PartResult(settled=(SettleOutcome(due_change, "1", CHANGE.slots, shown),)),))
 
 
@@ -308,9 +309,21 @@ def test_a_change_that_an_index_does_not_show_is_settled_again(job: Job) -> None
     job.driver.background_work()
     assert job.log == []
     job.clock.sleep(5)
-    job.lanes = [[settling(shown=True, due=10.0)]]
+    job.lanes = [[settling(shown=True, due=10.0, again=True)]]
     job.driver.background_work()
     assert job.log == ["check lease", settle_part]
+    assert not job.driver.open_changes.due(100.0)
+
+
+def test_a_change_that_live_work_saw_in_every_slot_needs_no_round(job: Job) -> None:
+    job.batch(replace(opening(), sights=(Sight(CHANGE.key, "GSI_1", "1"),)))
+    job.clock.sleep(5)
+    job.log.clear()
+    job.driver.background_work()
+    assert job.log == []
+    job.clock.sleep(5)
+    job.driver.background_work()
+    assert job.log == ["check lease", Delete(key=OPEN_ITEM)]
 
 
 # The start
@@ -320,12 +333,12 @@ def test_a_later_run_waits_for_the_indexes_and_takes_over_the_work_of_the_earlie
     job.batch(opening(), lane(parts=(PartResult(fan_outs=(FAN_OUT,)),)))
     row = {"_f": 1, "_v": "1", "GSI_1": "ada", "id": 5}
     MemoryStore.write(job.store, Write(CHANGE.key, row))
-    MemoryStore.write(job.store, Write(OPEN_ITEM, {"_f": 1, "rows": '[["star","TABLE#star","5","1",[[1,"ada"]],[]]]'}))
+    MemoryStore.write(job.store, write_changes(OPEN_ITEM, [CHANGE]))
     driver = Driver(settings=Settings(), plan=PLAN, store=job.store, executor=job, clock=job.clock, run=Run(number=3))
     driver.start()
     assert job.clock.now() == Settings().wait_seconds
     assert driver.fan_outs.next() == [FAN_OUT]
-    assert driver.open_changes.by_row == {CHANGE.key: CHANGE._replace(due=5.0)}
+    assert driver.open_changes.by_row == {CHANGE.key: CHANGE._replace(due=5.0, again=True)}
 
 
 def test_the_first_run_of_a_job_does_not_wait() -> None:
