@@ -35,11 +35,13 @@ WRITES = {"TABLE": "row", "LEDGER": "ledger", "OPEN": "open changes"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCost:
-    """The cost of `events` events. `units`: request units by purpose, of which those in `reads` are read units; `requests`: by
-    DynamoDB's names; `cpu`: seconds; `documents`: sent in the whole history; `corrections`: of them by settling."""
+    """The cost of `events` events. `units`: request units by purpose, of which those in `reads` are read units; `asked`:
+    the requests by purpose; `requests`: by DynamoDB's names. `cpu`: seconds. `documents`: sent in the whole history, of them
+    `corrections` by settling."""
 
     events: int
     units: Counter[str]
+    asked: Counter[str]
     reads: frozenset[str]
     requests: Counter[str]
     cpu: float
@@ -58,6 +60,7 @@ class PurposeStore(MeteredStore):
     def __init__(self, slots: int, *, lag: float, clock: Any) -> None:
         super().__init__(slots, lag=lag, clock=clock)
         self.units: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
         self.reading = "other reads"
 
     def write(self, write: Write) -> WriteOutcome:
@@ -82,9 +85,10 @@ class PurposeStore(MeteredStore):
 
     @contextmanager
     def _counting(self, written: Key | None = None) -> Iterator[None]:
-        before = self.written - self.copied, self.copied, self.read
+        before, requests = (self.written - self.copied, self.copied, self.read), self.requests.total()
         yield
         purpose = WRITES.get(written.pk.split("#")[0], "end of the round") if written else "row"
+        self.asked[purpose if written else self.reading] += self.requests.total() - requests
         self.units[purpose] += self.written - self.copied - before[0]
         self.units["its index copies"] += self.copied - before[1]
         self.units[self.reading] += self.read - before[2]  # type: ignore[assignment]
@@ -116,12 +120,13 @@ def measure_event_cost(events: int, users: int, lag: float = 0.0) -> EventCost:
     records = generate_records(events, users)
     half = len(records) // 2
     _process(trial, records[:half])
-    units, requests, cpu = store.units.copy(), store.requests.copy(), process_time()
+    units, asked, requests, cpu = store.units.copy(), store.asked.copy(), store.requests.copy(), process_time()
     _process(trial, records[half:])
     trial.finish()
     return EventCost(
         events=len(records) - half,
         units=store.units - units,
+        asked=store.asked - asked,
         reads=frozenset({"find roots", "assemble", "settle"}),
         requests=store.requests - requests,
         cpu=process_time() - cpu,
@@ -178,15 +183,16 @@ def _process(trial: Trial, records: Sequence[Record]) -> None:
 def format_event_cost(cost: EventCost) -> str:
     """The table by purpose, in Markdown."""
     purposes = sorted(cost.units, key=lambda purpose: (purpose in cost.reads, purpose))
-    lines = ["| purpose | units per event | $ per million events |", "|---|---|---|"]
+    lines = ["| purpose | requests per event | units per event | $ per million events |", "|---|---|---|---|"]
     for purpose in purposes:
         kind = "read" if purpose in cost.reads else "write"
-        lines.append(f"| {purpose} ({kind}) | {cost.units[purpose] / cost.events:.3f} | {cost.dollars(purpose):.2f} |")
+        asked, units = cost.asked[purpose] / cost.events, cost.units[purpose] / cost.events
+        lines.append(f"| {purpose} ({kind}) | {asked:.2f} | {units:.3f} | {cost.dollars(purpose):.2f} |")
     total = sum(cost.dollars(purpose) for purpose in purposes)
-    requests = ", ".join(f"{name} {n / cost.events:.2f}" for name, n in sorted(cost.requests.items()))
-    lines.append(f"| all | | {total:.2f} |")
+    named = ", ".join(f"{name} {n / cost.events:.2f}" for name, n in sorted(cost.requests.items()))
+    lines.append(f"| all | {cost.requests.total() / cost.events:.2f} | | {total:.2f} |")
     lines.append("")
-    lines.append(f"{cost.requests.total() / cost.events:.2f} requests per event: {requests}.")
+    lines.append(f"Requests per event: {named}.")
     lines.append(f"{cost.documents:,} documents, {cost.corrections:,} of them corrections; {cost.cpu:.1f} CPU seconds.")
     return "\n".join(lines)
 

@@ -10,7 +10,7 @@ settles it, and again until every slot has shown the row. W seconds after that t
 changed meanwhile.
 
 Settling finds roots again only for a change of `again`: the overlay of this run did not cover all that happened to it. A
-start reloaded it, a replay opened it, another run wrote its row, or a slot did not show it in time.
+start reloaded it, also from another run, a replay opened it, or a slot did not show it in time.
 
 `OpenChanges` is the driver's copy: keys, not rows. The table holds the same, so a driver that loses its copy reloads it
 at its next start.
@@ -132,13 +132,10 @@ class OpenChanges:
                 self._put(_merged(latest._replace(due=change.due), change))
 
     def see(self, sights: Iterable[Sight]) -> None:
-        """Notes which slots showed an open change. A newer version than that of the change is the write of another run."""
+        """Notes which slots showed an open change at its version or newer."""
         for row, name, version in sights:
             change = self.by_row.get(row)
             if change is None or change.shown or version < change.version:
-                continue
-            if version > change.version:
-                self.by_row[row] = change._replace(again=True)
                 continue
             slots = frozenset(slot for slot, _ in change.slots if slot_name(slot) == name) - change.seen
             if slots:

@@ -3,12 +3,10 @@
 The evidence is an index answer without overlay that holds the row at its version or newer, in every slot of the row.
 Absence is no evidence, so a row without a key in a slot has its own `no_key` there. A row that is gone counts as shown.
 
-With evidence the step ends, unless the change must find its roots again (`OpenChange.again`), or an index shows a version
-that this run did not write. Else the step reads the row by key. The settle part then finds the touched roots again, and
-publishes them.
+With evidence the step ends, unless the change must find its roots again (`OpenChange.again`). Without it the step reads
+the row by key. The settle part then finds the touched roots again, and publishes them.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from processor.plan.step import Lookup, Step
@@ -34,7 +32,7 @@ def settle(change: OpenChange) -> Step[SettledChange]:
     probes = [Query(slot=slot_name(slot), value=key, row=change.key) for slot, key in unseen]
     pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes)) if probes else ()
     shown = all(shows(probe, page, change.version) for probe, page in zip(probes, pages, strict=True))
-    if shown and not change.settles_fully() and not is_newer(pages, change.version):
+    if shown and not change.settles_fully():
         return SettledChange(outcome=SettleOutcome(change, change.version, change.slots, True), touch=None)
     (item,) = yield (change.key,)
     row, slots = _row_now(change, item)
@@ -48,11 +46,6 @@ def settle(change: OpenChange) -> Step[SettledChange]:
 def shows(probe: Query, page: Page, version: str) -> bool:
     """Whether the answer to a probe of one row shows the row at this version or newer."""
     return any(version_of_item(item) >= version for item in page.items)
-
-
-def is_newer(pages: Iterable[Page], version: str) -> bool:
-    """Whether an answer shows the row at a newer version."""
-    return any(version_of_item(item) > version for page in pages for item in page.items)
 
 
 def _row_now(change: OpenChange, item: Item | None) -> tuple[Row, tuple[tuple[int, str], ...]]:

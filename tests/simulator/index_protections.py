@@ -22,15 +22,6 @@ def settle_protections() -> Iterator[Protection]:
     )
     yield replace(
         protection(
-            "settling repeats a change that another run wrote over",
-            "a zombie that writes a newer version",
-            settling.not_of_another_run,
-            {**ZOMBIES, "shape": "pair"},
-        ),
-        replays=True,
-    )
-    yield replace(
-        protection(
             "settling repeats a change that a replay opened",
             "a replay, which finds no roots itself",
             settling.not_after_a_replay,

@@ -4,13 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import processor.rounds.follow_up_parts as follow_up_parts
-import processor.steps.settle as settle
 from processor.progress.open_changes import OpenChanges
 from processor.rounds.driver import Driver
 from processor.rounds.step_runner import StepRunner
 from statestore.item_attributes import version_of_item
 from statestore.store import Query
-from tests.simulator.without.switch import always, replacing, with_result
+from tests.simulator.without.switch import replacing, with_result
 
 
 def _take_as_covered(changes: OpenChanges, rows: Any) -> None:
@@ -28,17 +27,6 @@ def _reload_covers(reload: Any) -> Any:
 
 
 not_after_a_start = replacing((OpenChanges, "reload", _reload_covers))
-
-
-def _newer_is_evidence(see: Any) -> Any:
-    def changed(self: OpenChanges, sights: Any) -> None:
-        known = {row: change.version for row, change in self.by_row.items()}
-        see(self, [sight._replace(version=min(sight.version, known.get(sight.row, ""))) for sight in sights])
-
-    return changed
-
-
-not_of_another_run = replacing((OpenChanges, "see", _newer_is_evidence), (settle, "is_newer", always(False)))
 
 
 def _replay_covers(replay: Any) -> Any:
