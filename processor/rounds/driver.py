@@ -189,8 +189,8 @@ class Driver:
         settled = list(chain.from_iterable(result.settled for result in parts))
         if settled:
             self.open_changes.record(settled, self.clock.now())
-        for lane_or_part in (*lanes, *parts):
-            self.open_changes.see(lane_or_part.sights)
+        for sights in (*(lane.sights for lane in lanes), *(result.sights for result in parts)):
+            self.open_changes.see(sights)
         tally.update(_by_request(self.store.requests - before))
         if published_as != "published":
             tally[published_as] = tally.pop("published", 0)
