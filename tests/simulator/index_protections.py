@@ -6,7 +6,7 @@ from dataclasses import replace
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import open_changes as s
 from tests.simulator.without import settling
-from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, ZOMBIES, scripted
+from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, scripted
 
 
 def settle_protections() -> Iterator[Protection]:
@@ -27,12 +27,6 @@ def settle_protections() -> Iterator[Protection]:
             settling.not_after_a_replay,
         ),
         replays=True,
-    )
-    yield protection(
-        "settling repeats a change without evidence at S",
-        "an index later than S",
-        settling.not_without_evidence,
-        {**ZOMBIES, "lag": "long"},
     )
 
 

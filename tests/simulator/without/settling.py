@@ -55,6 +55,7 @@ def _record_covers(record: Any) -> Any:
     return changed
 
 
+# no history ends wrong with this switch: docs/correctness.md, "Not in the table"
 not_without_evidence = replacing(
     (follow_up_parts, "settle", lambda step: with_result(step, _only_shown)),
     (OpenChanges, "record", _record_covers),
