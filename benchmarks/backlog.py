@@ -53,7 +53,7 @@ def measure_open_changes(rate: int, seconds: int = 30) -> OpenChangeCost:
     began = process_time()
     index, overlay = slot_name(1), WorkerOverlay(pickle.loads(sent))
     for _ in range(KEYS_READ):
-        overlay.get((index, f"user{random.randrange(USERS)}"), ())
+        overlay.get((index, f"user{random.randrange(USERS)}"), {})
     worker = process_time() - began
     return OpenChangeCost(
         rate=rate,

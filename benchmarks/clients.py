@@ -45,7 +45,7 @@ Ask = Callable[[DynamoStore], Any]
 OPERATIONS: dict[str, Ask] = {
     "UpdateItem": lambda store: store.write(WRITE),
     "DeleteItem": lambda store: store.delete(Delete(key=WRITE.key)),
-    f"Query of {ROWS} rows": lambda store: store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star")),
+    f"Query of {ROWS} rows": lambda store: store.query(Query(slot="GSI_1", value="octocat", entity="star")),
     f"BatchGetItem of {ROWS} rows": lambda store: store.get(KEYS),
 }
 

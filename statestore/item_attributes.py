@@ -7,6 +7,7 @@ from statestore import keys
 from statestore.items import FORMAT, Edge, read_edges
 from statestore.keys import Key
 from statestore.store import Condition, Item, Write
+from statestore.table import ROW
 
 
 def write_note(
@@ -57,7 +58,8 @@ def edges_in(write: Write) -> frozenset[Edge] | None:
 
 
 def readable_attributes(item: Item) -> dict[str, Any]:
-    """The attributes of an item in the order for people: the key, the slots, the others by name; not the format version."""
-    shown = [name for name in item if name != "_f"]
+    """The attributes of an item in the order for people: the key, the slots, the others by name; not the format version,
+    nor the name in the indexes."""
+    shown = [name for name in item if name not in ("_f", ROW)]
     shown.sort(key=lambda name: (name not in ("PK", "SK"), not name.startswith("GSI_"), name))
     return {name: item[name] for name in shown}

@@ -8,6 +8,7 @@
     <column>            a declared column; a name that could be one of these attributes has a leading `.`
     _more               the undeclared columns, as one JSON text
     GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
+    GSI_SK              the row's name in all indexes, which the store adds to a row with slots
     prev_k              the content of GSI_k before the last write; that write itself sets it
     _edges              the keys by which edges name the row, where the entity has edges: JSON of [fields, key] pairs
     _edges_before       the content of `_edges` before the last write; that write itself sets it
@@ -32,6 +33,7 @@ from statestore import keys
 from statestore.attribute_values import fits
 from statestore.keys import Key
 from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Item, Write
+from statestore.table import ROW
 
 FORMAT = 1
 """The format version of all items, `_f`."""
@@ -40,7 +42,8 @@ DELETED = "_deleted"
 MAX_COLUMNS = 300
 """The most declared columns of a row. One write sets all of them, two attributes per slot and the item's own, at most
 `limits.MAX_CHANGES` together."""
-_OWN = re.compile(r"PK|SK|ttl|(GSI|prev)_\d+|[_.].*")
+_OWN = re.compile(r"PK|SK|GSI_SK|ttl|(GSI|prev)_\d+|[_.].*")
+_SLOTS = re.compile(r"(GSI|prev)_(\d+)")
 _MAX_NUMBER = 10**38
 _EPOCH = 6
 """Characters of the epoch of a version."""
@@ -138,7 +141,8 @@ def leaves_room(image: Image, write: Write) -> bool:
     that this write sets."""
     copies = _copied(tuple(image.slots), image.edges is not None)
     copied = {target: write.set[source] for target, source in copies.items() if source in write.set}
-    return fits({"PK": write.key.pk, "SK": write.key.sk, **write.set, **copied}, MAX_ITEM_BYTES)
+    name = {ROW: keys.index_row(write.key)} if image.slots else {}
+    return fits({"PK": write.key.pk, "SK": write.key.sk, **name, **write.set, **copied}, MAX_ITEM_BYTES)
 
 
 def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
@@ -286,9 +290,10 @@ class _Layout(NamedTuple):
 def _layout(names: tuple[str, ...]) -> _Layout:
     """The layout of items with these attributes. The rows of an entity have few different layouts."""
     columns = [(name, name.removeprefix(".")) for name in names if name.startswith(".") or not _OWN.fullmatch(name)]
-    slots = [(name, int(name[4:])) for name in names if _OWN.fullmatch(name) and name.startswith("GSI_")]
-    former = [(name, int(name[5:])) for name in names if _OWN.fullmatch(name) and name.startswith("prev_")]
-    return _Layout(tuple(columns), tuple(slots), tuple(former))
+    numbered = [(name, match[1], int(match[2])) for name in names if (match := _SLOTS.fullmatch(name))]
+    slots = tuple((name, k) for name, kind, k in numbered if kind == "GSI")
+    former = tuple((name, k) for name, kind, k in numbered if kind == "prev")
+    return _Layout(tuple(columns), slots, former)
 
 
 def _fits(value: Decimal) -> bool:

@@ -9,6 +9,7 @@ byte.
     no key  = "!" PK "!" SK          the content of a slot whose row has no key there; no value has this encoding
 
     rows    = "TABLE#" entity, or "TABLE#" entity "#" shard     the partitions of an entity's rows
+    index   = entity "#" SK                             the order of rows in every index, and the name of one row there
     edges   = "EDGE#" entity "#" fields "=" key                 the partition that names the rows which hold a key
     others  = kind, or kind "#" name                            the job's progress: `LEDGER#user_profile`, `RUNS`
 
@@ -67,6 +68,16 @@ def partitions(entity: str, shards: int) -> list[str]:
 def partition_prefix(entity: str) -> str:
     """The prefix of all partition keys of an entity with several shards: `TABLE#star#`."""
     return f"TABLE#{entity}#"
+
+
+def index_row(key: Key) -> str:
+    """The name of a row in every index: `star#octocat#hello#world`."""
+    return _cut(f"{entity_of(key.pk)}#{key.sk}")
+
+
+def index_rows(entity: str) -> str:
+    """The beginning of the names of all rows of an entity in every index: `star#`."""
+    return f"{entity}#"
 
 
 @lru_cache(maxsize=4096)

@@ -11,11 +11,12 @@ from typing import Any
 
 from statestore.attribute_values import canonical
 from statestore.errors import Terminal
-from statestore.keys import Key
+from statestore.keys import Key, index_row
 from statestore.store import Absent, AbsentOrWithin, Condition, Equals, Query, Write
+from statestore.table import ROW
 
 KEY_BYTES = 1024
-"""The limit of PK and of SK. DynamoDB takes 2048 in a partition key, but PK is also the range key of every index."""
+"""The limit of PK and of SK. DynamoDB takes 2048 in a partition key; the smaller serves both."""
 
 SLOT_BYTES = 2048
 """The limit of a slot, which is the hash key of its index."""
@@ -59,17 +60,19 @@ def check_condition(key: Key, when: Condition | None) -> None:
 
 def check_query(query: Query) -> None:
     """Raises Terminal for a query that DynamoDB refuses."""
-    if "" not in query and (query.pk is None or query.pk_prefix is None):
-        return
-    for name, text in (("value", query.value), ("pk", query.pk), ("pk_prefix", query.pk_prefix)):
+    if query.row is not None:
+        check_key(query.row)
+        if query.entity is not None:
+            raise Terminal(f"a query of {query.slot} with both entity and row: give one of them")
+    for name, text in (("value", query.value), ("entity", query.entity)):
         if text == "":
             raise Terminal(f"a query of {query.slot} with an empty {name}: no index holds an empty key, so do not ask")
-    if query.pk is not None and query.pk_prefix is not None:
-        raise Terminal(f"a query of {query.slot} with both pk and pk_prefix: give one of them")
 
 
 def storable(write: Write) -> dict[str, Any]:
-    """The attributes that a write sets, as a reader will get them. Raises Terminal where DynamoDB would refuse."""
+    """The attributes that a write sets, as a reader will get them. A write of a slot also sets the item's name in the indexes.
+
+    Raises Terminal where DynamoDB would refuse."""
     check_key(write.key)
     check_condition(write.key, write.when)
     slots, complaint = _names(tuple(write.set), tuple(write.copy.items()), write.remove)
@@ -89,6 +92,8 @@ def storable(write: Write) -> dict[str, Any]:
                 values[name] = canonical(value)
     except ValueError as error:
         raise _unstorable(write.key, name, error) from None
+    if slots:
+        values[ROW] = index_row(write.key)
     return values
 
 
@@ -119,8 +124,8 @@ def _names(
     complaint = ""
     if changes > MAX_CHANGES:
         complaint = f"{changes} attributes in a write, {MAX_CHANGES} at most: nest them in a map"
-    elif len({"", "PK", "SK", *sets, *dict(copies), *removes}) != changes + 3:
-        complaint = "the write names an attribute twice, PK, SK, or none: name each attribute once"
+    elif len({"", "PK", "SK", ROW, *sets, *dict(copies), *removes}) != changes + 4:
+        complaint = f"the write names an attribute twice, PK, SK, {ROW}, or none: name each attribute once"
     for target, source in copies:
         if not is_copied(target) or not _SOURCE.fullmatch(source):
             complaint = complaint or f"{source} cannot be copied to {target}: copy a GSI_k to a prev_k"

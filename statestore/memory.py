@@ -9,13 +9,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from heapq import nsmallest
-from operator import attrgetter
+from operator import itemgetter
 from threading import Lock
 from typing import Any
 
 from statestore.attribute_values import canonical, encode, fits
 from statestore.errors import Terminal
-from statestore.keys import Key
+from statestore.keys import Key, index_row
 from statestore.limits import check_condition, check_key, check_query, is_slot, storable
 from statestore.requests import MAX_KEYS
 from statestore.store import (
@@ -35,7 +35,7 @@ from statestore.store import (
     Write,
     WriteOutcome,
 )
-from statestore.table import MAX_SLOTS, slot_names
+from statestore.table import MAX_SLOTS, ROW, slot_names
 
 _NAME = "memory"
 
@@ -134,28 +134,25 @@ class MemoryStore:
             return {key: item for key in unique if (item := self._items.get(key)) is not None}
 
     def query(self, query: Query) -> list[Item]:
-        """Reads one index, in the order of partition keys, then of arrival (DynamoDB promises no order)."""
+        """Reads one index."""
         with self._lock:
             self._check_created()
-            found = self._shown(query)
-            if query.pk is not None:
-                return [item for key, item in found.items() if key.pk == query.pk]
-            prefix = query.pk_prefix or ""
-            return [found[key] for key in sorted(found, key=attrgetter("pk")) if key.pk.startswith(prefix)]
+            return sorted(self._shown(query).values(), key=itemgetter(ROW))
 
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
-        """Reads at most `limit` items of one index, or of one partition of the table, in the order of their keys."""
+        """Reads at most `limit` items of one index, or of one partition of the table."""
         with self._lock:
             self._check_created()
             if isinstance(source, str):
                 self.requests["Query"] += 1
-                found, every = self._items, self._partitions.get(source, {})
+                found = {key: self._items[key] for key in self._partitions.get(source, ())}
+                name, last = "SK", after and after.sk
             else:
-                found = self._shown(source)
-                every = {key: None for key in found if source.covers(key)}
-            asked = [key for key in every if after is None or key > after]
-            keys = sorted(asked) if len(asked) <= limit else nsmallest(limit, asked)
-            return Page([found[key] for key in keys], keys[-1] if len(keys) == limit else None)
+                found, name, last = self._shown(source), ROW, after and index_row(after)
+            items = [item for item in found.values() if last is None or item[name] > last]
+            order = itemgetter(name)
+            items = sorted(items, key=order) if len(items) <= limit else nsmallest(limit, items, key=order)
+            return Page(items, Key(items[-1]["PK"], items[-1]["SK"]) if len(items) == limit else None)
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, by sort key."""
@@ -189,7 +186,7 @@ class MemoryStore:
                 del self._partitions[key.pk]
 
     def _shown(self, query: Query) -> dict[Key, Item]:
-        """The items that an index shows under a value, in all partitions."""
+        """The items that an index shows for a query."""
         check_query(query)
         index = self._indexes.get(query.slot)
         if index is None:
@@ -198,7 +195,10 @@ class MemoryStore:
             )
         self.requests["Query"] += 1
         self._catch_up()
-        return index.values.get(query.value, {})
+        found = index.values.get(query.value, {})
+        if query.row is not None:
+            return {query.row: found[query.row]} if query.row in found else {}
+        return found if query.entity is None else {key: item for key, item in found.items() if query.covers(key)}
 
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
         self._put(key, new)

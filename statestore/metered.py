@@ -5,7 +5,7 @@
     key     1 unit per 4 KB of each item (strongly consistent); 1 unit for a key without an item
     query   half a unit per 4 KB of the whole answer of an index (eventually consistent); 1 unit where the table itself answers
 
-`written` and `read` count these units.
+`written` and `read` count these units; `copied` counts those of `written` that the indexes take.
 """
 
 from collections.abc import Callable, Collection
@@ -24,9 +24,11 @@ HALF = Decimal("0.5")
 class MeteredStore(MemoryStore):
     """A `MemoryStore` that counts request units."""
 
-    def __init__(self, slots: int | None = MAX_SLOTS, *, clock: Callable[[], float] = lambda: 0.0) -> None:
-        super().__init__(slots, clock=clock)
-        self.written = 0
+    def __init__(
+        self, slots: int | None = MAX_SLOTS, *, lag: float = 0.0, clock: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        super().__init__(slots, lag=lag, clock=clock)
+        self.written = self.copied = 0
         self.read = Decimal(0)
 
     def write(self, write: Write) -> WriteOutcome:
@@ -70,8 +72,9 @@ class MeteredStore(MemoryStore):
         match outcome:
             case Done(old):
                 new = self._items.get(key)
-                self.written += _units(max(_bytes(old), _bytes(new)), WRITE_BYTES)
-                self.written += sum(self._indexed(name, old or {}, new or {}) for name in self._indexes)
+                copied = sum(self._indexed(name, old or {}, new or {}) for name in self._indexes)
+                self.written += _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) + copied
+                self.copied += copied
             case Refused(current):
                 self.written += _units(_bytes(current), WRITE_BYTES)
 

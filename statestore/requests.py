@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from statestore.attribute_values import canonical, decode, encode
 from statestore.errors import Terminal
-from statestore.keys import Key
+from statestore.keys import Key, index_row, index_rows
 from statestore.limits import check_condition, check_key, check_query, is_copied, storable
 from statestore.store import Absent, AbsentOrBelow, AbsentOrWithin, Condition, Delete, Equals, Item, Query, Write
+from statestore.table import ROW
 
 ClientCall = dict[str, Any]
 """The keyword arguments of one method of boto3's client."""
@@ -67,17 +68,17 @@ def query(table: str, query: Query, after: Key | None = None, limit: int | None 
     Raises Terminal for a query that DynamoDB refuses."""
     check_query(query)
     condition, values = f"{query.slot} = :v0", {":v0": encode(query.value)}
-    if query.pk is not None:
-        condition, values[":v1"] = f"{condition} AND PK = :v1", encode(query.pk)
-    elif query.pk_prefix is not None:
-        condition, values[":v1"] = f"{condition} AND begins_with(PK, :v1)", encode(query.pk_prefix)
+    if query.row is not None:
+        condition, values[":v1"] = f"{condition} AND {ROW} = :v1", encode(index_row(query.row))
+    elif query.entity is not None:
+        condition, values[":v1"] = f"{condition} AND begins_with({ROW}, :v1)", encode(index_rows(query.entity))
     return {
         "TableName": table,
         "IndexName": query.slot,
         "KeyConditionExpression": condition,
         "ExpressionAttributeValues": values,
         **({} if limit is None else {"Limit": limit}),
-        **({} if after is None else {"ExclusiveStartKey": {**_key(after), query.slot: encode(query.value)}}),
+        **({} if after is None else {"ExclusiveStartKey": {**_key(after), **_index_key(query, after)}}),
     }
 
 
@@ -128,6 +129,10 @@ def item(wire: Mapping[str, Any]) -> Item:
 
 def _key(key: Key) -> dict[str, Any]:
     return {"PK": {"S": key.pk}, "SK": {"S": key.sk}}
+
+
+def _index_key(query: Query, key: Key) -> dict[str, Any]:
+    return {query.slot: encode(query.value), ROW: encode(index_row(key))}
 
 
 def _comparison(when: Condition | None) -> _Comparison:

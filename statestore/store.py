@@ -1,8 +1,9 @@
 """The contract of a store: the table itself, four requests over its items, and their answers, as plain values.
 
-An item is a flat map from attribute name to value (str, int, Decimal, bool, None, or a list or map of these). `PK` and `SK` are
-among its attributes, and `GSI_1 .. GSI_n` put it into the indexes. Two implementations keep one contract (tests/contract):
-`statestore.memory`, the plainest, which defines the meaning, and `statestore.dynamodb`.
+An item is a flat map from attribute name to value (str, int, Decimal, bool, bytes, None, or a list or map). `PK` and `SK` are
+among its attributes. `GSI_1 .. GSI_n` put it into the indexes, and the store adds `GSI_SK`, the item's name there. Two
+implementations keep one contract (tests/contract): `statestore.memory`, the plainest, which defines the meaning, and
+`statestore.dynamodb`.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
-from statestore.keys import Key
+from statestore.keys import Key, entity_of
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -79,17 +80,17 @@ class Delete:
 
 
 class Query(NamedTuple):
-    """All items whose `slot` (`GSI_2`) holds `value`, eventually consistent. Where given: only of the partition `pk`, or of the
-    partitions whose keys begin with `pk_prefix`."""
+    """All items whose `slot` (`GSI_2`) holds `value`, eventually consistent, in the order of entities, then of sort keys. Where
+    given: only the rows of `entity`, or only the one `row`."""
 
     slot: str
     value: str
-    pk: str | None = None
-    pk_prefix: str | None = None
+    entity: str | None = None
+    row: Key | None = None
 
     def covers(self, key: Key) -> bool:
-        """Whether the query reads the partition of this key."""
-        return key.pk == self.pk if self.pk is not None else key.pk.startswith(self.pk_prefix or "")
+        """Whether the query reads the row of this key, if the slot of the row holds the value."""
+        return key == self.row if self.row is not None else self.entity in (None, entity_of(key.pk))
 
 
 class Page(NamedTuple):

@@ -13,6 +13,11 @@ from statestore.store import TableDescription
 TTL = "ttl"
 """The attribute with the time after which DynamoDB deletes an item: seconds since 1970."""
 
+ROW = "GSI_SK"
+"""The range key of all indexes: the entity of the item and its key (`keys.index_row`). So a query of an index reads the rows of
+one entity, or one row, however many rows share the value of the slot. DynamoDB also takes PK and SK together as range key (since
+November 2025), without this copy, but DynamoDB Local 2.6.1 does not."""
+
 MAX_SLOTS = 20
 """The most indexes that DynamoDB gives a table by default."""
 
@@ -43,7 +48,7 @@ def create_table(table: str, slots: int) -> dict[str, Any]:
         "TableName": table_name(table),
         "BillingMode": "PAY_PER_REQUEST",
         "KeySchema": _KEYS,
-        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ["PK", "SK", *names]],
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ["PK", "SK", ROW, *names]],
         "GlobalSecondaryIndexes": [_index(name) for name in names],
     }
 
@@ -88,7 +93,7 @@ def misfits(description: Mapping[str, Any], slots: int) -> list[str]:
         fits = {"KeySchema": _schema(index), "Projection": {"ProjectionType": index["Projection"]["ProjectionType"]}}
         if name.startswith(_PREFIX) and {"IndexName": name, **fits} != _index(name):
             wrong.append(
-                f"index {name} is not {name} (hash), PK (range), projection ALL: delete it and create it again"
+                f"index {name} is not {name} (hash), {ROW} (range), projection ALL: delete it and create it again"
             )
     return wrong
 
@@ -102,6 +107,6 @@ def _schema(described: Mapping[str, Any]) -> list[dict[str, str]]:
 def _index(name: str) -> dict[str, Any]:
     return {
         "IndexName": name,
-        "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}, {"AttributeName": "PK", "KeyType": "RANGE"}],
+        "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}, {"AttributeName": ROW, "KeyType": "RANGE"}],
         "Projection": {"ProjectionType": "ALL"},
     }

@@ -11,7 +11,7 @@ from processor.definitions.describe import write_expression
 from processor.plan.access import Access, EdgeRead, KeyRead, SlotRead
 from processor.plan.plan import JoinPlan, Plan, ProductPlan
 from processor.product.join_sides import Columns
-from statestore.keys import edge_partition, partition, partition_prefix
+from statestore.keys import edge_partition, index_rows, partition, partition_prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,14 +147,13 @@ def _access_path(plan: Plan, entity: str, access: Access, asker: str, columns: C
         edges = f"PK = '{edge_partition(entity, access.fields, '')}' + {value}"
         return AccessPath(request="Query of edges, BatchGetItem", by=edges)
     query = plan.query(entity, access, "")
-    pinned = (
-        f" AND PK = '{query.pk}'"
-        if query.pk
-        else f" AND begins_with(PK, '{query.pk_prefix}')"
-        if query.pk_prefix
-        else ""
-    )
-    return AccessPath(request="Query", by=f"{query.slot} = {value}{pinned}", shared=not access.pinned)
+    by = f"{query.slot} = {value}{pin_text(query.entity)}"
+    return AccessPath(request="Query", by=by, shared=not access.pinned)
+
+
+def pin_text(entity: str | None) -> str:
+    """The condition that pins a query to the rows of an entity; empty without a pin."""
+    return "" if entity is None else f" AND begins_with(GSI_SK, '{index_rows(entity)}')"
 
 
 def _partition_text(plan: Plan, entity: str) -> str:

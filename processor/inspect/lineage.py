@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from processor.inspect.access_paths import pin_text
 from processor.plan.plan import JoinPlan, Plan, ProductPlan
 from processor.plan.step import Lookup, Step
 from processor.product.document import Match
@@ -91,12 +92,8 @@ def _request_text(request: Key | Lookup) -> str:
     match request:
         case Key(pk, sk):
             return f"PK = '{pk}' AND SK = '{sk}'"
-        case Lookup(source=Query(slot=slot, value=value, pk=None, pk_prefix=None)):
-            return f"{slot} = '{value}'"
-        case Lookup(source=Query(slot=slot, value=value, pk=None, pk_prefix=prefix)):
-            return f"{slot} = '{value}' AND begins_with(PK, '{prefix}')"
-        case Lookup(source=Query(slot=slot, value=value, pk=pk)):
-            return f"{slot} = '{value}' AND PK = '{pk}'"
+        case Lookup(source=Query(slot=slot, value=value, entity=entity)):
+            return f"{slot} = '{value}'{pin_text(entity)}"
         case Lookup(source=partition):
             return f"PK = '{partition}'"
     raise TypeError(f"{request} reads no row")

@@ -103,7 +103,7 @@ def run_part(elements: Iterable[Any], part: Part, read: Read, task: Task) -> Par
     )
     before = mine.store.requests.copy()
     result = part(read(elements), task.round, runner)
-    return replace(result, tally=result.tally + _spent(mine.store, before))
+    return replace(result, sights=runner.sights(), tally=result.tally + _spent(mine.store, before))
 
 
 def hand_over(elements: Iterable[Any], part: Part, read: Read, task: Task) -> Iterator[tuple[int, Handover]]:
@@ -157,8 +157,9 @@ def _publish_lane(lane: int, roots: Collection[Root], opened: Overlay, task: Tas
             seconds=settings.transaction_seconds,
         )
         attempt = begin_attempt(mine.registry, task.lease, lane, task.round.number)
-        return attempt, StepRunner(store=mine.store, outbox=outbox, overlays=overlays, pool=mine.pool)
+        return attempt, replace(runner, outbox=outbox)
 
+    runner = StepRunner(store=mine.store, overlays=overlays, pool=mine.pool)
     before = mine.store.requests.copy()
     try:
         result = publish_lane(lane, roots, task.round, next_attempt)
@@ -166,7 +167,7 @@ def _publish_lane(lane: int, roots: Collection[Root], opened: Overlay, task: Tas
         if not mine.registry.holds(task.lease):  # an old transaction that another run fenced
             raise lease_lost(task.lease) from None
         raise
-    return replace(result, tally=result.tally + _spent(mine.store, before))
+    return replace(result, tally=result.tally + _spent(mine.store, before), sights=runner.sights())
 
 
 def begin_attempt(registry: Registry, lease: Lease, lane: int, round_: int) -> int:

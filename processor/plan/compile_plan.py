@@ -45,7 +45,7 @@ def compile_plan(definitions: Definitions, slots: Slots, *, version: int, produc
             slots=dict(slots.get(e.name, {})),
             used=_union(used.get(e.name, set())),
             edges=edges.get(e.name, {}),
-            indexed=e.name in indexed,
+            indexed=e.name in indexed and e.name in slots,
             instants=_instants(e, slots.get(e.name, {}), edges.get(e.name, {})),
         )
         for e in definitions.entities.values()

@@ -26,8 +26,9 @@ from statestore.store import Query
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityPlan:
     """An entity as the job stores it. `used`: the columns that some product reads, None for all of them. `edges`: the
-    fields that edges name its rows by, as `keys.field_names` encodes them. `indexed`: whether an index serves a
-    document that shows it. `instants`: the columns of slots and edges that hold timestamps."""
+    fields that edges name its rows by, as `keys.field_names` encodes them. `indexed`: whether its rows have slots and an
+    index serves a document that shows them, so that their changes are open. `instants`: the columns of slots and edges
+    that hold timestamps."""
 
     entity: Entity
     declared: Columns
@@ -143,9 +144,4 @@ class Plan:
 
     def query(self, entity: str, access: SlotRead, key: str) -> Query:
         """The index query that finds the rows of `entity` that hold `key`."""
-        slot = slot_name(access.slot)
-        if not access.pinned:
-            return Query(slot, key)
-        if self.entities[entity].entity.shards == 1:
-            return Query(slot, key, keys.partition(entity, 1, ""))
-        return Query(slot, key, None, keys.partition_prefix(entity))
+        return Query(slot_name(access.slot), key, entity if access.pinned else None)

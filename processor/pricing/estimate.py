@@ -4,7 +4,7 @@
                   if the row moves to another join key
     write units   the one-row price, plus the row's further kilobytes in the table and in each slot, plus one for each further
                   document
-    read units    the one-row price for each document, plus the units of its further rows, twice: live and when it is settled
+    read units    the one-row price for each document, plus the units of its further rows
 
 Estimates assume: joins are independent, so their means are multiplied. Every document is published, except on a replay. A join
 or an entity without statistics counts as in the one-row price.
@@ -170,5 +170,5 @@ def _estimate(cost: Cost, *, touched: Iterable[_Touched], published: bool, large
         event=cost.event,
         documents=documents,
         write_units=cost.write_units + larger + (documents - cost.documents if published else 0),
-        read_units=reads + 2 * sum(product.further for product in products),
+        read_units=reads + sum(product.further for product in products),
     )

@@ -1,23 +1,29 @@
 """Open changes: changes that an index may not show yet (rule 5 of docs/architecture.md).
 
-    OPEN, <run>.<round>.<part>.<n>    the open changes that a write part made, as one JSON text
+    OPEN, <run>.<round>.<part>.<n>    the open changes that a write part made, as JSON, compressed by zlib
 
 Each changed row has one open change. It names the version that the indexes have yet to show, the join keys that the row
 has now, and its former keys, under which a late index may still show the row. While the change is open, the runner lays
-the row itself, read by key, over every index answer (`processor.rounds.step_runner`). The driver settles the change S
-seconds later, and again until every slot shows the row. W seconds after that the driver closes it, unless the row
+the row itself over every index answer that lacks it (`processor.rounds.step_runner`). An answer that shows the row at
+this version is evidence for its slot, and the runner hands it to the driver. S seconds after the change the driver
+settles it, and again until every slot has shown the row. W seconds after that the driver closes it, unless the row
 changed meanwhile.
+
+Settling finds roots again only for a change of `again`: the overlay of this run did not cover all that happened to it. A
+start reloaded it, also from another run, a replay opened it, or a slot did not show it in time.
 
 `OpenChanges` is the driver's copy: keys, not rows. The table holds the same, so a driver that loses its copy reloads it
 at its next start.
 """
 
 import json
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from zlib import crc32
 
-from processor.progress.overlay import DriverOverlay, IndexKey
+from processor.progress.overlay import DriverOverlay, IndexKey, OpenRow
 from statestore import keys
 from statestore.item_attributes import key_of_item, write_note
 from statestore.items import JoinKey, Row, read_row, slot_name
@@ -26,8 +32,13 @@ from statestore.store import Item, Store, Write
 
 PARTITION = keys.progress_partition("OPEN")
 CHANGES_PER_ITEM = 500
-"""Open changes in one item: about 150 bytes each, so far from the 400 KB that an item may have."""
+"""Open changes in one item: some 30 bytes each when compressed, 110 before."""
 BYTES_PER_ITEM = 390_000
+"""The most bytes of an item before its compression, so that it never exceeds the 400 KB of an item."""
+
+SAMPLE = 100
+"""Of so many changes, settling takes one in full although nothing asks for it, so that corrections go on watching the overlay.
+The key and the version choose, so a retried task chooses the same."""
 
 SPARE_ITEMS = 256
 """Durable items beyond the needed ones before the driver compacts them: about ten seconds' worth of a busy job."""
@@ -39,7 +50,7 @@ SlotKey = tuple[int, str]
 class OpenChange(NamedTuple):
     """An open change of a row. `slots`: the keys that its slots hold now; `former`: join keys that it had, edges too.
     `due`: when the driver settles or closes it, in seconds on the job's clock; `shown`: every slot showed it, and at
-    `due` it closes."""
+    `due` it closes. `seen`: the slots that answers to live work showed; `again`: settling finds its roots again."""
 
     entity: str
     key: Key
@@ -48,11 +59,27 @@ class OpenChange(NamedTuple):
     former: frozenset[JoinKey]
     due: float = 0.0
     shown: bool = False
+    seen: frozenset[int] = frozenset()
+    again: bool = False
 
-    def index_keys(self) -> list[IndexKey]:
-        """Where the overlay shows the row: the index keys that it has or had."""
-        join_keys = {*self.slots, *self.former} if self.former else self.slots
-        return [(slot_name(slot), key) for slot, key in join_keys if type(slot) is int and not keys.is_no_key(key)]
+    def places(self) -> Iterator[tuple[IndexKey, OpenRow]]:
+        """Where the overlay shows the row: at the index keys that it has or had."""
+        for join_keys, has in ((self.former, False), (self.slots, True)):
+            for slot, key in join_keys:
+                if type(slot) is int and not keys.is_no_key(key):
+                    yield (slot_name(slot), key), (self.version, has)
+
+    def settles_fully(self) -> bool:
+        """Whether settling finds its roots again: by need, or as one of the sample that watches the overlay."""
+        return self.again or crc32(f"{self.key.pk}{self.key.sk}{self.version}".encode()) % SAMPLE == 0
+
+
+class Sight(NamedTuple):
+    """An answer to live work showed a row in an index, at this version."""
+
+    row: Key
+    slot: str
+    version: str
 
 
 class SettleOutcome(NamedTuple):
@@ -80,13 +107,16 @@ class OpenChanges:
     _rows_of_item: dict[Key, set[Key]] = field(default_factory=dict)
     _items_of_row: dict[Key, set[Key]] = field(default_factory=dict)
 
-    def add(self, item: Key, changes: Iterable[OpenChange], now: float) -> None:
-        """Takes the changes of a durable item. Each takes over the keys of an earlier open change of its row."""
+    def add(self, item: Key, changes: Iterable[OpenChange], now: float, *, again: bool = False) -> None:
+        """Takes the changes of a durable item. Each takes over the keys of an earlier open change of its row. `again`:
+        no round of this run has found their roots."""
         due, rows = now + self.settle, self._rows_of_item.setdefault(item, set())
         for change in changes:
             rows.add(change.key)
             self._items_of_row.setdefault(change.key, set()).add(item)
-            change = OpenChange(change.entity, change.key, change.version, change.slots, change.former, due)
+            change = OpenChange(
+                change.entity, change.key, change.version, change.slots, change.former, due, again=again
+            )
             current = self.by_row.get(change.key)
             self._put(change if current is None else _merged(change, current))
 
@@ -94,12 +124,28 @@ class OpenChanges:
         """Takes the durable items of earlier runs, at a start. Each change takes over version and keys of its row as
         the table has it."""
         for item in (item for item in items if "rows" in item):
-            self.add(key_of_item(item), read_changes(item), now)
+            self.add(key_of_item(item), read_changes(item), now, again=True)
         for key, change in list(self.by_row.items()):
             stored = rows.get(key)
             if stored is not None:
                 latest = open_change(change.entity, read_row(stored), change.former | set(change.slots))
                 self._put(_merged(latest._replace(due=change.due), change))
+
+    def see(self, sights: Iterable[Sight]) -> None:
+        """Notes which slots showed an open change at its version or newer."""
+        for row, name, version in sights:
+            change = self.by_row.get(row)
+            if change is None or change.shown or version < change.version:
+                continue
+            slots = frozenset(slot for slot, _ in change.slots if slot_name(slot) == name) - change.seen
+            if slots:
+                self.by_row[row] = change._replace(seen=change.seen | slots)
+
+    def confirm(self, now: float) -> None:
+        """Counts due changes as shown that live work saw in every slot, and that need nothing else."""
+        for change in self.due(now):
+            if len(change.seen) == len(change.slots) and not change.settles_fully():
+                self._put(change._replace(due=now + self.wait, shown=True))
 
     def due(self, now: float) -> list[OpenChange]:
         """The changes to settle now."""
@@ -116,11 +162,12 @@ class OpenChanges:
                 continue
             change = outcome.change
             if outcome.shown and outcome.version == change.version:
-                self._put(change._replace(due=now + self.wait, shown=True))
+                self._put(change._replace(due=now + self.wait, shown=True, again=False))
             else:
                 former = (change.former | set(change.slots)) - set(outcome.slots)
+                due = now + self.settle
                 self._put(
-                    change._replace(version=outcome.version, slots=outcome.slots, former=former, due=now + self.settle)
+                    OpenChange(change.entity, change.key, outcome.version, outcome.slots, former, due, again=True)
                 )
 
     def close(self, now: float) -> list[Key]:
@@ -155,22 +202,22 @@ class OpenChanges:
         old = self.by_row.pop(change.key, None)
         self.by_row[change.key] = change
         if old is not None:
-            if (old.slots, old.former) == (change.slots, change.former):
+            if old[2:5] == change[2:5]:  # version, slots and former keys
                 return
-            self.overlay.remove(old.index_keys(), old.key)
-        self.overlay.add(change.index_keys(), change.key)
+            self.overlay.remove(old.key, old.places())
+        self.overlay.add(change.key, change.places())
 
     def _drop(self, change: OpenChange) -> None:
         del self.by_row[change.key]
-        self.overlay.remove(change.index_keys(), change.key)
+        self.overlay.remove(change.key, change.places())
 
 
-def overlay_of(changes: Iterable[OpenChange]) -> dict[IndexKey, dict[Key, None]]:
+def overlay_of(changes: Iterable[OpenChange]) -> dict[IndexKey, dict[Key, OpenRow]]:
     """The overlay of some open changes."""
-    overlay: dict[IndexKey, dict[Key, None]] = {}
+    overlay: dict[IndexKey, dict[Key, OpenRow]] = {}
     for change in changes:
-        for index_key in change.index_keys():
-            overlay.setdefault(index_key, {})[change.key] = None
+        for index_key, open_row in change.places():
+            overlay.setdefault(index_key, {})[change.key] = open_row
     return overlay
 
 
@@ -180,7 +227,8 @@ def _merged(new: OpenChange, current: OpenChange) -> OpenChange:
     high, low = (new, current) if new.version >= current.version else (current, new)
     former = (high.former | low.former | set(low.slots)) - set(high.slots)
     due = new.due if current.shown else min(new.due, current.due)
-    return high._replace(former=frozenset(former), due=due, shown=False)
+    again = new.again or current.again
+    return high._replace(former=frozenset(former), due=due, shown=False, seen=frozenset(), again=again)
 
 
 def split_by_item(changes: Iterable[OpenChange]) -> Iterator[tuple[OpenChange, ...]]:
@@ -208,11 +256,13 @@ def changes_key(run: int, round_: int, part: str, n: int) -> Key:
 def write_changes(item: Key, changes: Iterable[OpenChange]) -> Write:
     """The write that makes changes durable."""
     rows = [[c.entity, c.key.pk, c.key.sk, c.version, c.slots, sorted(c.former, key=str)] for c in changes]
-    return write_note(item, {"rows": json.dumps(rows, ensure_ascii=False, separators=(",", ":"))})
+    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return write_note(item, {"rows": zlib.compress(text.encode())})
 
 
 def read_changes(item: Item) -> list[OpenChange]:
     """The open changes of a durable item; none of an item with other content."""
+    rows = json.loads(zlib.decompress(item["rows"])) if "rows" in item else []
     return [
         OpenChange(
             entity=entity,
@@ -221,7 +271,7 @@ def read_changes(item: Item) -> list[OpenChange]:
             slots=tuple((k, key) for k, key in slots),
             former=frozenset((k, key) for k, key in former),
         )
-        for entity, pk, sk, version, slots, former in json.loads(item.get("rows", "[]"))
+        for entity, pk, sk, version, slots, former in rows
     ]
 
 

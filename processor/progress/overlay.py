@@ -7,7 +7,7 @@ last round.
 """
 
 import pickle
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 from zlib import crc32
@@ -17,50 +17,51 @@ from statestore.keys import Key
 BUCKETS = 256
 IndexKey = tuple[str, str]
 """(index, join key): where an index query asks."""
-_Bucket = dict[IndexKey, dict[Key, None]]
+OpenRow = tuple[str, bool]
+"""An open row at an index key: its version, and whether it has the key now, or only had it."""
+OpenRows = Mapping[Key, OpenRow]
 
 
 class Overlay(Protocol):
     """Which rows belong over the answer for an index key; a plain map does as well."""
 
-    def get(self, index_key: IndexKey, default: Collection[Key], /) -> Collection[Key]:
-        """The keys of the open rows that have, or had, this index key."""
+    def get(self, index_key: IndexKey, default: OpenRows, /) -> OpenRows:
+        """The open rows that have, or had, this index key."""
 
 
 @dataclass(slots=True)
 class DriverOverlay:
     """The whole overlay, as a driver holds it. `encoded`: each bucket as bytes, None where it changed since."""
 
-    buckets: list[_Bucket] = field(default_factory=lambda: [{} for _ in range(BUCKETS)])
+    buckets: list[dict[IndexKey, dict[Key, OpenRow]]] = field(default_factory=lambda: [{} for _ in range(BUCKETS)])
     encoded: list[bytes | None] = field(default_factory=lambda: [None] * BUCKETS)
 
-    def get(self, index_key: IndexKey, default: Collection[Key], /) -> Collection[Key]:
-        """The keys of the open rows that have, or had, this index key."""
+    def get(self, index_key: IndexKey, default: OpenRows, /) -> OpenRows:
+        """The open rows that have, or had, this index key."""
         return self.buckets[_bucket(index_key)].get(index_key, default)
 
-    def add(self, index_keys: Iterable[IndexKey], row: Key) -> None:
+    def add(self, row: Key, places: Iterable[tuple[IndexKey, OpenRow]]) -> None:
         """Lays a row over the answers for these index keys."""
-        for index_key in index_keys:
+        for index_key, open_row in places:
             n = _bucket(index_key)
-            self.buckets[n].setdefault(index_key, {})[row] = None
+            self.buckets[n].setdefault(index_key, {})[row] = open_row
             self.encoded[n] = None
 
-    def remove(self, index_keys: Iterable[IndexKey], row: Key) -> None:
+    def remove(self, row: Key, places: Iterable[tuple[IndexKey, OpenRow]]) -> None:
         """Takes a row off the answers for these index keys."""
-        for index_key in index_keys:
+        for index_key, _ in places:
             n = _bucket(index_key)
-            rows = self.buckets[n][index_key]
+            rows = self.buckets[n].get(index_key, {})
             rows.pop(row, None)
             if not rows:
-                del self.buckets[n][index_key]
+                self.buckets[n].pop(index_key, None)
             self.encoded[n] = None
 
     def encode(self) -> list[bytes]:
         """All buckets, for `WorkerOverlay`."""
         for n, bucket in enumerate(self.buckets):
             if self.encoded[n] is None:
-                rows = {index_key: tuple(rows) for index_key, rows in bucket.items()}
-                self.encoded[n] = pickle.dumps(rows) if rows else b""
+                self.encoded[n] = pickle.dumps(bucket) if bucket else b""
         return [encoded or b"" for encoded in self.encoded]
 
 
@@ -69,10 +70,10 @@ class WorkerOverlay:
 
     def __init__(self, encoded: Sequence[bytes]) -> None:
         self._encoded = encoded
-        self._decoded: dict[int, Mapping[IndexKey, Collection[Key]]] = {}
+        self._decoded: dict[int, Mapping[IndexKey, OpenRows]] = {}
 
-    def get(self, index_key: IndexKey, default: Collection[Key], /) -> Collection[Key]:
-        """The keys of the open rows that have, or had, this index key."""
+    def get(self, index_key: IndexKey, default: OpenRows, /) -> OpenRows:
+        """The open rows that have, or had, this index key."""
         n = _bucket(index_key)
         if not self._encoded[n]:
             return default

@@ -5,8 +5,8 @@ need.
             2. account for every record
             3. end the round: from then on its reservations count as acknowledged
             4. make the backlog and the fan-outs durable
-            5. take the open changes and the outcomes of settling; close the changes that the indexes have shown long
-               enough
+            5. take the open changes, the outcomes of settling, and the open rows that index answers showed; close the
+               changes that the indexes have shown long enough
 
 Batches and background work (settling, fan-outs, backlog) take turns in this one queue, so two rounds never overlap. The
 table keeps all that a round leaves to later rounds. The driver's copy of it goes with the process, and `start` reads it
@@ -115,6 +115,7 @@ class Driver:
 
     def settle_open_changes(self) -> None:
         """Settles the open changes that are due, and closes those that the indexes have shown long enough."""
+        self.open_changes.confirm(self.clock.now())
         if due := self.open_changes.due(self.clock.now()):
             work = split(due, min(len(due), self.settings.lanes))
             self._round("settled", settle_part, work, published_as="corrections")
@@ -147,7 +148,7 @@ class Driver:
         self.number += 1
         for result in results:
             for item, changes in result.opened.items():
-                self.open_changes.add(item, changes, self.clock.now())
+                self.open_changes.add(item, changes, self.clock.now(), again=True)
         return [report for result in results for report in result.replayed]
 
     def end_replays(self, reports: Iterable[ReplayReport]) -> None:
@@ -188,6 +189,8 @@ class Driver:
         settled = list(chain.from_iterable(result.settled for result in parts))
         if settled:
             self.open_changes.record(settled, self.clock.now())
+        for sights in (*(lane.sights for lane in lanes), *(result.sights for result in parts)):
+            self.open_changes.see(sights)
         tally.update(_by_request(self.store.requests - before))
         if published_as != "published":
             tally[published_as] = tally.pop("published", 0)

@@ -19,7 +19,7 @@ from processor.rounds.step_runner import StepRunner
 from processor.rounds.write_part import run_in_chunks, union
 from processor.steps.find_roots import find_roots, resume
 from processor.steps.publish import invalidate
-from processor.steps.settle import Evidence, settle
+from processor.steps.settle import settle
 
 
 class RootToRepair(NamedTuple):
@@ -30,10 +30,10 @@ class RootToRepair(NamedTuple):
 
 
 def settle_part(due: Iterable[OpenChange], round_: Round, runner: StepRunner) -> PartResult:
-    """Settles open changes: what the indexes show of them, and the roots that they touch."""
-    evidence = Evidence()
-    settled = list(run_in_chunks(runner, (settle(change, evidence) for change in due)))
-    found = union(run_in_chunks(runner, (find_roots(s.touch, round_.plan) for s in settled)))
+    """Settles open changes: what the indexes show of them, and the roots of those that must find them again."""
+    settled = list(run_in_chunks(runner, (settle(change) for change in due)))
+    touches = [s.touch for s in settled if s.touch is not None]
+    found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     return PartResult(
         tally=Counter(settled=len(settled)),
         roots=found.roots,

@@ -17,7 +17,7 @@ from processor.plan.touch import Root
 from processor.progress.epochs import Partition
 from processor.progress.fan_outs import FanOut, ResumedFanOut
 from processor.progress.ledger import Run
-from processor.progress.open_changes import OpenChange, SettleOutcome
+from processor.progress.open_changes import OpenChange, SettleOutcome, Sight
 from processor.progress.replays import ReplayReport
 from processor.rounds.step_runner import StepRunner
 from statestore.keys import Key
@@ -56,14 +56,15 @@ class Round:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartResult:
     """The result of a task of stage 1. `roots`: to publish in this round; `fan_outs`: find further roots in later
-    rounds. `opened`: the changes that the part opened, by the durable item that holds them. `settled`, `resumed`,
-    `replayed`: the outcome of each piece of work.
+    rounds. `opened`: the changes that the part opened, by the durable item that holds them. `sights`: of open rows in
+    index answers. `settled`, `resumed`, `replayed`: the outcome of each piece of work.
     """
 
     tally: Counter[str] = field(default_factory=Counter)
     roots: frozenset[Root] = frozenset()
     fan_outs: tuple[FanOut, ...] = ()
     opened: Mapping[Key, tuple[OpenChange, ...]] = field(default_factory=dict)
+    sights: tuple[Sight, ...] = ()
     settled: tuple[SettleOutcome, ...] = ()
     resumed: tuple[ResumedFanOut, ...] = ()
     replayed: tuple[ReplayReport, ...] = ()
@@ -82,7 +83,7 @@ letters."""
 class LaneResult:
     """The result of a task of stage 2. `failed`: the products that failed in it, with the reason; `backlog`: the roots
     that these, and the products that stopped earlier, did not publish. `parts`: results of stage 1 on their way to the
-    driver, without their roots."""
+    driver, without their roots. `sights`: of open rows in index answers."""
 
     lane: int
     attempt: int = 0
@@ -90,3 +91,4 @@ class LaneResult:
     failed: Mapping[str, str] = field(default_factory=dict)
     backlog: frozenset[Root] = frozenset()
     parts: tuple[PartResult, ...] = ()
+    sights: tuple[Sight, ...] = ()

@@ -3,34 +3,38 @@ answers.
 
 Promises: all keys of a turn go out in as few batched reads as possible. Equal lookups go out once per run. Writes and
 messages go out one by one in the order of the steps. A store that is faster in parallel gets its requests from a pool:
-the reads of a turn side by side, then the writes side by side. The runner keeps no answer beyond a run.
+the lookups of a turn side by side, then the batches of keys, then the writes. The runner keeps no answer beyond a run.
 
 The runner lays open changes over every index answer, on the way up and on the way down. Where an open row has, or had,
-the key of a lookup, the runner reads that row by key in the same turn, and the higher version wins. Steps check the
-columns of the rows that they get, so a row that no longer has the key drops out there. Edges need no overlay: edges and
-the rows that they name are strongly consistent.
+the key of a lookup, the runner compares the answer of the index with the version of the open change. If the answer lacks
+the row or shows it too old, the runner reads the row by key in the same turn, and the higher version wins. If the
+answer shows the row in time, that is evidence, and the runner keeps it for the driver (`sights`). Steps check the columns
+of the rows that they get, so a row that no longer has the key drops out there. Edges need no overlay: edges and the rows
+that they name are strongly consistent.
 """
 
 import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import accumulate, chain, islice
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from typing import Any, Protocol, TypeVar
 
 from processor.plan.step import Lookup, Request, Send, Step
-from processor.progress.overlay import Overlay
+from processor.progress.open_changes import Sight
+from processor.progress.overlay import OpenRow, OpenRows, Overlay
 from processor.records.message import Message
 from processor.settings import FAN_OUT_PAGE
 from statestore.edges import row_of
-from statestore.item_attributes import replace_older
+from statestore.item_attributes import key_of_item, replace_older, version_of_item
 from statestore.keys import Key
 from statestore.requests import MAX_KEYS
-from statestore.store import Delete, Item, Page, Store, Write, WriteOutcome
+from statestore.store import Delete, Item, Page, Query, Store, Write, WriteOutcome
 
 T = TypeVar("T")
 A = TypeVar("A")
+_NO_ROWS: OpenRows = {}
 Waiting = list[tuple[int, Step[Any], tuple[Request, ...]]]
 
 
@@ -54,14 +58,19 @@ class Outbox(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
-    lay over index answers. `pool`: threads for requests, None to ask one after the other. `page`: rows of a
-    page."""
+    lay over index answers. `pool`: threads for requests, None to ask one after the other. `page`: rows of a page.
+    `seen`: the versions of open rows in index answers, by row and index."""
 
     store: Store
     outbox: Outbox | None = None
     overlays: tuple[Overlay, ...] = ()
     pool: ThreadPoolExecutor | None = None
     page: int = FAN_OUT_PAGE
+    seen: dict[tuple[Key, str], str] = field(default_factory=dict)
+
+    def sights(self) -> tuple[Sight, ...]:
+        """The open rows that index answers showed since the runner was made."""
+        return tuple(Sight(row, slot, version) for (row, slot), version in self.seen.items())
 
     def run(self, steps: Iterable[Step[T]]) -> list[T]:
         """The results of the steps, in their order."""
@@ -108,29 +117,21 @@ class StepRunner:
         self.outbox.send(request.message)
 
     def _read(self, keys: dict[Key, None], lookups: Sequence[Lookup], known: dict[Lookup, Page]) -> Mapping[Key, Item]:
-        """The items with these keys. Adds the answers to the lookups to `known`; the rows behind them go out in the
-        same batched reads, side by side with the queries."""
-        edges = [lookup for lookup in lookups if isinstance(lookup.source, str)]
-        queries = [lookup for lookup in lookups if not isinstance(lookup.source, str)]
-        open_rows = [self._open_rows(query) for query in queries]
-        edge_pages = list(self._each(self._look_up, edges))
-        named_rows = [list(map(row_of, page.items)) for page in edge_pages]
-        keys.update(dict.fromkeys(chain(*open_rows, *named_rows)))
-        asked = list(keys)
-        chunks = [asked[start : start + MAX_KEYS] for start in range(0, len(asked), MAX_KEYS)]
-        reads: list[list[Key] | Lookup] = [*chunks, *queries]
-        read = iter(self._each(self._ask, reads))
+        """The items with these keys. Adds the answers to the lookups to `known`. The lookups go out first, side by side:
+        the rows that they lack join the batches of keys."""
+        pages = list(self._each(self._look_up, lookups))
+        lacking = [self._lacking_rows(lookup, page) for lookup, page in zip(lookups, pages, strict=True)]
+        asked = list(dict.fromkeys(chain(keys, *lacking)))
+        batches = [asked[start : start + MAX_KEYS] for start in range(0, len(asked), MAX_KEYS)]
         items: dict[Key, Item] = {}
-        for found in islice(read, len(chunks)):
+        for found in self._each(self.store.get, batches):
             items.update(found)
-        for query, rows, page in zip(queries, open_rows, read, strict=True):
-            known[query] = apply_overlay(page, {key: items.get(key) for key in rows}) if rows else page
-        for lookup, rows, page in zip(edges, named_rows, edge_pages, strict=True):
-            known[lookup] = Page([items[key] for key in rows if key in items], page.after)
+        for lookup, rows, page in zip(lookups, lacking, pages, strict=True):
+            if isinstance(lookup.source, str):
+                known[lookup] = Page([items[key] for key in rows if key in items], page.after)
+            else:
+                known[lookup] = apply_overlay(page, {key: items.get(key) for key in rows}) if rows else page
         return items
-
-    def _ask(self, read: list[Key] | Lookup) -> Any:
-        return self._look_up(read) if isinstance(read, Lookup) else self.store.get(read)
 
     def _look_up(self, lookup: Lookup) -> Page:
         """A page of an index query or of the edges of one key; all pages as one unless the lookup is paged."""
@@ -142,16 +143,34 @@ class StepRunner:
     def _write(self, request: Write | Delete) -> WriteOutcome:
         return self.store.delete(request) if isinstance(request, Delete) else self.store.write(request)
 
-    def _open_rows(self, lookup: Lookup) -> Sequence[Key]:
-        """The open rows that the answer of an index may lack, or show too old."""
+    def _lacking_rows(self, lookup: Lookup, page: Page) -> Sequence[Key]:
+        """The rows to read by key: those that edges name, and the open rows that the answer of an index lacks or shows
+        too old. A row that only had the key must not be there, so it lacks nothing. Notes the others as seen."""
         query = lookup.source
-        if isinstance(query, str) or lookup.after is not None or not lookup.overlay:
+        if isinstance(query, str):
+            return list(map(row_of, page.items))
+        rows = self._open_rows(lookup, query)
+        if not rows:
             return ()
-        index_key = (query.slot, query.value)
-        rows = [key for overlay in self.overlays for key in overlay.get(index_key, ())]
-        return [key for key in rows if query.covers(key)]
+        shown = {key_of_item(item): version_of_item(item) for item in page.items}
+        for key in rows.keys() & shown.keys():
+            self.seen[key, query.slot] = max(shown[key], self.seen.get((key, query.slot), ""))
+        first = lookup.after is None
+        return [
+            key for key, (version, has) in rows.items() if first and shown.get(key, "" if has else version) < version
+        ]
 
-    def _each(self, ask: Callable[[A], T], requests: list[A]) -> Iterable[T]:
+    def _open_rows(self, lookup: Lookup, query: Query) -> OpenRows:
+        """The open rows that the answer may lack, or show too old."""
+        index_key = (query.slot, query.value)
+        rows: dict[Key, OpenRow] = {}
+        for overlay in self.overlays if lookup.overlay else ():
+            for key, row in overlay.get(index_key, _NO_ROWS).items():
+                if query.covers(key) and row >= rows.get(key, row):
+                    rows[key] = row
+        return rows
+
+    def _each(self, ask: Callable[[A], T], requests: Sequence[A]) -> Iterable[T]:
         if self.pool is None or len(requests) < 2:
             return map(ask, requests)
         return self.pool.map(ask, requests)

@@ -1,8 +1,10 @@
-"""Settles one open change: reads the row by key, and asks every slot of it whether the index shows the row.
+"""Settles one open change: asks the slots that no answer to live work has shown, and finds out which roots to repeat.
 
 The evidence is an index answer without overlay that holds the row at its version or newer, in every slot of the row.
 Absence is no evidence, so a row without a key in a slot has its own `no_key` there. A row that is gone counts as shown.
-The settle part then finds the touched roots again, and publishes them.
+
+With evidence the step ends, unless the change must find its roots again (`OpenChange.again`). Without it the step reads
+the row by key. The settle part then finds the touched roots again, and publishes them.
 """
 
 from dataclasses import dataclass
@@ -11,58 +13,45 @@ from processor.plan.step import Lookup, Step
 from processor.plan.touch import Touch
 from processor.progress.open_changes import OpenChange, SettleOutcome
 from statestore import keys
-from statestore.item_attributes import key_of_item, version_of_item
+from statestore.item_attributes import version_of_item
 from statestore.items import Row, read_row, slot_name
-from statestore.store import Page, Query
+from statestore.store import Item, Page, Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledChange:
-    """The outcome for an open change, and the touch to repeat."""
+    """The outcome for an open change, and the touch to repeat: None where the overlay has covered the change."""
 
     outcome: SettleOutcome
-    touch: Touch
+    touch: Touch | None
 
 
-class Evidence:
-    """The index answers of a settle part, by lookup: which rows they show, at which version.
-
-    Changes of one join key share a lookup. The evidence keeps each answer for all of them, so n changes of one key cost
-    one answer of n rows, and not n of them. An old answer never proves too much: it shows versions that the index had.
-    """
-
-    def __init__(self) -> None:
-        self._answers: dict[Lookup, tuple[Page, dict[str, str]]] = {}
-
-    def add(self, lookup: Lookup, page: Page) -> None:
-        """Takes the answer to a lookup, which the runner hands to every step that asked."""
-        if lookup not in self._answers or self._answers[lookup][0] is not page:
-            versions = {key_of_item(item).sk: version_of_item(item) for item in page.items}
-            self._answers[lookup] = page, versions
-
-    def shows(self, lookup: Lookup, row: Row) -> bool:
-        """Whether the last answer to the lookup showed the row at its version or newer."""
-        return lookup in self._answers and self._answers[lookup][1].get(row.key.sk, "") >= row.version
-
-
-def settle(change: OpenChange, evidence: Evidence) -> Step[SettledChange]:
+def settle(change: OpenChange) -> Step[SettledChange]:
     """Looks whether the indexes show the row of `change`. The touch names every key that the row has or had."""
+    unseen = [(slot, key) for slot, key in change.slots if slot not in change.seen]
+    probes = [Query(slot=slot_name(slot), value=key, row=change.key) for slot, key in unseen]
+    pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes)) if probes else ()
+    shown = all(shows(probe, page, change.version) for probe, page in zip(probes, pages, strict=True))
+    if shown and not change.settles_fully():
+        return SettledChange(outcome=SettleOutcome(change, change.version, change.slots, True), touch=None)
     (item,) = yield (change.key,)
-    if item is None:
-        row = Row(key=change.key, version=change.version, columns=None, more={}, slots={}, pending=())
-        shown = True
-    else:
-        row = read_row(item)
-        queries = [Query(slot=slot_name(k), value=key, pk=change.key.pk) for k, key in row.slots.items()]
-        lookups = [Lookup(query, overlay=False) for query in queries]
-        if unproven := tuple(lookup for lookup in lookups if not evidence.shows(lookup, row)):
-            pages = yield unproven
-            for lookup, page in zip(unproven, pages, strict=True):
-                evidence.add(lookup, page)
-        shown = all(evidence.shows(lookup, row) for lookup in lookups)
+    row, slots = _row_now(change, item)
     earlier = (change.former | set(change.slots)) - {*row.slots.items(), *row.edges}
     former_keys = frozenset((slot, key) for slot, key in earlier if not keys.is_no_key(key))
     touch = Touch(entity=change.entity, row=row, former_keys=former_keys, changed=None, outcome="replayed")
-    slots = tuple(sorted(row.slots.items())) or change.slots
-    outcome = SettleOutcome(change=change, version=row.version, slots=slots, shown=shown)
+    outcome = SettleOutcome(change=change, version=row.version, slots=slots, shown=shown or item is None)
     return SettledChange(outcome=outcome, touch=touch)
+
+
+def shows(probe: Query, page: Page, version: str) -> bool:
+    """Whether the answer to a probe of one row shows the row at this version or newer."""
+    return any(version_of_item(item) >= version for item in page.items)
+
+
+def _row_now(change: OpenChange, item: Item | None) -> tuple[Row, tuple[tuple[int, str], ...]]:
+    """The row of a change as the table has it, and its slots. A row that is gone keeps version and slots of the change."""
+    if item is None:
+        gone = Row(key=change.key, version=change.version, columns=None, more={}, slots={}, pending=())
+        return gone, change.slots
+    row = read_row(item)
+    return row, tuple(sorted(row.slots.items()))

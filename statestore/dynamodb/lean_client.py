@@ -8,6 +8,7 @@ processes after a fork. Raises the errors that botocore raises, so that callers 
 
 import json
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from random import Random
@@ -136,9 +137,13 @@ class _Clock:
 
 def _encode(request: ClientCall) -> bytes:
     try:
-        return orjson.dumps(request)
+        return orjson.dumps(request, default=_base64)
     except TypeError:  # half a surrogate pair, which DynamoDB refuses with a reason
-        return json.dumps(request).encode()
+        return json.dumps(request, default=_base64).encode()
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode()
 
 
 def _client_error(operation: str, answer: HttpAnswer) -> ClientError:

@@ -43,7 +43,7 @@ def test_the_steps_turn_the_event_of_the_page_into_its_rows_and_its_document(tmp
     read = next(node.down for node in plan.products["user_profile"].nodes if node.join.name == "starred_repos")
     assert isinstance(read, SlotRead)
     query = plan.query("star", read, "octocat")
-    assert query.pk is None
+    assert query.entity is None
     assert blocks_of(PAGE, "text")[0].text == f"{query.slot} = '{query.value}'\n"
     assert {item["PK"] for item in trial.store.query(query)} == {"TABLE#user", "TABLE#star", "TABLE#pull_request"}
 

@@ -2,14 +2,17 @@
 
 from typing import Any
 
-from statestore.keys import Key
+from statestore.keys import Key, index_row
+from statestore.limits import is_slot
 from statestore.store import Done, Item, Store, Write
 
 KEY = Key("TABLE#user", "octocat")
 
 
 def item(key: Key = KEY, **attributes: Any) -> dict[str, Any]:
-    return {"PK": key.pk, "SK": key.sk, **attributes}
+    """An item as a store returns it. The store names an item with a slot for its indexes."""
+    name = {"GSI_SK": index_row(key)} if any(map(is_slot, attributes)) else {}
+    return {"PK": key.pk, "SK": key.sk, **name, **attributes}
 
 
 def put(store: Store, key: Key = KEY, **attributes: Any) -> None:

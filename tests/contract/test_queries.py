@@ -27,26 +27,28 @@ def _stars(store: Store) -> dict[str, Item]:
     return rows
 
 
-def test_a_query_finds_the_rows_of_its_value_by_partition(store: Store) -> None:
+def test_a_query_finds_the_rows_of_its_value_by_entity_and_sort_key(store: Store) -> None:
     rows = _stars(store)
 
-    assert store.query(Query(slot="GSI_1", value="octocat")) == [rows[name] for name in ("pull", "two", "one", "near")]
+    assert store.query(Query(slot="GSI_1", value="octocat")) == [rows[name] for name in ("pull", "one", "two", "near")]
     assert store.query(Query(slot="GSI_1", value="nobody")) == []
     assert store.query(Query(slot="GSI_3", value="octocat")) == []
 
 
-def test_a_pinned_query_finds_the_rows_of_its_partition(store: Store) -> None:
+def test_a_pinned_query_finds_the_rows_of_its_entity_in_all_shards(store: Store) -> None:
     rows = _stars(store)
 
-    assert store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star#00")) == [rows["two"]]
-    assert store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star")) == []
+    assert store.query(Query(slot="GSI_1", value="octocat", entity="star")) == [rows["one"], rows["two"]]
+    assert store.query(Query(slot="GSI_1", value="octocat", entity="sta")) == []
 
 
-def test_a_query_of_a_prefix_finds_the_rows_of_all_shards(store: Store) -> None:
+def test_a_query_of_a_row_finds_that_row_under_its_value_only(store: Store) -> None:
     rows = _stars(store)
+    two = Key("TABLE#star#00", "two")
 
-    found = store.query(Query(slot="GSI_1", value="octocat", pk_prefix="TABLE#star#"))
-    assert found == [rows["two"], rows["one"]]
+    assert store.query(Query(slot="GSI_1", value="octocat", row=two)) == [rows["two"]]
+    assert store.query(Query(slot="GSI_1", value="hubot", row=two)) == []
+    assert store.query(Query(slot="GSI_1", value="octocat", row=Key("TABLE#star#00", "other"))) == []
 
 
 def test_the_items_of_a_partition_come_by_sort_key(store: Store) -> None:
@@ -73,7 +75,7 @@ def test_rows_of_one_partition_and_value_are_all_found(store: Store) -> None:
         put(store, Key("TABLE#star", str(number)), GSI_1="octocat")
     store.delete(Delete(key=Key("TABLE#star", "7")))
 
-    found = {row["SK"] for row in store.query(Query(slot="GSI_1", value="octocat", pk="TABLE#star"))}
+    found = {row["SK"] for row in store.query(Query(slot="GSI_1", value="octocat", entity="star"))}
     assert found == {str(number) for number in range(20)} - {"7"}
 
 
@@ -81,8 +83,8 @@ def test_a_walk_returns_the_keys_of_a_query_or_a_partition_without_marked_items(
     rows = _stars(store)
     put(store, Key("TABLE#star#00", "gone"), GSI_1="octocat", _gone=True)
 
-    query = Query(slot="GSI_1", value="octocat", pk_prefix="TABLE#star#")
-    assert list(store.walk(query, "_gone")) == [Key(rows[name]["PK"], rows[name]["SK"]) for name in ("two", "one")]
+    query = Query(slot="GSI_1", value="octocat", entity="star")
+    assert list(store.walk(query, "_gone")) == [Key(rows[name]["PK"], rows[name]["SK"]) for name in ("one", "two")]
     walked = list(store.walk("TABLE#star#00", "_gone"))
     assert walked == [Key("TABLE#star#00", name) for name in ("elsewhere", "nowhere", "other", "two")]
     assert list(store.walk("TABLE#nothing", "_gone")) == []
@@ -109,7 +111,7 @@ def test_pages_of_a_query_show_every_row_that_stays_once(store: Store) -> None:
     for key in keys:
         put(store, key, GSI_1="octocat")
     put(store, Key("TABLE#user", "octocat"), GSI_1="octocat")
-    query = Query(slot="GSI_1", value="octocat", pk="TABLE#star")
+    query = Query(slot="GSI_1", value="octocat", entity="star")
 
     first = store.page(query, None, 3)
     assert len(first.items) == 3
@@ -133,9 +135,9 @@ def test_a_query_of_an_index_that_the_table_does_not_have_is_refused(store: Stor
     ("query", "complaint"),
     [
         (Query(slot="GSI_1", value=""), "with an empty value"),
-        (Query(slot="GSI_1", value="a", pk=""), "with an empty pk"),
-        (Query(slot="GSI_1", value="a", pk_prefix=""), "with an empty pk_prefix"),
-        (Query(slot="GSI_1", value="a", pk="TABLE#a", pk_prefix="TABLE#a#"), "with both pk and pk_prefix"),
+        (Query(slot="GSI_1", value="a", entity=""), "with an empty entity"),
+        (Query(slot="GSI_1", value="a", row=Key("TABLE#a", "")), "SK is ''"),
+        (Query(slot="GSI_1", value="a", entity="a", row=Key("TABLE#a", "b")), "with both entity and row"),
     ],
 )
 def test_a_malformed_query_is_refused_and_costs_nothing(store: Store, query: Query, complaint: str) -> None:

@@ -11,6 +11,7 @@ from random import Random
 from threading import Lock
 from typing import Any
 
+from statestore.limits import is_slot
 from tests.faulty.proxy import WRITES, Answer, Dice, Relay, Request
 
 ApiItem = Mapping[str, Any]
@@ -39,7 +40,7 @@ class Pages:
         if answer.status != 200:
             return answer
         start = request.body.get("ExclusiveStartKey", KEY_BEFORE_ALL)
-        rows = sorted((row for row in answer.body["Items"] if _key(row) > _key(start)), key=_key)
+        rows = sorted((row for row in answer.body["Items"] if _order(row) > _order(start)), key=_order)
         before, random = self._dice.throw(request)
         kind = random.choice(("whole", "whole", "one row", "empty"))
         if kind == "empty" and before % 4 < 3:
@@ -79,7 +80,7 @@ class LateIndexes:
         answer = relay(request)
         after = _read_item(request, relay)
         if before != after:
-            for slot in {name for name in (*before, *after) if name.startswith("GSI_")}:
+            for slot in {name for name in (*before, *after) if is_slot(name)}:
                 self._hide(request.body["TableName"], slot, _key(request.body["Key"]), before)
         return answer
 
@@ -125,13 +126,19 @@ def _read_item(request: Request, relay: Relay) -> ApiItem:
 
 
 def _matches(row: ApiItem, request: Request) -> bool:
-    """Whether the row has what the store's spelling of a query asks: the slot's value, and a partition or its prefix."""
+    """Whether the row has what the store's spelling of a query asks: the slot's value, and a row or an entity's rows."""
     asked = request.body["ExpressionAttributeValues"]
-    pk = asked.get(":v1", {"S": ""})["S"]
-    there = row.get("PK", {"S": ""})["S"]
+    name = asked.get(":v1", {"S": ""})["S"]
+    there = row.get("GSI_SK", {"S": ""})["S"]
     prefixed = "begins_with" in request.body["KeyConditionExpression"] or ":v1" not in asked
-    in_partition: bool = there.startswith(pk) if prefixed else there == pk
-    return in_partition and row.get(request.body["IndexName"]) == asked[":v0"]
+    asked_for: bool = there.startswith(name) if prefixed else there == name
+    return asked_for and row.get(request.body["IndexName"]) == asked[":v0"]
+
+
+def _order(row: ApiItem) -> ItemKey:
+    """The place of a row in an answer: by entity, then by sort key."""
+    pk, sk = _key(row)
+    return pk.split("#")[1] if "#" in pk else pk, sk
 
 
 def _key(row: ApiItem) -> ItemKey:

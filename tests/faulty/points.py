@@ -13,7 +13,7 @@ POINTS = {
     "after publish": ("before", "write RUNS", None),
     "before the commit of the batch": ("after", "write RUNS", None),
     "after the commit of the batch": ("before", "write TABLE", "write RUNS"),
-    "during settle": ("before", "read TABLE", "write RUNS"),
+    "during settle": ("before", "probe", "write RUNS"),
     "while open changes are closed": ("before", "delete OPEN", None),
 }
 """By name: before or after the API applies which request, and the last write before it: rows, or the end of a round."""
@@ -55,7 +55,9 @@ class AtPoint:
 
 
 def _what(request: Request) -> str:
-    """The effect of a request and its kind of item, such as `write TABLE`."""
+    """The effect of a request and its kind of item, such as `write TABLE`, or `probe` for the query of one row."""
+    if "GSI_SK = :v1" in request.body.get("KeyConditionExpression", ""):
+        return "probe"
     if request.operation == "BatchGetItem":
         (asked,) = request.body["RequestItems"].values()
         return f"read {_kind(asked['Keys'][0])}"

@@ -14,10 +14,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.simulator.protections import PROTECTIONS, Protection
-from tests.simulator.run import simulate
+from tests.simulator.protection import Protection
+from tests.simulator.protections import PROTECTIONS
+from tests.simulator.replayed_dead_letters import ReplaySimulation
+from tests.simulator.run import Simulation
 from tests.simulator.shrink import shrink
-from tests.simulator.without.switch import combine
+from tests.simulator.simulate import simulate
+from tests.simulator.without.switch import Switch, combine
 
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).parents[2] / "docs" / "correctness.md"
@@ -30,11 +33,16 @@ def problem_without(
     """The problem of a run without a protection. None if that run ends right, or if the run with the protection ends wrong."""
     overrides = {"small_round": 0, **overrides}  # several tasks in each round, which more protections need
     others = (PROTECTIONS[protection.also_without].switch,) if protection.also_without else ()
-    without = simulate(seed, overrides=overrides, keep=keep, switch=combine(*others, protection.switch))
+
+    def run(*off: Switch) -> Simulation:
+        kind = ReplaySimulation if protection.replays else Simulation
+        return simulate(seed, overrides=overrides, keep=keep, switch=combine(*off), simulation_class=kind)
+
+    without = run(*others, protection.switch)
     if without.problem is None and not protection.saves_requests:
         return None
-    complete = [simulate(seed, overrides=overrides, keep=keep, switch=combine(*off)) for off in {(), others}]
-    if any(run.problem for run in complete):
+    complete = [run(*off) for off in {(), others}]
+    if any(other.problem for other in complete):
         return None
     if protection.saves_requests:
         more, fewer = without.world.requests, complete[0].world.requests

@@ -35,6 +35,14 @@ class TaskLost(Exception):
     """The driver believes that the task's executor is gone."""
 
 
+class JobFailed(Exception):
+    """A task failed as often as Spark tries it."""
+
+
+class Stuck(Exception):
+    """The run does not end."""
+
+
 class Failure(NamedTuple):
     """An answer that is an error."""
 

@@ -7,9 +7,7 @@ failure it starts the job again with the same plan, unless the checkpoint is los
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from random import Random
+from dataclasses import dataclass, field
 from typing import Any
 
 from processor.errors import AccountError
@@ -23,15 +21,13 @@ from processor.progress.open_changes import PARTITION
 from processor.records.record import Record
 from processor.rounds.driver import Driver
 from processor.settings import Settings
-from tests.simulator.actor import Actor, Crash, RegistryClient, TableClient
+from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck, TableClient
 from tests.simulator.check import find_problem
-from tests.simulator.conditions import Conditions, S, W, draw_conditions
-from tests.simulator.doubles import WorldClock, connect, copy_job, doubles
-from tests.simulator.history import Event, Partition, Tables, draw_events, make_topics, partition_of, tables_after
-from tests.simulator.scripted_histories import scripted_events
-from tests.simulator.shapes import Shape, shape_of
+from tests.simulator.doubles import WorldClock, connect, copy_job
+from tests.simulator.history import Event, Partition, Tables, partition_of, tables_after
+from tests.simulator.shapes import Shape
 from tests.simulator.spark import Frame, Session
-from tests.simulator.world import EXPECTED, JobFailed, Stuck, World
+from tests.simulator.world import EXPECTED, World
 
 DAY = 86_400.0
 
@@ -282,55 +278,3 @@ class Simulation:
         if self.world.table.partition(PARTITION):
             self.problem = "open changes are still in the table after one more start"
         self.problem = self.problem or find_problem(self)
-
-
-def draw_run(seed: int, overrides: Mapping[str, Any]) -> tuple[Shape, Conditions, list[Event]]:
-    """The products, the conditions and the history of a seed."""
-    rng = Random(f"{seed} history")
-    conditions = draw_conditions(rng, overrides)
-    shape = shape_of(conditions.shape)
-    if conditions.script:
-        return shape, conditions, scripted_events(shape, conditions.script)
-    return shape, conditions, draw_events(rng, shape, conditions)
-
-
-def simulate(
-    seed: int,
-    *,
-    overrides: Mapping[str, Any] | None = None,
-    keep: Sequence[int] | None = None,
-    trace: bool = False,
-    switch: Callable[[], AbstractContextManager[None]] = nullcontext,
-    simulation_class: type[Simulation] = Simulation,
-) -> Simulation:
-    """Runs one seed. `overrides`: conditions that the seed does not draw. `keep`: the indexes of the events to keep; None keeps
-    all. `trace`: whether the world records a trace. `switch`: switches a protection off during the run."""
-    shape, conditions, events = draw_run(seed, overrides or {})
-    events = simulation_class.change_events(seed, events)
-    if keep is not None:
-        events = [events[i] for i in keep]
-    world = World(rng=Random(f"{seed} world"), conditions=conditions, slots=shape.slots, trace=[] if trace else None)
-    logs = simulation_class.change_logs(seed, make_topics(shape, events, conditions.partitions))
-    first = make_topics(shape, [e for e in events if not e.late], conditions.partitions)
-    settings = replace(
-        Settings(),
-        wait_seconds=W,
-        settle_seconds=S,
-        lanes=conditions.lanes,
-        marker_days=1,
-        slots=shape.slots,
-        fan_out_page=conditions.fan_out_page,
-    )
-    simulation = simulation_class(
-        seed=seed,
-        shape=shape,
-        events=events,
-        world=world,
-        settings=settings,
-        logs=logs,
-        available={p: len(first.get(p, ())) if conditions.late_events else len(log) for p, log in logs.items()},
-        checkpoint=Checkpoint(offsets=dict.fromkeys(logs, 0)),
-    )
-    with doubles(world), switch():
-        simulation.run()
-    return simulation

@@ -9,8 +9,8 @@ from itertools import repeat
 from multiprocessing import get_context
 from typing import Any
 
-from tests.simulator.run import simulate
 from tests.simulator.shrink import shrink
+from tests.simulator.simulate import simulate
 
 CHUNK = 50
 

@@ -10,7 +10,6 @@ Values are few, so keys collide, move A -> B -> A, and become null. In `pair` an
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -24,6 +23,7 @@ from processor.plan.planning import plan_alone
 from processor.product.product import Definitions
 from tests.integration.product.products import ENTITIES, draw_definitions, draw_row
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
+from tests.simulator.shape_definitions import PAIR, STARS
 
 Row = dict[str, Any]
 STAMP = "n"
@@ -54,103 +54,6 @@ class Shape:
 
     def key(self, entity: str, row: Row) -> Row:
         return {c: row[c] for c in self.definitions.entities[entity].key}
-
-
-STARS = {
-    "entities.yaml": json.dumps(
-        {
-            "user": {
-                "key": ["email"],
-                "columns": {"email": "string", "id": "int", "username": "string", "bio": "string", "n": "int"},
-            },
-            "repo": {
-                "key": ["owner", "name"],
-                "columns": {"owner": "string", "name": "string", "stars": "int", "about": "string", "n": "int"},
-            },
-            "star": {
-                "key": ["id"],
-                "shards": 2,
-                "columns": {
-                    "id": "int",
-                    "username": "string",
-                    "repo_owner": "string",
-                    "repo_name": "string",
-                    "at": "int",
-                    "note": "string",
-                    "n": "int",
-                },
-            },
-            "label": {
-                "key": ["id"],
-                "columns": {"id": "int", "repo_owner": "string", "repo_name": "string", "text": "string", "n": "int"},
-            },
-        }
-    ),
-    "profile.yaml": json.dumps(
-        {
-            "product": "profile",
-            "root": "user",
-            "fields": ["email", "username", "n"],
-            "embed": {
-                "stars": {
-                    "many": "star",
-                    "on": {"username": "username"},
-                    "order_by": ["-at"],
-                    "fields": ["id", "at", "n"],
-                    "embed": {
-                        "repo": {
-                            "one": "repo",
-                            "on": {"owner": "repo_owner", "name": "repo_name"},
-                            "fields": ["owner", "name", "about", "n"],
-                        },
-                        "labels": {
-                            "many": "label",
-                            "on": {"repo_owner": "repo_owner", "repo_name": "repo_name"},
-                            "fields": ["id", "text", "n"],
-                            "limit": 2,
-                        },
-                    },
-                }
-            },
-        }
-    ),
-    "fans.yaml": json.dumps(
-        {
-            "product": "fans",
-            "root": "repo",
-            "fields": ["owner", "name", "n"],
-            "embed": {
-                "stars": {
-                    "many": "star",
-                    "on": {"repo_owner": "owner", "repo_name": "name"},
-                    "fields": ["id", "n"],
-                    "embed": {"user": {"one": "user", "on": {"username": "username"}, "fields": ["email", "n"]}},
-                }
-            },
-        }
-    ),
-}
-
-
-PAIR = {
-    "entities.yaml": json.dumps(
-        {
-            "user": {
-                "key": ["email"],
-                "columns": {"email": "string", "username": "string", "bio": "string", "n": "int"},
-            },
-            "star": {"key": ["id"], "columns": {"id": "int", "username": "string", "note": "string", "n": "int"}},
-        }
-    ),
-    "profile.yaml": json.dumps(
-        {
-            "product": "profile",
-            "root": "user",
-            "fields": ["email", "username", "n"],
-            "embed": {"stars": {"many": "star", "on": {"username": "username"}, "fields": ["id", "n"]}},
-        }
-    ),
-}
 
 
 def _name(r: Random) -> str | None:

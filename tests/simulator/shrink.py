@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.simulator.run import draw_run
+from tests.simulator.simulate import draw_run
 
 EndsWrong = Callable[[Mapping[str, Any], list[int]], bool]
 """Whether the seed ends wrong with these overrides, and with only these events."""

@@ -10,8 +10,8 @@ import ast
 import sys
 import time
 
-from tests.simulator.run import simulate
 from tests.simulator.seeds import Summary, explain, overrides_of, run_many
+from tests.simulator.simulate import simulate
 
 
 def main() -> int:

@@ -11,8 +11,8 @@ from tests.integration.conftest import postgres_url
 from tests.integration.product.products import ENTITIES
 from tests.simulator.history import tables_after
 from tests.simulator.oracle import documents
-from tests.simulator.run import simulate
 from tests.simulator.seeds import overrides_of
+from tests.simulator.simulate import simulate
 
 __all__ = ["postgres_url"]
 SEEDS = range(200)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.simulator.actor import TableClient
-from tests.simulator.run import simulate
+from tests.simulator.simulate import simulate
 from tests.simulator.without.switch import replacing
 
 SEEDS = range(100)

@@ -7,7 +7,8 @@ import pytest
 
 from processor.progress.backlog import Backlog
 from tests.simulator.failing_products import FailingProductSimulation
-from tests.simulator.run import Simulation, simulate
+from tests.simulator.run import Simulation
+from tests.simulator.simulate import simulate
 from tests.simulator.without.publisher import any_attempt
 from tests.simulator.without.switch import Switch, always, replacing
 

@@ -7,7 +7,8 @@ import pytest
 
 import processor.steps.replay as step
 from tests.simulator.replayed_dead_letters import ReplaySimulation
-from tests.simulator.run import Simulation, simulate
+from tests.simulator.run import Simulation
+from tests.simulator.simulate import simulate
 from tests.simulator.without.edges import only_new_edges
 from tests.simulator.without.switch import Switch, always, replacing
 from tests.simulator.worlds import ZOMBIES, scripted

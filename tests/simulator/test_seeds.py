@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulator.run import simulate
 from tests.simulator.seeds import explain, run_many
+from tests.simulator.simulate import simulate
 
 ROOT = Path(__file__).parents[2]
 SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000"))
-DIGEST = (
-    "from tests.simulator.run import simulate\nfor seed in range(40): print(simulate(seed, trace=True).world.trace)"
-)
+DIGEST = "from tests.simulator.simulate import simulate\nfor seed in range(40): print(simulate(seed, trace=True).world.trace)"
 
 
 def test_every_seed_ends_right() -> None:

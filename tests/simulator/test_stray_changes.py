@@ -12,7 +12,8 @@ import statestore.items as items
 from processor.records.record import Change
 from processor.steps.dedupe import NetChange, net_change
 from statestore.store import AbsentOrBelow
-from tests.simulator.run import Simulation, simulate
+from tests.simulator.run import Simulation
+from tests.simulator.simulate import simulate
 from tests.simulator.stray_changes import OVERRIDES, StraySimulation
 from tests.simulator.without.switch import Switch, always, replacing
 

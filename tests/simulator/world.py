@@ -16,41 +16,18 @@ from processor.records.message import Message
 from statestore.errors import Transient
 from statestore.keys import Key
 from statestore.store import Done, Item, Page, Query, Write, WriteOutcome
-from tests.simulator.actor import Actor, Crash, Failure, Pause, TaskLost
+from tests.simulator.actor import Actor, Crash, Failure, JobFailed, Pause, Stuck, TaskLost
 from tests.simulator.broker import Broker
 from tests.simulator.conditions import Conditions, S, W
 from tests.simulator.leases import Registry
 from tests.simulator.shapes import STAMP
+from tests.simulator.suspended_actor import SuspendedActor
 from tests.simulator.table import LateTable
 
 EXPECTED = (Fenced, KafkaError, Transient, TaskLost)
 """The errors that a fault may cause in a task or a driver."""
 BROKER_FAULTS = ("acknowledgement lost", "delivered late", "not delivered")
 MAX_REQUESTS = 20_000
-
-
-class JobFailed(Exception):
-    """A task failed as often as Spark tries it."""
-
-
-class Stuck(Exception):
-    """The run does not end."""
-
-
-@dataclass(slots=True, kw_only=True)
-class SuspendedActor:
-    """An actor that continues later: its function, and the answers that it had. `wake_at`: the earliest time of its next turn.
-    `turns_left`: until the world removes it."""
-
-    name: str
-    body: Callable[[], Any]
-    answers: list[Any]
-    wake_at: float = 0.0
-    turns_left: int = 10_000
-    is_task: bool = False
-    is_zombie: bool = True
-    result: Any = None
-    done: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -146,7 +123,7 @@ class World:
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """One page of an index query, from any replica, or of edges. Some pages are empty but not the last."""
         if self.conditions.index_page and self.rng.random() < 0.2:
-            return Page([], after or Key("", ""))
+            return Page([], after or Key("TABLE#", ""))
         return self.table.page(source, after, limit)
 
     def _send(self, actor: Actor, name: str, send: Callable[[str | None], Any], fault: str | None) -> Any:

@@ -47,6 +47,7 @@ ZOMBIES = {
     "fault_weights": {"task lost": 3, "crash before": 1, "crash after": 1},
 }
 RETRIED = {**ZOMBIES, "task_retries": 3, "fault_weights": {"task lost": 1}}
+CRASHED_REPLAYS = {**CRASHES, "max_faults": 8, "shape": "pair"}
 CALM = {"lag": "none", "max_faults": 0}
 
 

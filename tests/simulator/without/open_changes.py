@@ -13,13 +13,13 @@ import processor.rounds.step_runner as step_runner
 import processor.rounds.write_part as write_part
 import processor.steps.assemble as assemble
 import processor.steps.find_roots as find_roots
+import processor.steps.settle as settle
 from processor.plan.step import Lookup
 from processor.product.document import Match
 from processor.progress import open_changes
 from processor.progress.open_changes import OpenChanges
 from processor.progress.overlay import WorkerOverlay
 from processor.rounds.step_runner import StepRunner
-from processor.steps.settle import Evidence
 from statestore import items, keys
 from statestore.store import Done, Page
 from tests.simulator.actor import TableClient
@@ -32,7 +32,7 @@ def _without_overlay(request: Any) -> Any:
     return request._replace(overlay=False) if isinstance(request, Lookup) else request
 
 
-no_overlay = replacing((StepRunner, "_open_rows", always(())))
+no_overlay = replacing((StepRunner, "_open_rows", always({})))
 own_batch_only = replacing((WorkerOverlay, "get", lambda _: lambda _self, _index_key, default: default))
 own_task_only = replacing((worker, "overlay_of", always({})))
 no_overlay_in_assemble = replacing((publish_part, "assemble", lambda step: with_requests(step, _without_overlay)))
@@ -82,41 +82,40 @@ no_wait = replacing((WorldClock, "sleep", always(None)))
 
 
 def _evidence_without_asking(selects: Callable[[Any], bool]) -> Switch:
-    """Evidence that counts these queries as shown, without an answer."""
-    return replacing(
-        (
-            Evidence,
-            "shows",
-            lambda shows: lambda self, lookup, row: selects(lookup.source) or shows(self, lookup, row),
-        )
-    )
+    """Evidence that counts these probes as shown, without an answer."""
+    return replacing((settle, "shows", lambda shows: lambda probe, *answer: selects(probe) or shows(probe, *answer)))
 
 
 no_evidence = _evidence_without_asking(lambda _: True)
 evidence_in_one_slot = _evidence_without_asking(lambda query: query.slot != "GSI_1")
-evidence_down_only = _evidence_without_asking(lambda query: query.pk == "TABLE#user")
+evidence_down_only = _evidence_without_asking(lambda query: query.row.pk == "TABLE#user")
 no_own_key = _evidence_without_asking(lambda query: keys.is_no_key(query.value))
 
 
-evidence_of_any_version = replacing(
-    (
-        Evidence,
-        "shows",
-        lambda _: lambda self, lookup, row: lookup in self._answers and row.key.sk in self._answers[lookup][1],
-    )
-)
-
-
-def _closed_at_once(settled: Any) -> Any:
-    def changed(self: OpenChanges, outcomes: Any, now: float) -> None:
-        settled(self, outcomes, now)
-        for entry in [e for e in self.by_row.values() if e.shown]:
-            self._put(entry._replace(due=now))
+def _see_any_version(see: Any) -> Any:
+    def changed(self: OpenChanges, sights: Any) -> None:
+        known = {row: change.version for row, change in self.by_row.items()}
+        see(self, [sight._replace(version=known.get(sight.row, "")) for sight in sights])
 
     return changed
 
 
-closed_at_once = replacing((OpenChanges, "record", _closed_at_once))
+evidence_of_any_version = replacing(
+    (settle, "shows", lambda _: lambda _probe, page, _version: bool(page.items)),
+    (OpenChanges, "see", _see_any_version),
+)
+
+
+def _closed_at_once(take: Any) -> Any:
+    def changed(self: OpenChanges, *args: Any) -> None:
+        take(self, *args)
+        for entry in [e for e in self.by_row.values() if e.shown]:
+            self._put(entry._replace(due=args[-1]))
+
+    return changed
+
+
+closed_at_once = replacing((OpenChanges, "record", _closed_at_once), (OpenChanges, "confirm", _closed_at_once))
 closed_on_time = combine(no_evidence, closed_at_once)
 no_settling = replacing(
     (driver, "settle_part", lambda part: lambda *args: replace(part(*args), roots=frozenset(), fan_outs=())),
@@ -152,7 +151,8 @@ settle_without_former_keys = replacing(
         follow_up_parts,
         "settle",
         lambda step: with_result(
-            step, lambda settled: replace(settled, touch=settled.touch._replace(former_keys=frozenset()))
+            step,
+            lambda settled: replace(settled, touch=settled.touch and settled.touch._replace(former_keys=frozenset())),
         ),
     )
 )

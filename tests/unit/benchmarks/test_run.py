@@ -119,3 +119,21 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
     assert "| Query | 16 | lean | 0.100 / 0.150 / 0.200 | 4,000 / 4,500 / 5,000 |" in text
     assert "| memory | 1,000 | 0.1 | 0.2 | 4 | 2.4 | 1,000 | 0 | 1.01 | 6.00 | 0.00 |" in text
     assert "| moto | 10 / 2 | 5 | 5 | 100.0 | 0.00 | 0.00 | 0.00 | 0.40 |" in text
+
+
+def test_the_cost_of_an_event_has_every_purpose_and_no_correction() -> None:
+    from benchmarks.event_cost import format_event_cost, measure_event_cost
+
+    cost = measure_event_cost(600, 40)
+    purposes = {"row", "its index copies", "ledger", "open changes", "find roots", "assemble", "settle"}
+    assert purposes <= cost.units.keys()
+    assert cost.asked.total() == cost.requests.total()
+    assert cost.corrections == 0
+    assert "| all |" in format_event_cost(cost)
+
+
+def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:
+    from benchmarks.event_cost import measure_group_cost
+
+    small, popular = measure_group_cost(10), measure_group_cost(300)
+    assert (small.written, small.read) == (popular.written, popular.read)

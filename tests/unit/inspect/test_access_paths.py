@@ -55,16 +55,16 @@ user_profile, version 1: a document for each user, by email
   topic user_profile; rebuilt when email, id, username of user changes
   starred_repos: many star on username = user.username
     down  Query GSI_1 = <user.username>, shared; the same request answers pull_requests
-    up    Query GSI_1 = <star.username> AND PK = 'TABLE#user', pinned
+    up    Query GSI_1 = <star.username> AND begins_with(GSI_SK, 'user#'), pinned
     repo: one repo on owner = star.repo_owner, name = star.repo_name (join: not shown itself)
       down  BatchGetItem PK = 'TABLE#repo' AND SK = <star.repo_owner>#<star.repo_name>
-      up    Query GSI_2 = <repo.owner>#<repo.name> AND PK = 'TABLE#star', pinned
+      up    Query GSI_2 = <repo.owner>#<repo.name> AND begins_with(GSI_SK, 'star#'), pinned
   pull_requests: many pull_request on author = user.username
     down  Query GSI_1 = <user.username>, shared; the same request answers starred_repos
-    up    Query GSI_1 = <pull_request.author> AND PK = 'TABLE#user', pinned
+    up    Query GSI_1 = <pull_request.author> AND begins_with(GSI_SK, 'user#'), pinned
   payment_verified: one payment_info on user_id = user.id
-    down  Query GSI_1 = <user.id> AND PK = 'TABLE#payment_info', pinned
-    up    Query GSI_2 = <payment_info.user_id> AND PK = 'TABLE#user', pinned
+    down  Query GSI_1 = <user.id> AND begins_with(GSI_SK, 'payment_info#'), pinned
+    up    Query GSI_2 = <payment_info.user_id> AND begins_with(GSI_SK, 'user#'), pinned
 one document, where every join finds one row: 2 BatchGetItem, 2 Query (keys go out 100 to a request)"""
     )
 
@@ -77,15 +77,15 @@ persons, version 1: a document for each person, by id
   topic persons; rebuilt when boss, city, id of person changes
   city: one city on name = person.city (join: not shown itself)
     down  BatchGetItem PK = 'TABLE#city' AND SK = <person.city>
-    up    Query GSI_1 = <city.name> AND begins_with(PK, 'TABLE#person#'), pinned
+    up    Query GSI_1 = <city.name> AND begins_with(GSI_SK, 'person#'), pinned
   boss: one person on id = person.boss
     down  BatchGetItem PK = 'TABLE#person#<shard>' AND SK = <person.boss>
-    up    Query GSI_2 = <person.id> AND begins_with(PK, 'TABLE#person#'), pinned
+    up    Query GSI_2 = <person.id> AND begins_with(GSI_SK, 'person#'), pinned
   reports: many person on boss = person.id
-    down  Query GSI_2 = <person.id> AND begins_with(PK, 'TABLE#person#'), pinned; the same request answers others
+    down  Query GSI_2 = <person.id> AND begins_with(GSI_SK, 'person#'), pinned; the same request answers others
     up    no request: the key of the person is known
   others: many person on boss = person.id
-    down  Query GSI_2 = <person.id> AND begins_with(PK, 'TABLE#person#'), pinned; the same request answers reports
+    down  Query GSI_2 = <person.id> AND begins_with(GSI_SK, 'person#'), pinned; the same request answers reports
     up    no request: the key of the person is known
 one document, where every join finds one row: 2 BatchGetItem, 1 Query (keys go out 100 to a request)"""
     )
@@ -116,8 +116,8 @@ def test_lineage_gives_each_row_of_a_document_its_position_and_request() -> None
     (no_rows,) = StepRunner(store=trial.store).run([lineage(trial.plan, product, "3")])
     assert list(lineage_lines(rows)) == [
         "person 2; epoch 1, partition 0, offset 1; by PK = 'TABLE#person#01' AND SK = '2'",
-        "  reports: person 1; epoch 1, partition 0, offset 0; by GSI_2 = '2' AND begins_with(PK, 'TABLE#person#')",
-        "  others: person 1; epoch 1, partition 0, offset 0; by GSI_2 = '2' AND begins_with(PK, 'TABLE#person#')",
+        "  reports: person 1; epoch 1, partition 0, offset 0; by GSI_2 = '2' AND begins_with(GSI_SK, 'person#')",
+        "  others: person 1; epoch 1, partition 0, offset 0; by GSI_2 = '2' AND begins_with(GSI_SK, 'person#')",
     ]
     assert no_rows == ()
 

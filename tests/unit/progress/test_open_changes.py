@@ -9,6 +9,7 @@ from processor.progress.open_changes import (
     OpenChange,
     OpenChanges,
     SettleOutcome,
+    Sight,
     changes_key,
     read_changes,
     write_changes,
@@ -43,14 +44,14 @@ def test_a_newer_change_of_a_row_takes_over_every_key_of_the_earlier_change(chan
     changes.add(item(1), [change(1, "a", former=frozenset({(1, "z")}))], now=0)
     changes.add(item(2), [change(2, "b")], now=1)
     assert len(changes.by_row) == 1
-    assert all(ROW in changes.overlay.get(("GSI_1", key), ()) for key in ("z", "a", "b"))
+    assert all(ROW in changes.overlay.get(("GSI_1", key), {}) for key in ("z", "a", "b"))
 
 
 def test_an_older_change_that_comes_late_does_not_take_over(changes: OpenChanges) -> None:
     changes.add(item(1), [change(2, "b")], now=0)
     changes.add(item(2), [change(1, "a")], now=1)
     assert changes.by_row[ROW].version == "002"
-    assert ROW in changes.overlay.get(("GSI_1", "a"), ())
+    assert ROW in changes.overlay.get(("GSI_1", "a"), {})
 
 
 def test_the_driver_also_settles_a_row_that_changes_all_the_time(changes: OpenChanges) -> None:
@@ -68,6 +69,52 @@ def test_without_evidence_a_change_is_due_again_and_with_evidence_it_closes_w_la
     assert changes.close(now=15) == [item(1)]
     assert changes.by_row == {}
     assert not any(changes.overlay.buckets)
+
+
+def test_a_change_that_live_work_saw_in_every_slot_closes_w_after_s(changes: OpenChanges) -> None:
+    two = change(2)._replace(slots=((1, "a"), (2, "b")))
+    changes.add(item(1), [two], now=0)
+    changes.see([Sight(ROW, "GSI_1", "002"), Sight(Key("TABLE#star", "8"), "GSI_1", "009")])
+    changes.confirm(now=5)
+    assert [e.seen for e in changes.due(now=5)] == [{1}]
+    changes.see([Sight(ROW, "GSI_2", "003")])
+    changes.confirm(now=4)
+    assert changes.close(now=100) == []
+    changes.confirm(now=5)
+    assert changes.due(now=100) == []
+    assert changes.close(now=9) == []
+    assert changes.close(now=10) == [item(1)]
+
+
+def test_an_older_version_in_an_answer_is_no_evidence(changes: OpenChanges) -> None:
+    changes.add(item(1), [change(2)], now=0)
+    changes.see([Sight(ROW, "GSI_1", "001")])
+    changes.confirm(now=5)
+    assert len(changes.due(now=5)) == 1
+
+
+def test_a_newer_change_of_a_row_must_be_seen_itself(changes: OpenChanges) -> None:
+    changes.add(item(1), [change(1)], now=0)
+    changes.see([Sight(ROW, "GSI_1", "001")])
+    changes.add(item(2), [change(2)], now=1)
+    changes.confirm(now=5)
+    assert len(changes.due(now=5)) == 1
+
+
+def test_a_change_out_of_sight_of_this_run_is_settled_although_live_work_saw_it(changes: OpenChanges) -> None:
+    changes.add(item(1), [change(1)], now=0, again=True)
+    changes.add(item(2), [change(2)], now=1)
+    changes.see([Sight(ROW, "GSI_1", "002")])
+    changes.confirm(now=5)
+    assert [(e.version, e.again) for e in changes.due(now=5)] == [("002", True)]
+
+
+def test_a_change_without_evidence_at_s_finds_its_roots_again_until_it_is_shown(changes: OpenChanges) -> None:
+    changes.add(item(1), [change(1)], now=0)
+    changes.record(found(changes, shown=False), now=5)
+    assert [e.again for e in changes.by_row.values()] == [True]
+    changes.record(found(changes, shown=True), now=10)
+    assert [e.again for e in changes.by_row.values()] == [False]
 
 
 def test_a_row_that_changed_while_it_was_settled_stays_open(changes: OpenChanges) -> None:
@@ -129,3 +176,4 @@ def test_a_start_takes_over_the_version_and_keys_of_the_stored_row(changes: Open
     taken = changes.by_row[ROW]
     assert (taken.version, taken.slots) == ("005", ((1, "c"),))
     assert taken.former >= {(1, "a")}
+    assert taken.again

@@ -107,9 +107,9 @@ def opening() -> LaneResult:
     return lane(parts=(PartResult(opened={OPEN_ITEM: (CHANGE,)}),))
 
 
-def settling(*, shown: bool, due: float = 5.0) -> LaneResult:
+def settling(*, shown: bool, due: float = 5.0, again: bool = False) -> LaneResult:
     """A lane whose stage 1 settled the change that was due then."""
-    due_change = CHANGE._replace(due=due)
+    due_change = CHANGE._replace(due=due, again=again)
     return lane(parts=(PartResult(settled=(SettleOutcome(due_change, "1", CHANGE.slots, shown),)),))
 
 

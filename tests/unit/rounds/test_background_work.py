@@ -1,7 +1,10 @@
 """The driver between batches, and at its start: the work that earlier rounds and earlier runs left."""
 
+from dataclasses import replace
+
 from processor.progress.fan_outs import FoundRoots, ResumedFanOut
 from processor.progress.ledger import Run
+from processor.progress.open_changes import Sight, write_changes
 from processor.rounds.driver import Driver
 from processor.rounds.follow_up_parts import backlog_part, resume_part, settle_part
 from processor.rounds.round import PartResult
@@ -83,9 +86,21 @@ def test_a_change_that_an_index_does_not_show_is_settled_again(job: Job) -> None
     job.driver.background_work()
     assert job.log == []
     job.clock.sleep(5)
-    job.lanes = [[settling(shown=True, due=10.0)]]
+    job.lanes = [[settling(shown=True, due=10.0, again=True)]]
     job.driver.background_work()
     assert job.log == ["check lease", settle_part]
+    assert not job.driver.open_changes.due(100.0)
+
+
+def test_a_change_that_live_work_saw_in_every_slot_needs_no_round(job: Job) -> None:
+    job.batch(replace(opening(), sights=(Sight(CHANGE.key, "GSI_1", "1"),)))
+    job.clock.sleep(5)
+    job.log.clear()
+    job.driver.background_work()
+    assert job.log == []
+    job.clock.sleep(5)
+    job.driver.background_work()
+    assert job.log == ["check lease", Delete(key=OPEN_ITEM)]
 
 
 # The start
@@ -95,12 +110,12 @@ def test_a_later_run_waits_for_the_indexes_and_takes_over_the_work_of_the_earlie
     job.batch(opening(), lane(parts=(PartResult(fan_outs=(FAN_OUT,)),)))
     row = {"_f": 1, "_v": "1", "GSI_1": "ada", "id": 5}
     MemoryStore.write(job.store, Write(CHANGE.key, row))
-    MemoryStore.write(job.store, Write(OPEN_ITEM, {"_f": 1, "rows": '[["star","TABLE#star","5","1",[[1,"ada"]],[]]]'}))
+    MemoryStore.write(job.store, write_changes(OPEN_ITEM, [CHANGE]))
     driver = Driver(settings=Settings(), plan=PLAN, store=job.store, executor=job, clock=job.clock, run=Run(number=3))
     driver.start()
     assert job.clock.now() == Settings().wait_seconds
     assert driver.fan_outs.next() == [FAN_OUT]
-    assert driver.open_changes.by_row == {CHANGE.key: CHANGE._replace(due=5.0)}
+    assert driver.open_changes.by_row == {CHANGE.key: CHANGE._replace(due=5.0, again=True)}
 
 
 def test_the_first_run_of_a_job_does_not_wait() -> None:

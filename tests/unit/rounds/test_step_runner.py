@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from processor.plan.step import Lookup, Request, Send, Step
-from processor.progress.overlay import Overlay
+from processor.progress.open_changes import Sight
+from processor.progress.overlay import OpenRows, Overlay
 from processor.records.message import Message
 from processor.rounds.step_runner import StepRunner, apply_overlay
 from statestore.items import encode_version
@@ -19,7 +20,7 @@ from statestore.store import Absent, Delete, Done, Item, Page, Query, Refused, W
 
 V = [encode_version(0, 0, n) for n in range(10)]
 ADA, BOB, CYD = (Key("TABLE#user", name) for name in ("ada", "bob", "cyd"))
-STARS = Query("GSI_1", "ice", "TABLE#star")
+STARS = Query("GSI_1", "ice", "star")
 
 
 class LoggingStore(MemoryStore):
@@ -124,14 +125,19 @@ def test_a_paged_lookup_reads_one_page(store: LoggingStore) -> None:
 # Rows that edges and open changes name
 
 
+def opened(*rows: Key, version: str = V[2], has: bool = True) -> OpenRows:
+    """Open rows at an index key, with the version of their open changes."""
+    return dict.fromkeys(rows, (version, has))
+
+
 def test_rows_that_edges_name_open_rows_and_keys_share_one_read(store: LoggingStore) -> None:
     team, user = put(store, Key("TABLE#team", "4")), put(store, ADA)
     edges = "EDGE#team#members[]=1"
     put(store, Key(edges, "4"), row="TABLE#team")
     put(store, Key(edges, "5"), row="TABLE#team")
-    overlay: Overlay = {("GSI_1", "ice"): [star("9")]}
+    overlay: Overlay = {("GSI_1", "ice"): opened(star("9"))}
     results = StepRunner(store=store, overlays=(overlay,)).run([asks((Lookup(edges), Lookup(STARS))), asks((ADA,))])
-    assert store.log == [("partition", edges), ("get", ADA, star("9"), *[Key("TABLE#team", n) for n in "45"]), STARS]
+    assert store.log == [("partition", edges), STARS, ("get", ADA, *[Key("TABLE#team", n) for n in "45"], star("9"))]
     assert results == [[Page([team], None), Page([], None)], [user]]
 
 
@@ -150,9 +156,9 @@ def test_an_open_row_that_the_index_does_not_show_yet_is_in_the_answer(store: Lo
     put(store, star("2"), GSI_1="ice")
     MemoryStore.write(store, Write(star("2"), {"_v": V[2], "title": "new"}))
     MemoryStore.write(store, Write(star("3"), {"_v": V[2], "GSI_1": "ice"}))
-    overlay: Overlay = {("GSI_1", "ice"): [star("2"), star("3")], ("GSI_1", "snow"): [star("4")]}
+    overlay: Overlay = {("GSI_1", "ice"): opened(star("2"), star("3")), ("GSI_1", "snow"): opened(star("4"))}
     (answers,) = StepRunner(store=store, overlays=(overlay,)).run([asks((Lookup(STARS),))])
-    assert store.log == [("get", star("2"), star("3")), STARS]
+    assert store.log == [STARS, ("get", star("2"), star("3"))]
     stored = MemoryStore.get(store, [star("2"), star("3")])
     assert answers == [Page([shown, stored[star("2")], stored[star("3")]], None)]
     assert stored[star("2")]["title"] == "new"
@@ -179,37 +185,84 @@ def test_of_two_versions_of_a_row_the_answer_has_the_newer(shown: str, row: Item
 
 
 def test_open_rows_of_all_overlays_are_read(store: LoggingStore) -> None:
-    overlays: tuple[Overlay, ...] = ({("GSI_1", "ice"): [star("1")]}, {("GSI_1", "ice"): [star("1"), star("2")]})
+    overlays: tuple[Overlay, ...] = (
+        {("GSI_1", "ice"): opened(star("1"))},
+        {("GSI_1", "ice"): opened(star("1"), star("2"))},
+    )
     StepRunner(store=store, overlays=overlays).run([asks((Lookup(STARS),))])
-    assert store.log == [("get", star("1"), star("2")), STARS]
+    assert store.log == [STARS, ("get", star("1"), star("2"))]
 
 
 def test_an_open_row_of_another_entity_is_laid_only_over_queries_that_cover_it(store: LoggingStore) -> None:
-    every, sharded = Query("GSI_1", "ice"), Query("GSI_1", "ice", None, "TABLE#star#")
-    overlay: Overlay = {("GSI_1", "ice"): [Key("TABLE#pull", "1")]}
+    every, other = Query("GSI_1", "ice"), Query("GSI_1", "ice", row=star("1"))
+    overlay: Overlay = {("GSI_1", "ice"): opened(Key("TABLE#pull", "1"))}
     runner = StepRunner(store=store, overlays=(overlay,))
-    runner.run([asks((Lookup(STARS), Lookup(sharded)))])
-    assert store.log == [STARS, sharded]
+    runner.run([asks((Lookup(STARS), Lookup(other)))])
+    assert store.log == [STARS, other]
     runner.run([asks((Lookup(every),))])
-    assert store.log[2:] == [("get", Key("TABLE#pull", "1")), every]
+    assert store.log[2:] == [every, ("get", Key("TABLE#pull", "1"))]
 
 
 def test_open_rows_are_laid_over_the_first_page_only(store: LoggingStore) -> None:
     for n in range(3):
         put(store, star(str(n)), GSI_1="ice")
-    overlay: Overlay = {("GSI_1", "ice"): [star("2")]}
+    overlay: Overlay = {("GSI_1", "ice"): opened(star("2"))}
     runner = StepRunner(store=store, overlays=(overlay,), page=2)
     (answers,) = runner.run([asks((Lookup(STARS, paged=True),), (Lookup(STARS, paged=True, after=star("1")),))])
-    assert store.log == [("get", star("2")), ("page", STARS, None, 2), ("page", STARS, star("1"), 2)]
+    assert store.log == [("page", STARS, None, 2), ("get", star("2")), ("page", STARS, star("1"), 2)]
     assert [[row["SK"] for row in page.items] for page in answers] == [["0", "1", "2"], ["2"]]
 
 
 def test_a_lookup_without_overlay_gets_the_answer_of_the_index(store: LoggingStore) -> None:
-    overlay: Overlay = {("GSI_1", "ice"): [star("1")]}
+    overlay: Overlay = {("GSI_1", "ice"): opened(star("1"))}
     MemoryStore.write(store, Write(star("1"), {"_v": V[1], "GSI_1": "ice"}))
     results = StepRunner(store=store, overlays=(overlay,)).run([asks((Lookup(STARS, overlay=False),))])
     assert store.log == [STARS]
     assert results == [[Page([], None)]]
+
+
+@pytest.mark.parametrize(
+    ("shown", "version", "has", "reads"),
+    [
+        (V[2], V[2], True, False),
+        (V[3], V[2], True, False),
+        (V[1], V[2], True, True),
+        (None, V[2], True, True),
+        (None, V[2], False, False),
+        (V[1], V[2], False, True),
+    ],
+    ids=["shown", "newer", "older", "missing", "missing where it only was", "still where it only was"],
+)
+def test_an_open_row_is_read_by_key_only_where_the_answer_lacks_it(
+    store: LoggingStore, shown: str | None, version: str, has: bool, reads: bool
+) -> None:
+    if shown is not None:
+        put(store, star("1"), shown, GSI_1="ice")
+    overlay: Overlay = {("GSI_1", "ice"): opened(star("1"), version=version, has=has)}
+    runner = StepRunner(store=store, overlays=(overlay,))
+    runner.run([asks((Lookup(STARS),))])
+    assert store.log == [STARS, *([("get", star("1"))] if reads else [])]
+    assert runner.sights() == ((Sight(star("1"), "GSI_1", shown),) if shown is not None else ())
+
+
+def test_every_page_of_an_answer_is_evidence_for_the_open_rows_that_it_shows(store: LoggingStore) -> None:
+    for n in range(3):
+        put(store, star(str(n)), V[2], GSI_1="ice")
+    overlay: Overlay = {("GSI_1", "ice"): opened(star("2"))}
+    runner = StepRunner(store=store, overlays=(overlay,), page=2)
+    runner.run([asks((Lookup(STARS, paged=True, after=star("1")),))])
+    assert runner.sights() == (Sight(star("2"), "GSI_1", V[2]),)
+    assert store.log == [("page", STARS, star("1"), 2)]
+
+
+def test_of_two_open_changes_of_a_row_the_newer_says_whether_it_has_the_key(store: LoggingStore) -> None:
+    """The row had the key in a round before, and this round has moved it away."""
+    overlays: tuple[Overlay, ...] = (
+        {("GSI_1", "ice"): opened(star("1"), version=V[1])},
+        {("GSI_1", "ice"): opened(star("1"), version=V[2], has=False)},
+    )
+    StepRunner(store=store, overlays=overlays).run([asks((Lookup(STARS),))])
+    assert store.log == [STARS]
 
 
 def test_lookups_that_differ_in_their_overlay_are_different(store: LoggingStore) -> None:
@@ -254,12 +307,12 @@ def test_a_step_gets_its_answers_in_the_order_of_its_requests(store: LoggingStor
     runner = StepRunner(store=store, outbox=LoggingOutbox(store.log))
     results = runner.run([asks((write, Lookup(STARS), send, ADA, Delete(key=CYD), CYD)), asks((), (ADA,))])
     assert results == [[Done(None), Page([ice], None), None, ada, Done(None), None], [ada]]
-    assert store.log == [send.message, ("get", ADA, CYD), STARS, write, Delete(key=CYD), ("get", ADA)]
+    assert store.log == [send.message, STARS, ("get", ADA, CYD), write, Delete(key=CYD), ("get", ADA)]
 
 
 def test_a_pool_of_threads_changes_no_answer(store: LoggingStore) -> None:
     items = [put(store, star(str(n)), GSI_1=str(n)) for n in range(20)]
-    lookups = tuple(Lookup(Query("GSI_1", str(n), "TABLE#star")) for n in range(20))
+    lookups = tuple(Lookup(Query("GSI_1", str(n), "star")) for n in range(20))
     writes = tuple(Write(key, {"_v": V[1]}) for key in (ADA, BOB, CYD))
     with ThreadPoolExecutor(4) as pool:
         (answers,) = StepRunner(store=store, pool=pool).run([asks((*lookups, *writes))])

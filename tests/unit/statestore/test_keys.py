@@ -133,6 +133,16 @@ def test_the_prefix_of_an_entity_begins_each_of_its_partitions_and_no_other() ->
     assert not any(pk.startswith(prefix) for pk in keys.partitions("starred", 12))
 
 
+def test_the_name_of_a_row_in_an_index_begins_with_its_entity_and_is_its_own() -> None:
+    rows = [keys.row_key("star", shards, sk) for shards in (1, 12) for sk in ("a#b", "a#c", "x" * 1024)]
+    names = [keys.index_row(row) for row in rows]
+
+    assert names[0] == "star#a#b"
+    assert len(set(names)) == 3
+    assert all(len(name) <= keys.LIMIT and name.startswith(keys.index_rows("star")) for name in names)
+    assert not any(name.startswith(keys.index_rows("sta")) for name in names)
+
+
 def test_progress_has_partitions_of_its_own() -> None:
     assert keys.progress_partition("RUNS") == "RUNS"
     assert keys.progress_partition("LEDGER", "user_profile") == "LEDGER#user_profile"

@@ -31,8 +31,8 @@ def test_a_change_is_one_update_that_keeps_the_previous_join_keys() -> None:
         "TableName": "state",
         "Key": {"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}},
         "UpdateExpression": "SET #a0=if_not_exists(#a1,:v0),#a2=if_not_exists(#a3,:v1),"
-        "#a4=:v2,#a5=:v3,#a6=:v4,#a1=:v5,#a3=:v6 REMOVE #a7,#a8",
-        "ConditionExpression": "attribute_not_exists(PK) OR #a4 < :v7",
+        "#a4=:v2,#a5=:v3,#a6=:v4,#a1=:v5,#a3=:v6,#a7=:v7 REMOVE #a8,#a9",
+        "ConditionExpression": "attribute_not_exists(PK) OR #a4 < :v8",
         "ExpressionAttributeNames": {
             "#a0": "prev_1",
             "#a1": "GSI_1",
@@ -41,8 +41,9 @@ def test_a_change_is_one_update_that_keeps_the_previous_join_keys() -> None:
             "#a4": "_v",
             "#a5": "username",
             "#a6": "stars",
-            "#a7": "_deleted",
-            "#a8": "ttl",
+            "#a7": "GSI_SK",
+            "#a8": "_deleted",
+            "#a9": "ttl",
         },
         "ExpressionAttributeValues": {
             ":v0": {"S": ""},
@@ -52,7 +53,8 @@ def test_a_change_is_one_update_that_keeps_the_previous_join_keys() -> None:
             ":v4": {"N": "42"},
             ":v5": {"S": "octocat"},
             ":v6": {"S": "world#hello"},
-            ":v7": {"S": "000001.5"},
+            ":v7": {"S": "star#octocat#hello#world"},
+            ":v8": {"S": "000001.5"},
         },
         "ReturnValues": "ALL_OLD",
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
@@ -156,21 +158,35 @@ def test_a_query_of_a_slot_reads_every_partition() -> None:
     }
 
 
-def test_a_pinned_query_reads_one_partition() -> None:
-    assert requests.query("state", Query(slot="GSI_2", value="42", pk="TABLE#star")) == {
+def test_a_pinned_query_reads_the_rows_of_one_entity_in_all_its_shards() -> None:
+    assert requests.query("state", Query(slot="GSI_2", value="42", entity="star")) == {
         "TableName": "state",
         "IndexName": "GSI_2",
-        "KeyConditionExpression": "GSI_2 = :v0 AND PK = :v1",
-        "ExpressionAttributeValues": {":v0": {"S": "42"}, ":v1": {"S": "TABLE#star"}},
+        "KeyConditionExpression": "GSI_2 = :v0 AND begins_with(GSI_SK, :v1)",
+        "ExpressionAttributeValues": {":v0": {"S": "42"}, ":v1": {"S": "star#"}},
     }
 
 
-def test_a_query_of_a_sharded_entity_reads_all_its_shards() -> None:
-    assert requests.query("state", Query(slot="GSI_2", value="42", pk_prefix="TABLE#star#")) == {
+def test_the_next_page_of_a_query_starts_behind_a_row() -> None:
+    assert requests.query("state", Query(slot="GSI_2", value="42"), STAR, 10) == {
+        **requests.query("state", Query(slot="GSI_2", value="42")),
+        "Limit": 10,
+        "ExclusiveStartKey": {
+            "PK": {"S": STAR.pk},
+            "SK": {"S": STAR.sk},
+            "GSI_2": {"S": "42"},
+            "GSI_SK": {"S": "star#octocat#hello#world"},
+        },
+    }
+
+
+def test_a_query_of_one_row_names_it() -> None:
+    row = Key("TABLE#star#07", "octocat#hello#world")
+    assert requests.query("state", Query(slot="GSI_2", value="42", row=row)) == {
         "TableName": "state",
         "IndexName": "GSI_2",
-        "KeyConditionExpression": "GSI_2 = :v0 AND begins_with(PK, :v1)",
-        "ExpressionAttributeValues": {":v0": {"S": "42"}, ":v1": {"S": "TABLE#star#"}},
+        "KeyConditionExpression": "GSI_2 = :v0 AND GSI_SK = :v1",
+        "ExpressionAttributeValues": {":v0": {"S": "42"}, ":v1": {"S": "star#octocat#hello#world"}},
     }
 
 
@@ -180,7 +196,7 @@ def test_a_walk_asks_for_keys_only_and_leaves_marked_items_out() -> None:
         "FilterExpression": "attribute_not_exists(#a0)",
         "ExpressionAttributeNames": {"#a0": "_deleted"},
     }
-    query = Query(slot="GSI_2", value="42", pk="TABLE#star")
+    query = Query(slot="GSI_2", value="42", entity="star")
     assert requests.walk("state", query, "_deleted") == requests.query("state", query) | marked
     partition = requests.partition("state", "TABLE#star") | {"ConsistentRead": False}
     assert requests.walk("state", "TABLE#star", "_deleted") == partition | marked
@@ -206,9 +222,9 @@ def test_an_item_that_another_program_wrote_is_named() -> None:
 @pytest.mark.parametrize(
     ("write", "complaint"),
     [
-        (Write(key=STAR, set={"PK": "a"}), "names an attribute twice, PK, SK, or none"),
-        (Write(key=STAR, set={"a": 1}, remove=("a",)), "names an attribute twice, PK, SK, or none"),
-        (Write(key=STAR, set={"": 1}), "names an attribute twice, PK, SK, or none"),
+        (Write(key=STAR, set={"PK": "a"}), "names an attribute twice, PK, SK, GSI_SK, or none"),
+        (Write(key=STAR, set={"a": 1}, remove=("a",)), "names an attribute twice, PK, SK, GSI_SK, or none"),
+        (Write(key=STAR, set={"": 1}), "names an attribute twice, PK, SK, GSI_SK, or none"),
         (Write(key=STAR, set={str(n): n for n in range(351)}), "351 attributes in a write, 350 at most: nest them"),
         (
             Write(key=STAR, set={}, copy={"former": "GSI_1"}),

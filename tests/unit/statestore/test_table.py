@@ -25,6 +25,7 @@ def test_a_table_is_made_on_demand_with_all_its_indexes() -> None:
         "AttributeDefinitions": [
             {"AttributeName": "PK", "AttributeType": "S"},
             {"AttributeName": "SK", "AttributeType": "S"},
+            {"AttributeName": "GSI_SK", "AttributeType": "S"},
             {"AttributeName": "GSI_1", "AttributeType": "S"},
             {"AttributeName": "GSI_2", "AttributeType": "S"},
         ],
@@ -33,7 +34,7 @@ def test_a_table_is_made_on_demand_with_all_its_indexes() -> None:
                 "IndexName": "GSI_1",
                 "KeySchema": [
                     {"AttributeName": "GSI_1", "KeyType": "HASH"},
-                    {"AttributeName": "PK", "KeyType": "RANGE"},
+                    {"AttributeName": "GSI_SK", "KeyType": "RANGE"},
                 ],
                 "Projection": {"ProjectionType": "ALL"},
             },
@@ -41,7 +42,7 @@ def test_a_table_is_made_on_demand_with_all_its_indexes() -> None:
                 "IndexName": "GSI_2",
                 "KeySchema": [
                     {"AttributeName": "GSI_2", "KeyType": "HASH"},
-                    {"AttributeName": "PK", "KeyType": "RANGE"},
+                    {"AttributeName": "GSI_SK", "KeyType": "RANGE"},
                 ],
                 "Projection": {"ProjectionType": "ALL"},
             },
@@ -135,5 +136,5 @@ def test_an_index_that_leaves_attributes_out_is_named() -> None:
     description["GlobalSecondaryIndexes"][0]["Projection"] = {"ProjectionType": "KEYS_ONLY"}
 
     assert table.misfits(description, 1) == [
-        "index GSI_1 is not GSI_1 (hash), PK (range), projection ALL: delete it and create it again"
+        "index GSI_1 is not GSI_1 (hash), GSI_SK (range), projection ALL: delete it and create it again"
     ]

@@ -14,7 +14,7 @@ from statestore.store import Item, Page, Query
 from tests.unit.steps.dialogue import dialogue
 from tests.unit.steps.example import PLAN, V, key, row_item
 
-STARS_OF_REPO_9 = Query("GSI_2", "9", "TABLE#star")
+STARS_OF_REPO_9 = Query("GSI_2", "9", "star")
 STARS_NODE, REPO_NODE, PULLS_NODE = map(PLAN.products["profile"].paths().index, ("stars", "stars.repo", "pulls"))
 
 
@@ -35,7 +35,7 @@ def found(*roots: tuple[str, str], fan_outs: tuple[FanOut, ...] = ()) -> FoundRo
 
 
 def asking_users(name: str, after: Key | None = None) -> Lookup:
-    return Lookup(Query("GSI_1", name, "TABLE#user"), paged=True, after=after)
+    return Lookup(Query("GSI_1", name, "user"), paged=True, after=after)
 
 
 def page(*items: Item, after: Key | None = None) -> Page:

@@ -1,0 +1,218 @@
+"""Measure what an event of the history costs on DynamoDB: request units and requests, by purpose, settling included.
+
+    python -m benchmarks.event_cost [--events 40000] [--lag 0] [--stars 10 1000 100000]
+
+Promises: units as AWS documents them (`statestore.metered`), of the second half of the events, with the settle work of that
+half. Does not: meet DynamoDB; the store is a map in memory, and its indexes answer `lag` seconds late.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from time import process_time
+from typing import Any
+
+from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, generate_records
+from processor.pricing import price_list
+from processor.progress.overlay import DriverOverlay
+from processor.records import canonical_json
+from processor.records.record import Record
+from processor.rounds.executor import InProcessExecutor
+from processor.rounds.round import LaneResult, Part, Round
+from processor.rounds.write_part import write_part
+from processor.settings import Settings
+from processor.trial.trial import Trial, batches
+from statestore.keys import Key
+from statestore.metered import MeteredStore
+from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
+
+WRITES = {"TABLE": "row", "LEDGER": "ledger", "OPEN": "open changes"}
+"""The purpose of a write, by the partition that it changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventCost:
+    """The cost of `events` events. `units`: request units by purpose, of which those in `reads` are read units; `asked`:
+    the requests by purpose; `requests`: by DynamoDB's names. `cpu`: seconds. `documents`: sent in the whole history, of them
+    `corrections` by settling."""
+
+    events: int
+    units: Counter[str]
+    asked: Counter[str]
+    reads: frozenset[str]
+    requests: Counter[str]
+    cpu: float
+    documents: int
+    corrections: int
+
+    def dollars(self, purpose: str) -> Decimal:
+        """Dollars a million events."""
+        prices = price_list.DEFAULT
+        return self.units[purpose] * (prices.read if purpose in self.reads else prices.write) / self.events
+
+
+class PurposeStore(MeteredStore):
+    """A store that counts units by purpose. `reading`: the purpose of the reads now."""
+
+    def __init__(self, slots: int, *, lag: float, clock: Any) -> None:
+        super().__init__(slots, lag=lag, clock=clock)
+        self.units: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
+        self.reading = "other reads"
+
+    def write(self, write: Write) -> WriteOutcome:
+        with self._counting(write.key):
+            return super().write(write)
+
+    def delete(self, delete: Delete) -> Done | Refused:
+        with self._counting(delete.key):
+            return super().delete(delete)
+
+    def get(self, keys: Collection[Key]) -> dict[Key, Item]:
+        with self._counting():
+            return super().get(keys)
+
+    def query(self, query: Query) -> list[Item]:
+        with self._counting():
+            return super().query(query)
+
+    def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
+        with self._counting():
+            return super().page(source, after, limit)
+
+    @contextmanager
+    def _counting(self, written: Key | None = None) -> Iterator[None]:
+        before, requests = (self.written - self.copied, self.copied, self.read), self.requests.total()
+        yield
+        purpose = WRITES.get(written.pk.split("#")[0], "end of the round") if written else "row"
+        self.asked[purpose if written else self.reading] += self.requests.total() - requests
+        self.units[purpose] += self.written - self.copied - before[0]
+        self.units["its index copies"] += self.copied - before[1]
+        self.units[self.reading] += self.read - before[2]  # type: ignore[assignment]
+
+
+class PurposeExecutor(InProcessExecutor):
+    """An executor that names the purpose of the reads of each stage."""
+
+    def run_round(self, part: Part, work: Any, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+        store: Any = self.store
+        store.reading = "find roots" if part is write_part else "settle"
+        return InProcessExecutor.run_round(self, part, work, round_, overlay)
+
+
+def measure_event_cost(events: int, users: int, lag: float = 0.0) -> EventCost:
+    """The cost of the second half of a history."""
+    settings = Settings()
+    outbox = DiscardingOutbox()
+    trial = Trial(plan=demo_plan(), settings=settings, published=outbox)
+    store = PurposeStore(settings.slots, lag=lag, clock=trial.clock.now)
+
+    def begin(_: Round) -> tuple[int, DiscardingOutbox]:
+        if store.reading == "find roots":
+            store.reading = "assemble"
+        return 0, outbox
+
+    trial.driver.store = store
+    trial.driver.executor = PurposeExecutor(store=store, begin=begin, rejects=DiscardingOutbox())
+    records = generate_records(events, users)
+    half = len(records) // 2
+    _process(trial, records[:half])
+    units, asked, requests, cpu = store.units.copy(), store.asked.copy(), store.requests.copy(), process_time()
+    _process(trial, records[half:])
+    trial.finish()
+    return EventCost(
+        events=len(records) - half,
+        units=store.units - units,
+        asked=store.asked - asked,
+        reads=frozenset({"find roots", "assemble", "settle"}),
+        requests=store.requests - requests,
+        cpu=process_time() - cpu,
+        documents=outbox.sent,
+        corrections=trial.tally["corrections"],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCost:
+    """The cost of a batch of ten stars of one repository that has `stars` stars, settling included: units, and CPU seconds."""
+
+    stars: int
+    written: int
+    read: Decimal
+    cpu: float
+
+
+def measure_group_cost(stars: int) -> GroupCost:
+    """The cost of ten more stars of a repository with so many."""
+    trial = Trial(plan=demo_plan(), settings=Settings(), published=DiscardingOutbox())
+    store = MeteredStore(trial.settings.slots, clock=trial.clock.now)
+    trial = Trial(
+        plan=trial.plan, settings=trial.settings, published=trial.published, clock=trial.clock, other_store=store
+    )
+    records = [_star(n) for n in range(stars + 10)]
+    for chunk in batches(records[:stars], 10_000):
+        trial.batch(chunk)
+    trial.finish()
+    written, read, cpu = store.written, store.read, process_time()
+    trial.batch(records[stars:])
+    trial.finish()
+    return GroupCost(stars=stars, written=store.written - written, read=store.read - read, cpu=process_time() - cpu)
+
+
+def _star(n: int) -> Record:
+    star = {"username": f"user{n}", "repo_owner": "popular", "repo_name": "repo"}
+    return Record(
+        topic="star",
+        partition=0,
+        offset=n,
+        timestamp=0,
+        key=canonical_json.encode(star),
+        value=canonical_json.encode(star),
+    )
+
+
+def _process(trial: Trial, records: Sequence[Record]) -> None:
+    for chunk in batches(records, BATCH):
+        trial.batch(chunk)
+        trial.background_work()
+
+
+def format_event_cost(cost: EventCost) -> str:
+    """The table by purpose, in Markdown."""
+    purposes = sorted(cost.units, key=lambda purpose: (purpose in cost.reads, purpose))
+    lines = ["| purpose | requests per event | units per event | $ per million events |", "|---|---|---|---|"]
+    for purpose in purposes:
+        kind = "read" if purpose in cost.reads else "write"
+        asked, units = cost.asked[purpose] / cost.events, cost.units[purpose] / cost.events
+        lines.append(f"| {purpose} ({kind}) | {asked:.2f} | {units:.3f} | {cost.dollars(purpose):.2f} |")
+    total = sum(cost.dollars(purpose) for purpose in purposes)
+    named = ", ".join(f"{name} {n / cost.events:.2f}" for name, n in sorted(cost.requests.items()))
+    lines.append(f"| all | {cost.requests.total() / cost.events:.2f} | | {total:.2f} |")
+    lines.append("")
+    lines.append(f"Requests per event: {named}.")
+    lines.append(f"{cost.documents:,} documents, {cost.corrections:,} of them corrections; {cost.cpu:.1f} CPU seconds.")
+    return "\n".join(lines)
+
+
+def format_group_cost(costs: Sequence[GroupCost]) -> str:
+    """The table of groups, in Markdown."""
+    lines = ["| stars of the repository | write units | read units | CPU ms |", "|---|---|---|---|"]
+    return "\n".join([*lines, *(f"| {c.stars:,} | {c.written} | {c.read:g} | {1000 * c.cpu:.1f} |" for c in costs)])
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description="Measures what an event of the history costs on DynamoDB.")
+    options.add_argument("--events", type=int, default=40_000)
+    options.add_argument("--users", type=int, default=3_000)
+    options.add_argument("--lag", type=float, default=0.0, help="seconds after which the indexes show a write")
+    options.add_argument("--stars", type=int, nargs="*", default=[], help="stars of a popular repository")
+    given = options.parse_args()
+    print(format_event_cost(measure_event_cost(given.events, given.users, given.lag)))
+    print(format_group_cost([measure_group_cost(stars) for stars in given.stars]))
+
+
+if __name__ == "__main__":
+    main()

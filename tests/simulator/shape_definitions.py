@@ -1,0 +1,99 @@
+"""The definitions of the shapes `stars` and `pair` (`tests.simulator.shapes`)."""
+
+import json
+
+STARS = {
+    "entities.yaml": json.dumps(
+        {
+            "user": {
+                "key": ["email"],
+                "columns": {"email": "string", "id": "int", "username": "string", "bio": "string", "n": "int"},
+            },
+            "repo": {
+                "key": ["owner", "name"],
+                "columns": {"owner": "string", "name": "string", "stars": "int", "about": "string", "n": "int"},
+            },
+            "star": {
+                "key": ["id"],
+                "shards": 2,
+                "columns": {
+                    "id": "int",
+                    "username": "string",
+                    "repo_owner": "string",
+                    "repo_name": "string",
+                    "at": "int",
+                    "note": "string",
+                    "n": "int",
+                },
+            },
+            "label": {
+                "key": ["id"],
+                "columns": {"id": "int", "repo_owner": "string", "repo_name": "string", "text": "string", "n": "int"},
+            },
+        }
+    ),
+    "profile.yaml": json.dumps(
+        {
+            "product": "profile",
+            "root": "user",
+            "fields": ["email", "username", "n"],
+            "embed": {
+                "stars": {
+                    "many": "star",
+                    "on": {"username": "username"},
+                    "order_by": ["-at"],
+                    "fields": ["id", "at", "n"],
+                    "embed": {
+                        "repo": {
+                            "one": "repo",
+                            "on": {"owner": "repo_owner", "name": "repo_name"},
+                            "fields": ["owner", "name", "about", "n"],
+                        },
+                        "labels": {
+                            "many": "label",
+                            "on": {"repo_owner": "repo_owner", "repo_name": "repo_name"},
+                            "fields": ["id", "text", "n"],
+                            "limit": 2,
+                        },
+                    },
+                }
+            },
+        }
+    ),
+    "fans.yaml": json.dumps(
+        {
+            "product": "fans",
+            "root": "repo",
+            "fields": ["owner", "name", "n"],
+            "embed": {
+                "stars": {
+                    "many": "star",
+                    "on": {"repo_owner": "owner", "repo_name": "name"},
+                    "fields": ["id", "n"],
+                    "embed": {"user": {"one": "user", "on": {"username": "username"}, "fields": ["email", "n"]}},
+                }
+            },
+        }
+    ),
+}
+
+
+PAIR = {
+    "entities.yaml": json.dumps(
+        {
+            "user": {
+                "key": ["email"],
+                "columns": {"email": "string", "username": "string", "bio": "string", "n": "int"},
+            },
+            "star": {"key": ["id"], "columns": {"id": "int", "username": "string", "note": "string", "n": "int"}},
+        }
+    ),
+    "profile.yaml": json.dumps(
+        {
+            "product": "profile",
+            "root": "user",
+            "fields": ["email", "username", "n"],
+            "embed": {"stars": {"many": "star", "on": {"username": "username"}, "fields": ["id", "n"]}},
+        }
+    ),
+}

@@ -1,0 +1,89 @@
+"""Switches for what settling repeats: the roots of changes that the overlay of this run did not cover (rule 5d)."""
+
+from dataclasses import replace
+from typing import Any
+
+import processor.rounds.follow_up_parts as follow_up_parts
+from processor.progress.open_changes import OpenChanges
+from processor.rounds.driver import Driver
+from processor.rounds.step_runner import StepRunner
+from statestore.item_attributes import version_of_item
+from statestore.store import Query
+from tests.simulator.without.switch import replacing, with_result
+
+
+def _take_as_covered(changes: OpenChanges, rows: Any) -> None:
+    """Counts the changes of these rows as changes that the overlay of this run has covered."""
+    for key in rows & changes.by_row.keys():
+        changes.by_row[key] = changes.by_row[key]._replace(again=False)
+
+
+def _reload_covers(reload: Any) -> Any:
+    def changed(self: OpenChanges, items: Any, rows: Any, now: float) -> None:
+        reload(self, items, rows, now)
+        _take_as_covered(self, set(self.by_row))
+
+    return changed
+
+
+not_after_a_start = replacing((OpenChanges, "reload", _reload_covers))
+
+
+def _replay_covers(replay: Any) -> Any:
+    def changed(self: Driver, letters: Any) -> Any:
+        reports = replay(self, letters)
+        _take_as_covered(self.open_changes, {c.key for r in reports if r.opened for c in r.opened[1]})
+        return reports
+
+    return changed
+
+
+not_after_a_replay = replacing((Driver, "replay", _replay_covers))
+
+
+def _only_shown(settled: Any) -> Any:
+    change = settled.outcome.change
+    return settled if settled.outcome.shown or change.settles_fully() else replace(settled, touch=None)
+
+
+def _record_covers(record: Any) -> Any:
+    def changed(self: OpenChanges, outcomes: Any, now: float) -> None:
+        outcomes = list(outcomes)
+        record(self, outcomes, now)
+        _take_as_covered(self, {o.change.key for o in outcomes if not o.change.again})
+
+    return changed
+
+
+# no history ends wrong with this switch: docs/correctness.md, "Not in the table"
+not_without_evidence = replacing(
+    (follow_up_parts, "settle", lambda step: with_result(step, _only_shown)),
+    (OpenChanges, "record", _record_covers),
+)
+
+
+def _see_overlay(lacking: Any) -> Any:
+    def changed(self: StepRunner, lookup: Any, page: Any) -> Any:
+        if isinstance(lookup.source, Query):
+            for key, (version, _) in self._open_rows(lookup, lookup.source).items():
+                self.seen[key, lookup.source.slot] = version
+        return lacking(self, lookup, page)
+
+    return changed
+
+
+evidence_with_overlay = replacing((StepRunner, "_lacking_rows", _see_overlay))
+
+
+def _any_version_will_do(lacking: Any) -> Any:
+    def changed(self: StepRunner, lookup: Any, page: Any) -> Any:
+        rows = lacking(self, lookup, page)
+        if not isinstance(lookup.source, Query):
+            return rows
+        shown = {(item["PK"], item["SK"]) for item in page.items if version_of_item(item)}
+        return [key for key in rows if key not in shown]
+
+    return changed
+
+
+overlay_of_missing_rows_only = replacing((StepRunner, "_lacking_rows", _any_version_will_do))
