@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from processor.progress import open_changes
+
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.usefixtures("from_the_root")
 
@@ -59,7 +61,7 @@ def test_a_fan_out_reaches_every_document_once() -> None:
 
     once = measure_fan_out(MEMORY, 1_500)
     assert (once.documents, once.repeated) == (1_500, 0)
-    assert once.rounds > 2
+    assert once.rounds == 2
     assert once.requests["UpdateItem"] > 1_500
 
 
@@ -132,8 +134,9 @@ def test_the_cost_of_an_event_has_every_purpose_and_no_correction() -> None:
     assert "| all |" in format_event_cost(cost)
 
 
-def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:
+def test_a_batch_of_stars_costs_the_same_for_a_popular_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks.event_cost import measure_group_cost
 
+    monkeypatch.setattr(open_changes, "SAMPLE", 1 << 33)  # settling takes no change in full only to watch the overlay
     small, popular = measure_group_cost(10), measure_group_cost(300)
     assert (small.written, small.read) == (popular.written, popular.read)

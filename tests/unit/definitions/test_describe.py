@@ -104,7 +104,7 @@ class Tree:
             shown=shown,
             on=tuple(dict(self.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=2))).items()),
             order_by=self.order_by(entity, below),
-            limit=self.draw(st.none() | st.integers(1, 10**12)) if many else None,
+            limit=self.draw(st.none() | st.integers(1, 2**31 - 1)) if many else None,
             selection=selection,
             joins=below,
         )

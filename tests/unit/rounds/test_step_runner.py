@@ -335,10 +335,10 @@ class MeetingStore(MemoryStore):
         return super().query(query)
 
 
-def test_with_a_pool_the_reads_of_a_turn_go_out_side_by_side() -> None:
-    store = MeetingStore(4)
+def test_with_a_pool_the_lookups_of_a_turn_go_out_side_by_side_then_the_batches_of_keys() -> None:
+    store = MeetingStore(2)
     keys = tuple(Key("TABLE#user", str(n)) for n in range(150))
-    lookups = (Lookup(STARS), Lookup(Query("GSI_1", "sun", "TABLE#star")))
+    lookups = (Lookup(STARS), Lookup(Query("GSI_1", "sun", "star")))
     with ThreadPoolExecutor(4) as pool:
         (answers,) = StepRunner(store=store, pool=pool).run([asks((*keys, *lookups))])
     assert answers == [*[None] * 150, Page([], None), Page([], None)]
