@@ -15,8 +15,9 @@ from time import process_time
 from processor.progress.open_changes import OpenChange, OpenChanges, SettleOutcome, changes_key
 from processor.progress.overlay import WorkerOverlay
 from processor.settings import Settings
-from statestore.items import encode_version, slot_name
+from statestore.items import slot_name
 from statestore.keys import row_key
+from statestore.versions import encode_version
 
 USERS, REPOS = 100_000, 5_000
 

@@ -4,7 +4,7 @@
     _f                  the format version of the item
     _v                  the row's version, `epoch.partition.offset` with fixed width, so that text order is version order: in one
                         epoch all versions of a row have the same partition; then a count, where a later write filled columns
-                        (`next_fill`)
+                        (`statestore.versions`)
     <column>            a declared column; a name that could be one of these attributes has a leading `.`
     _more               the undeclared columns, as one JSON text
     GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
@@ -34,6 +34,7 @@ from statestore.attribute_values import fits
 from statestore.keys import Key
 from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Item, Write
 from statestore.table import ROW
+from statestore.versions import version_prefixes
 
 FORMAT = 1
 """The format version of all items, `_f`."""
@@ -45,12 +46,6 @@ MAX_COLUMNS = 300
 _OWN = re.compile(r"PK|SK|GSI_SK|ttl|(GSI|prev)_\d+|[_.].*")
 _SLOTS = re.compile(r"(GSI|prev)_(\d+)")
 _MAX_NUMBER = 10**38
-_EPOCH = 6
-"""Characters of the epoch of a version."""
-_PARTITION = 13
-"""Characters of the epoch and the partition of a version."""
-_VERSION = 33
-"""Characters of a version, without the count of fills."""
 
 
 Edge = tuple[str, str]
@@ -100,28 +95,6 @@ class Row(NamedTuple):
         """The present join keys of the row."""
         in_slots = frozenset([(k, key) for k, key in self.slots.items() if not keys.is_no_key(key)])
         return in_slots | self.edges if self.edges else in_slots
-
-
-def encode_version(epoch: int, partition: int, offset: int) -> str:
-    """The version of a change: its epoch, its partition, its offset."""
-    return f"{str(epoch).zfill(6)}.{str(partition).zfill(6)}.{str(offset).zfill(19)}"
-
-
-def decode_version(version: str) -> tuple[int, int, int]:
-    """The epoch, the partition and the offset of the change that made a version; without the count of fills."""
-    epoch, partition, offset = map(int, version[:_VERSION].split("."))
-    return epoch, partition, offset
-
-
-def are_comparable(version: str, other: str) -> bool:
-    """Whether the order of two versions is the order of delivery: in one epoch, only the offsets of one partition are."""
-    return version[:_EPOCH] != other[:_EPOCH] or version[:_PARTITION] == other[:_PARTITION]
-
-
-def next_fill(version: str) -> str:
-    """The version of a row after an older change filled columns of it: above the row's own, below that of every later change."""
-    own, fills = version[:_VERSION], version[_VERSION + 1 :]
-    return f"{own}.{int(fills or 0) + 1:06d}"
 
 
 @lru_cache(maxsize=64)
@@ -256,7 +229,7 @@ def _copied(slots: tuple[int, ...], edges: bool) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1024)
 def _older(version: str) -> Condition:
-    return AbsentOrWithin("_v", version[:_EPOCH], version[:_PARTITION], version)
+    return AbsentOrWithin("_v", *version_prefixes(version), version)
 
 
 def _unset(image: Image) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from processor.product.document import Match
 from processor.steps.assemble import assemble
 from statestore import keys
 from statestore.item_attributes import version_of_item
-from statestore.items import decode_version
 from statestore.keys import Key
 from statestore.store import Query
+from statestore.versions import decode_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ from typing import Any
 from processor.plan.plan import EntityPlan
 from processor.plan.touch import RefusedChange
 from processor.records.record import UNAVAILABLE, Change
-from statestore.items import Image, Row, are_comparable, decode_version, encode_version, next_fill
+from statestore.items import Image, Row
 from statestore.keys import Key
+from statestore.versions import are_comparable, decode_version, encode_version, next_fill
 
 
 def version_of(change: Change) -> str:

@@ -31,10 +31,10 @@ from processor.steps.find_roots import find_roots
 from processor.steps.keep_edges import RowKeys, keep_edges
 from processor.steps.write_state import write_state
 from statestore.errors import Terminal
-from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.limits import key_text
 from statestore.store import Store, TooLarge
+from statestore.versions import encode_version
 
 T = TypeVar("T")
 Reject = Callable[[Rejected], None]

@@ -16,6 +16,7 @@ import pytest
 from statestore.dynamodb import DynamoStore
 from statestore.memory import MemoryStore
 from statestore.store import Store
+from tests.contract.behind import Behind, lean_stores_behind
 from tests.faulty.faults import UNNOTICED, Faults
 from tests.faulty.indexes import Pages
 from tests.faulty.proxy import proxy
@@ -127,3 +128,9 @@ def doorway(request: pytest.FixtureRequest) -> Iterator[Doorway]:
     made = Doorway(_endpoint(request))
     yield made
     made.close()
+
+
+@pytest.fixture
+def behind(moto: str) -> Behind:
+    """Makes a store behind layers, over a table with one slot."""
+    return lean_stores_behind(moto)

@@ -41,7 +41,7 @@ def _dedupe_by_key_alone(changes: Iterable[Change]) -> list[NetChange]:
 
 
 NO_CONDITION = replacing((items, "_older", lambda _: lambda version: AbsentOrBelow("_v", version)))
-NO_REFUSAL = replacing((items, "are_comparable", always(True)), (row_image, "are_comparable", always(True)))
+NO_REFUSAL = replacing((row_image, "are_comparable", always(True)))
 NO_PARTITIONS = replacing((write_part, "dedupe", lambda _: _dedupe_by_key_alone))
 
 

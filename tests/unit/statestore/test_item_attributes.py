@@ -8,9 +8,10 @@ from statestore import item_attributes, items, keys
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Absent, Delete, Done, Query, Refused, Write
+from statestore.versions import encode_version
 
 KEY = Key("TABLE#star#07", "octocat#tool#acme")
-V1, V2 = items.encode_version(0, 0, 1), items.encode_version(0, 0, 2)
+V1, V2 = encode_version(0, 0, 1), encode_version(0, 0, 2)
 
 
 def image(**changes: Any) -> items.Image:

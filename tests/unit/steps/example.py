@@ -10,9 +10,9 @@ from typing import Any
 from processor.definitions.load import load
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
-from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.store import Item
+from statestore.versions import encode_version
 
 PLAN: Plan = plan_alone(
     load(

@@ -13,10 +13,10 @@ from processor.records.record import UNAVAILABLE, Change, Record
 from processor.steps.keep_edges import keep_edges
 from processor.steps.write_state import write_state
 from statestore.edges import drop_edge, put_edge
-from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import AbsentOrWithin, TooLarge
+from statestore.versions import encode_version
 from tests.unit.steps.dialogue import answers_of, crash_step, run_step
 
 PLAN: Plan = plan_alone(
