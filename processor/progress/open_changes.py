@@ -69,10 +69,6 @@ class OpenChange(NamedTuple):
                 if type(slot) is int and not keys.is_no_key(key):
                     yield (slot_name(slot), key), (self.version, has)
 
-    def settles_fully(self) -> bool:
-        """Whether settling finds its roots again: by need, or as one of the sample that watches the overlay."""
-        return self.again or crc32(f"{self.key.pk}{self.key.sk}{self.version}".encode()) % SAMPLE == 0
-
 
 class Sight(NamedTuple):
     """An answer to live work showed a row in an index, at this version."""
@@ -98,10 +94,12 @@ def open_change(entity: str, row: Row, former_keys: frozenset[JoinKey]) -> OpenC
 
 @dataclass(slots=True, kw_only=True)
 class OpenChanges:
-    """The open changes of a job. `wait` is W, `settle` is S, in seconds."""
+    """The open changes of a job. `wait` is W, `settle` is S, in seconds. `sample`: of so many changes settling finds the
+    roots of one again, though nothing asks for it; 0 for no sample."""
 
     wait: float
     settle: float
+    sample: int = SAMPLE
     by_row: dict[Key, OpenChange] = field(default_factory=dict)
     overlay: DriverOverlay = field(default_factory=DriverOverlay)
     _rows_of_item: dict[Key, set[Key]] = field(default_factory=dict)
@@ -114,8 +112,9 @@ class OpenChanges:
         for change in changes:
             rows.add(change.key)
             self._items_of_row.setdefault(change.key, set()).add(item)
+            fully = again or self._is_sampled(change)
             change = OpenChange(
-                change.entity, change.key, change.version, change.slots, change.former, due, again=again
+                change.entity, change.key, change.version, change.slots, change.former, due, again=fully
             )
             current = self.by_row.get(change.key)
             self._put(change if current is None else _merged(change, current))
@@ -144,7 +143,7 @@ class OpenChanges:
     def confirm(self, now: float) -> None:
         """Counts due changes as shown that live work saw in every slot, and that need nothing else."""
         for change in self.due(now):
-            if len(change.seen) == len(change.slots) and not change.settles_fully():
+            if len(change.seen) == len(change.slots) and not change.again:
                 self._put(change._replace(due=now + self.wait, shown=True))
 
     def due(self, now: float) -> list[OpenChange]:
@@ -197,6 +196,10 @@ class OpenChanges:
         self._rows_of_item = {item: {change.key for change in changes} for item, changes in new.items()}
         self._items_of_row = {change.key: {item} for item, changes in new.items() for change in changes}
         return new, replaced
+
+    def _is_sampled(self, change: OpenChange) -> bool:
+        name = f"{change.key.pk}{change.key.sk}{change.version}"
+        return self.sample > 0 and crc32(name.encode()) % self.sample == 0
 
     def _put(self, change: OpenChange) -> None:
         old = self.by_row.pop(change.key, None)

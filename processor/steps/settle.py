@@ -32,7 +32,7 @@ def settle(change: OpenChange) -> Step[SettledChange]:
     probes = [Query(slot=slot_name(slot), value=key, row=change.key) for slot, key in unseen]
     pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes)) if probes else ()
     shown = all(shows(probe, page, change.version) for probe, page in zip(probes, pages, strict=True))
-    if shown and not change.settles_fully():
+    if shown and not change.again:
         return SettledChange(outcome=SettleOutcome(change, change.version, change.slots, True), touch=None)
     (item,) = yield (change.key,)
     row, slots = _row_now(change, item)

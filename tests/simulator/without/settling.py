@@ -43,7 +43,7 @@ not_after_a_replay = replacing((Driver, "replay", _replay_covers))
 
 def _only_shown(settled: Any) -> Any:
     change = settled.outcome.change
-    return settled if settled.outcome.shown or change.settles_fully() else replace(settled, touch=None)
+    return settled if settled.outcome.shown or change.again else replace(settled, touch=None)
 
 
 def _record_covers(record: Any) -> Any:

@@ -5,6 +5,7 @@ import pytest
 from processor.progress.open_changes import (
     CHANGES_PER_ITEM,
     PARTITION,
+    SAMPLE,
     SPARE_ITEMS,
     OpenChange,
     OpenChanges,
@@ -177,3 +178,12 @@ def test_a_start_takes_over_the_version_and_keys_of_the_stored_row(changes: Open
     assert (taken.version, taken.slots) == ("005", ((1, "c"),))
     assert taken.former >= {(1, "a")}
     assert taken.again
+
+
+def test_settling_finds_the_roots_of_one_change_in_a_hundred_again_to_watch_the_overlay(changes: OpenChanges) -> None:
+    rows = [change(1, row=Key("TABLE#star", str(n))) for n in range(50 * SAMPLE)]
+    changes.add(item(0), rows, 0)
+    assert 25 < sum(one.again for one in changes.by_row.values()) < 100
+    none = OpenChanges(wait=5, settle=5, sample=0)
+    none.add(item(0), rows, 0)
+    assert not any(one.again for one in none.by_row.values())

@@ -4,7 +4,7 @@ import pytest
 
 from processor.plan.step import Lookup
 from processor.plan.touch import Touch
-from processor.progress.open_changes import SAMPLE, OpenChange, SettleOutcome
+from processor.progress.open_changes import OpenChange, SettleOutcome
 from processor.steps.settle import SettledChange, settle
 from statestore.items import Row
 from statestore.store import Item, Page, Query
@@ -74,11 +74,6 @@ def test_a_change_out_of_sight_finds_its_roots_again_also_with_evidence() -> Non
 def test_a_change_that_every_answer_showed_is_read_if_it_must_find_its_roots_again() -> None:
     change = AGAIN._replace(seen=frozenset({1, 2}))
     assert dialogue(settle(change), [(STAR, ITEM)]) == repeating(change, shown=True)
-
-
-def test_one_change_in_a_hundred_is_settled_in_full() -> None:
-    changes = [CHANGE._replace(key=key("star", n)) for n in range(50 * SAMPLE)]
-    assert 25 < sum(change.settles_fully() for change in changes) < 100
 
 
 def test_a_row_that_is_gone_counts_as_shown_and_touches_every_key_that_it_had() -> None:
