@@ -48,42 +48,47 @@ def open_job(
     check_parts(settings, registry, store, None, adopt=adopt)
     with stops_cleanly(stopping):
         spark = spark_session(settings, jars)
-    checkpoint = Checkpoint(spark=spark, path=settings.checkpoint) if settings.checkpoint else None
-    check_parts(settings, registry, store, checkpoint, adopt=adopt)
-    if adopt:
-        adopt_parts(settings, registry, store, take_over=take_over)
-    lease = take_lease(registry, settings, owner, take_over=take_over, stopping=stopping)
-    renewal = LeaseRenewal(settings, lease)
-    renewal.start()
-    try:
-        check_parts(settings, registry, store, checkpoint)
-        bind_parts(settings, registry, store, checkpoint)
-        store.create(settings.slots)
-        fence_other_jobs(settings, registry)
-        admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
-        products = [p.product.topic for p in plan.products.values()]
-        admin.ensure(products, partitions=settings.partitions, compacted=True)
-        admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
-        driver = Driver(
-            settings=settings,
-            plan=plan,
-            store=store,
-            executor=SparkExecutor(spark=spark, settings=settings, lease=lease),
-            clock=SystemClock(),
-            run=Run(number=lease.generation),
-            check_lease=lease_check(registry, lease),
-            report=report,
-            letter_bytes=letter_bytes(admin, settings),
-            earlier_sequences=earlier_sequences(settings, plan, store),
-        )
-        job = Job(
-            driver=driver, spark=spark, registry=registry, admin=admin, lease=lease, renewal=renewal, stopping=stopping
-        )
-        with stops_cleanly(stopping):
+        checkpoint = Checkpoint(spark=spark, path=settings.checkpoint) if settings.checkpoint else None
+        check_parts(settings, registry, store, checkpoint, adopt=adopt)
+        if adopt:
+            adopt_parts(settings, registry, store, take_over=take_over)
+        lease = take_lease(registry, settings, owner, take_over=take_over, stopping=stopping)
+        renewal = LeaseRenewal(settings, lease)
+        renewal.start()
+        try:
+            check_parts(settings, registry, store, checkpoint)
+            bind_parts(settings, registry, store, checkpoint)
+            store.create(settings.slots)
+            fence_other_jobs(settings, registry)
+            admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+            products = [p.product.topic for p in plan.products.values()]
+            admin.ensure(products, partitions=settings.partitions, compacted=True)
+            admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
+            driver = Driver(
+                settings=settings,
+                plan=plan,
+                store=store,
+                executor=SparkExecutor(spark=spark, settings=settings, lease=lease),
+                clock=SystemClock(),
+                run=Run(number=lease.generation),
+                check_lease=lease_check(registry, lease),
+                report=report,
+                letter_bytes=letter_bytes(admin, settings),
+                earlier_sequences=earlier_sequences(settings, plan, store),
+            )
+            job = Job(
+                driver=driver,
+                spark=spark,
+                registry=registry,
+                admin=admin,
+                lease=lease,
+                renewal=renewal,
+                stopping=stopping,
+            )
             job.fit_checkpoint()
             job.start()
-    except BaseException:
-        renewal.stop()
-        registry.release(lease)
-        raise
+        except BaseException:
+            renewal.stop()
+            registry.release(lease)
+            raise
     return job

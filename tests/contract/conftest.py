@@ -23,8 +23,11 @@ from tests.faulty.proxy import proxy
 
 SLOTS = 3
 BY_BOTO3 = " by boto3"
-STORES = ("memory", "moto", "moto by boto3", "dynamodb_local", "dynamodb_local by boto3")
-BEHIND_PROXY = ("faulty_moto", "faulty_moto by boto3", "faulty_dynamodb_local", "faulty_dynamodb_local by boto3")
+STORES = ("memory", "moto", "moto by boto3", "dynamodb_local")
+BEHIND_PROXY = ("faulty_moto", "faulty_dynamodb_local")
+SLOW = ("dynamodb_local by boto3",)
+SLOW_BEHIND_PROXY = ("faulty_moto by boto3", "faulty_dynamodb_local by boto3")
+"""boto3 again, for `make test-all`: the lean client is the default."""
 
 _numbers = count(1)
 
@@ -37,7 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store" in metafunc.fixturenames:
         counted = metafunc.definition.get_closest_marker("counted")
-        metafunc.parametrize("store", STORES if counted else STORES + BEHIND_PROXY, indirect=True)
+        often = STORES if counted else STORES + BEHIND_PROXY
+        rarely = SLOW if counted else SLOW + SLOW_BEHIND_PROXY
+        slow = [pytest.param(name, marks=pytest.mark.slow) for name in rarely]
+        metafunc.parametrize("store", [*often, *slow], indirect=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

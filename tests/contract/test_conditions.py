@@ -94,6 +94,7 @@ def test_a_refused_write_returns_the_stored_item_and_changes_nothing(
     assert store.query(Query(slot="GSI_1", value="a")) == []
 
 
+@pytest.mark.moto_lies("of two conditional writes at the same moment, it may do both")
 def test_of_many_first_writes_at_once_one_is_done(store: Store) -> None:
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(lambda n: store.write(Write(key=KEY, set={"n": n}, when=Absent())), range(24)))

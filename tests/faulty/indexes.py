@@ -22,8 +22,8 @@ LateRow = tuple[tuple[float, ...], ApiItem]
 """The time until which each replica shows the old row, and the old row."""
 
 
-KEY_BEFORE_ALL = {"PK": {"S": "!"}, "SK": {"S": "!"}}
-"""A key that sorts before all others."""
+KEY_BEFORE_ALL = {"PK": {"S": "TABLE#!"}, "SK": {"S": "!"}}
+"""The key of a row that sorts before all others."""
 
 
 class Pages:

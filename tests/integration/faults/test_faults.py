@@ -117,4 +117,4 @@ def test_the_last_documents_equal_the_sql_answer_despite_faults_and_late_indexes
     assert len(truth) > 20
     assert job.starts > 1
     assert late.hidden > 0
-    assert len(faults.counts) == 8
+    assert len(faults.counts) == 9

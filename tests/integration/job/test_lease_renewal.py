@@ -100,7 +100,8 @@ def _has_rows(scene: Scene) -> bool:
 
     store = open_store(scene.settings)
     try:
-        return bool(store._boto3.api.scan(TableName=scene.settings.table, Limit=1)["Items"])
+        items = store._boto3.api.scan(TableName=scene.settings.table)["Items"]
+        return any(item["PK"]["S"].startswith("TABLE#") for item in items)
     except store._boto3.api.exceptions.ResourceNotFoundException:
         return False
     finally:
