@@ -47,7 +47,10 @@ def failure_reason(job: Job, failure: Exception) -> StatestoreError:
 
 def error_line(failure: Exception) -> str:
     """A failure in one line: the error that a Python worker raised, or the first line of Spark's message."""
-    text = str(failure)
+    try:
+        text = str(failure)
+    except Exception:  # py4j asks the JVM for the text
+        text = "the JVM of Spark has ended"
     raised = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
     line = raised[0] if raised else (text.splitlines() or [type(failure).__name__])[0]
     return re.sub(r"^processor[.]errors[.][A-Za-z]+: ", "", line)

@@ -1,0 +1,26 @@
+"""A failure in one line, whoever raised it."""
+
+from processor.job.failures import error_line
+
+
+class JvmError(Exception):
+    """As py4j's: its text comes from the JVM."""
+
+    def __str__(self) -> str:
+        raise ConnectionRefusedError("no JVM")
+
+
+def test_a_failure_whose_jvm_has_ended_has_a_line_too() -> None:
+    assert error_line(JvmError()) == "the JVM of Spark has ended"
+
+
+def test_the_line_is_the_error_of_the_python_worker() -> None:
+    text = (
+        "Job aborted\nTraceback (most recent call last):\n  File x, line 1, in y\n    z()\n"
+        "processor.errors.ConfigError: entity user: no key\n"
+    )
+    assert error_line(RuntimeError(text)) == "entity user: no key"
+
+
+def test_a_failure_without_a_text_is_named_by_its_type() -> None:
+    assert error_line(RuntimeError()) == "RuntimeError"
