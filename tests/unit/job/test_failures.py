@@ -1,4 +1,4 @@
-"""A failure in one line, whoever raised it."""
+"""Every failure has one line for the operator."""
 
 from processor.job.failures import error_line
 
