@@ -1,6 +1,6 @@
 """Measure what an event of the history costs on DynamoDB: request units and requests, by purpose, settling included.
 
-    python -m benchmarks.event_cost [--events 40000] [--lag 0] [--stars 10 1000 100000]
+    python -m benchmarks.event_cost [--events 40000] [--lag 0] [--ledger-batch 25] [--stars 10 1000 100000]
 
 Promises: units as AWS documents them (`statestore.metered`), of the second half of the events, with the settle work of that
 half. Does not: meet DynamoDB; the store is a map in memory, and its indexes answer `lag` seconds late.
@@ -67,6 +67,10 @@ class PurposeStore(MeteredStore):
         with self._counting(write.key):
             return super().write(write)
 
+    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
+        with self._counting(writes[0].key):
+            return super().write_batch(writes)
+
     def delete(self, delete: Delete) -> Done | Refused:
         with self._counting(delete.key):
             return super().delete(delete)
@@ -103,7 +107,7 @@ class PurposeExecutor(InProcessExecutor):
         return InProcessExecutor.run_round(self, part, work, round_, overlay)
 
 
-def measure_event_cost(events: int, users: int, lag: float = 0.0) -> EventCost:
+def measure_event_cost(events: int, users: int, lag: float = 0.0, ledger_batch: int = 1) -> EventCost:
     """The cost of the second half of a history."""
     settings = Settings()
     outbox = DiscardingOutbox()
@@ -116,7 +120,7 @@ def measure_event_cost(events: int, users: int, lag: float = 0.0) -> EventCost:
         return 0, outbox
 
     trial.driver.store = store
-    trial.driver.executor = PurposeExecutor(store=store, begin=begin, rejects=DiscardingOutbox())
+    trial.driver.executor = PurposeExecutor(store=store, begin=begin, rejects=DiscardingOutbox(), batch=ledger_batch)
     records = generate_records(events, users)
     half = len(records) // 2
     _process(trial, records[:half])
@@ -210,9 +214,10 @@ def main() -> None:
     options.add_argument("--events", type=int, default=40_000)
     options.add_argument("--users", type=int, default=3_000)
     options.add_argument("--lag", type=float, default=0.0, help="seconds after which the indexes show a write")
+    options.add_argument("--ledger-batch", type=int, default=1, help="ledger entries that one request writes")
     options.add_argument("--stars", type=int, nargs="*", default=[], help="stars of a popular repository")
     given = options.parse_args()
-    print(format_event_cost(measure_event_cost(given.events, given.users, given.lag)))
+    print(format_event_cost(measure_event_cost(given.events, given.users, given.lag, given.ledger_batch)))
     print(format_group_cost([measure_group_cost(stars) for stars in given.stars]))
 
 

@@ -6,7 +6,7 @@ items by their TTL.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from operator import itemgetter
@@ -16,8 +16,8 @@ from typing import Any
 from statestore.attribute_values import canonical, encode, fits
 from statestore.errors import Terminal
 from statestore.keys import Key, index_row
-from statestore.limits import check_condition, check_key, check_query, is_slot, storable
-from statestore.requests import MAX_KEYS
+from statestore.limits import check_condition, check_key, check_plain, check_query, is_slot, storable
+from statestore.requests import MAX_KEYS, MAX_STATEMENTS
 from statestore.store import (
     MAX_ITEM_BYTES,
     AbsentOrBelow,
@@ -97,10 +97,22 @@ class MemoryStore:
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
+        with self._lock:
+            self.requests["UpdateItem"] += 1
+        return self._apply(write)
+
+    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
+        """Does plain writes of different keys. The outcomes lack the former items."""
+        check_plain(writes)
+        with self._lock:
+            self.requests["BatchExecuteStatement"] += -(-len(writes) // MAX_STATEMENTS)
+        outcomes = [self._apply(write) for write in writes]
+        return [type(outcome)(None) if isinstance(outcome, (Done, Refused)) else outcome for outcome in outcomes]
+
+    def _apply(self, write: Write) -> WriteOutcome:
         values = storable(write)
         with self._lock:
             self._check_created()
-            self.requests["UpdateItem"] += 1
             old = self._items.get(write.key)
             if not _holds(write.when, old):
                 return Refused(old) if fits(values, MAX_ITEM_BYTES) else TooLarge()

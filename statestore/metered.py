@@ -31,9 +31,8 @@ class MeteredStore(MemoryStore):
         self.written = self.copied = 0
         self.read = Decimal(0)
 
-    def write(self, write: Write) -> WriteOutcome:
-        """Does one conditional update and returns the former item."""
-        outcome = super().write(write)
+    def _apply(self, write: Write) -> WriteOutcome:
+        outcome = super()._apply(write)
         self._charge(write.key, outcome)
         return outcome
 

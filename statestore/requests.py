@@ -6,7 +6,7 @@ the sources of copies, slots and `_edges`, are never empty. `limits` takes no ot
 text.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from string import ascii_lowercase, digits
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from statestore.attribute_values import canonical, decode, encode
 from statestore.errors import Terminal
 from statestore.keys import Key, index_row, index_rows
-from statestore.limits import check_condition, check_key, check_query, is_copied, storable
+from statestore.limits import check_condition, check_key, check_plain, check_query, is_copied, storable
 from statestore.store import Absent, AbsentOrBelow, AbsentOrWithin, Condition, Delete, Equals, Item, Query, Write
 from statestore.table import ROW
 
@@ -24,6 +24,9 @@ ClientCall = dict[str, Any]
 
 MAX_KEYS = 100
 """Keys that one BatchGetItem takes."""
+
+MAX_STATEMENTS = 25
+"""Statements that one BatchExecuteStatement takes."""
 
 _MISSING = {"S": ""}
 _DIGITS = digits + ascii_lowercase
@@ -41,6 +44,16 @@ def update_item(table: str, write: Write) -> ClientCall:
     wire = [_MISSING] * len(write.copy)
     wire += [{"S": value} if type(value) is str else encode(value) for value in values.values()]
     return template.request(table, write.key, wire + _compared(when))
+
+
+def batch_execute_statement(table: str, writes: Sequence[Write]) -> list[ClientCall]:
+    """The plain writes as statements of PartiQL, 25 in a request. Raises Terminal for a write that DynamoDB refuses.
+
+    Source: the pages "PartiQL insert statements", "PartiQL update statements" and "BatchExecuteStatement" of AWS."""
+    check_plain(writes)
+    statements = [_statement(table, write) for write in writes]
+    chunks = [statements[start : start + MAX_STATEMENTS] for start in range(0, len(statements), MAX_STATEMENTS)]
+    return [{"Statements": chunk} for chunk in chunks]
 
 
 def delete_item(table: str, delete: Delete) -> ClientCall:
@@ -125,6 +138,23 @@ def item(wire: Mapping[str, Any]) -> Item:
     except ValueError as error:
         raise Terminal(f"{wire.get('PK')} / {wire.get('SK')}: {error}: remove the item, or keep it elsewhere") from None
     return found
+
+
+def _statement(table: str, write: Write) -> dict[str, Any]:
+    values = storable(write)
+    where = [{"S": write.key.pk}, {"S": write.key.sk}]
+    wire = [encode(value) for value in values.values()]
+    match write.when:
+        case Equals(attribute):
+            sets = " ".join(f"SET {_quoted(name)}=?" for name in values)
+            text = f'UPDATE "{table}" {sets} WHERE "PK"=? AND "SK"=? AND {_quoted(attribute)}=?'
+            return {"Statement": text, "Parameters": [*wire, *where, *_compared(write.when)]}
+    names = ",".join("'" + name.replace("'", "''") + "':?" for name in ("PK", "SK", *values))
+    return {"Statement": f'INSERT INTO "{table}" VALUE {{{names}}}', "Parameters": where + wire}
+
+
+def _quoted(attribute: str) -> str:
+    return '"' + attribute.replace('"', '""') + '"'
 
 
 def _key(key: Key) -> dict[str, Any]:

@@ -7,7 +7,7 @@ implementations keep one contract (tests/contract): `statestore.memory`, the pla
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
@@ -69,6 +69,11 @@ class Write(NamedTuple):
     copy: Mapping[str, str] = _NOTHING
     remove: tuple[str, ...] = ()
     when: Condition | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether a statement of PartiQL can do it: it only sets attributes where no item is, or where one has a given value."""
+        return not self.copy and not self.remove and isinstance(self.when, (Absent, Equals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +140,9 @@ class TableDescription:
 class Store(Protocol):
     """A table with its indexes.
 
-    `requests` counts the requests by their names in DynamoDB's API (UpdateItem, DeleteItem, BatchGetItem, Query); each page and
-    each retry counts. All methods raise `statestore.errors.Transient` after their own retries, else `Terminal`.
+    `requests` counts the requests by their names in DynamoDB's API (UpdateItem, BatchExecuteStatement, DeleteItem, BatchGetItem,
+    Query); each page and each retry counts. All methods raise `statestore.errors.Transient` after their own retries, else
+    `Terminal`.
     """
 
     requests: Counter[str]
@@ -153,6 +159,10 @@ class Store(Protocol):
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
+
+    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
+        """Does plain writes (`Write.plain`) of different keys in the fewest possible requests. Each stands for itself, and the
+        outcomes lack the former items."""
 
     def delete(self, delete: Delete) -> Done | Refused:
         """Does one conditional delete and returns the former item."""

@@ -159,7 +159,7 @@ def _publish_lane(lane: int, roots: Collection[Root], opened: Overlay, task: Tas
         attempt = begin_attempt(mine.registry, task.lease, lane, task.round.number)
         return attempt, replace(runner, outbox=outbox)
 
-    runner = StepRunner(store=mine.store, overlays=overlays, pool=mine.pool)
+    runner = StepRunner(store=mine.store, overlays=overlays, pool=mine.pool, batch=settings.ledger_batch)
     before = mine.store.requests.copy()
     try:
         result = publish_lane(lane, roots, task.round, next_attempt)

@@ -38,7 +38,7 @@ BeginAttempt = Callable[[Round], tuple[int, Outbox]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessExecutor:
     """Runs all parts in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
-    `rejects`: where dead letters go. `pool`, `page`: as the step runner has them. The driver counts the requests of
+    `rejects`: where dead letters go. `pool`, `page`, `batch`: as the step runner has them. The driver counts the requests of
     `store`, which it shares."""
 
     store: Store
@@ -46,11 +46,19 @@ class InProcessExecutor:
     rejects: Outbox | None = None
     pool: ThreadPoolExecutor | None = None
     page: int = FAN_OUT_PAGE
+    batch: int = 1
 
     def run_round(
         self, part: Part, work: Iterable[Iterable[Any]], round_: Round, overlay: DriverOverlay
     ) -> list[LaneResult]:
-        runner = StepRunner(store=self.store, outbox=self.rejects, overlays=(overlay,), pool=self.pool, page=self.page)
+        runner = StepRunner(
+            store=self.store,
+            outbox=self.rejects,
+            overlays=(overlay,),
+            pool=self.pool,
+            page=self.page,
+            batch=self.batch,
+        )
         result = part(chain.from_iterable(work), round_, runner)
         opened = overlay_of(result.open_changes())
 

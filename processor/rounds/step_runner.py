@@ -2,8 +2,9 @@
 answers.
 
 Promises: all keys of a turn go out in as few batched reads as possible. Equal lookups go out once per run. Writes and
-messages go out one by one in the order of the steps. A store that is faster in parallel gets its requests from a pool:
-the lookups of a turn side by side, then the batches of keys, then the writes. The runner keeps no answer beyond a run.
+messages go out one by one in the order of the steps; with `batch`, plain writes share requests. A store that is faster in
+parallel gets its requests from a pool: the lookups of a turn side by side, then the batches of keys, then the writes. The
+runner keeps no answer beyond a run.
 
 The runner lays open changes over every index answer, on the way up and on the way down. Where an open row has, or had,
 the key of a lookup, the runner compares the answer of the index with the version of the open change. If the answer lacks
@@ -59,13 +60,14 @@ class Outbox(Protocol):
 class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
     lay over index answers. `pool`: threads for requests, None to ask one after the other. `page`: rows of a page.
-    `seen`: the versions of open rows in index answers, by row and index."""
+    `batch`: plain writes that one request takes. `seen`: the versions of open rows in index answers, by row and index."""
 
     store: Store
     outbox: Outbox | None = None
     overlays: tuple[Overlay, ...] = ()
     pool: ThreadPoolExecutor | None = None
     page: int = FAN_OUT_PAGE
+    batch: int = 1
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
 
     def sights(self) -> tuple[Sight, ...]:
@@ -106,10 +108,18 @@ class StepRunner:
             answers[n] = items.get(requests[n])
         for n in positions[Lookup]:
             answers[n] = known[requests[n]]
-        writes = sorted(positions[Write] + positions[Delete])
-        for n, outcome in zip(writes, self._each(self._write, [requests[n] for n in writes]), strict=True):
+        batches = self._write_batches(requests, positions[Write], positions[Delete])
+        written = self._each(self._write, [[requests[n] for n in batch] for batch in batches])
+        for n, outcome in zip(chain.from_iterable(batches), chain.from_iterable(written), strict=True):
             answers[n] = outcome
         return answers
+
+    def _write_batches(self, requests: Sequence[Any], writes: Sequence[int], deletes: Sequence[int]) -> list[list[int]]:
+        """The positions of the writes that go out in one request: plain ones together, the others alone."""
+        plain = [n for n in writes if self.batch > 1 and requests[n].plain]
+        alone = sorted({*writes, *deletes}.difference(plain))
+        together = [plain[start : start + self.batch] for start in range(0, len(plain), self.batch)]
+        return [[n] for n in alone] + together
 
     def _send(self, request: Send) -> None:
         if self.outbox is None:
@@ -140,8 +150,11 @@ class StepRunner:
             return self.store.page(source, lookup.after, self.page)
         return Page(self.store.partition(source) if isinstance(source, str) else self.store.query(source), None)
 
-    def _write(self, request: Write | Delete) -> WriteOutcome:
-        return self.store.delete(request) if isinstance(request, Delete) else self.store.write(request)
+    def _write(self, requests: Sequence[Any]) -> list[WriteOutcome]:
+        if len(requests) > 1:
+            return self.store.write_batch(requests)
+        (request,) = requests
+        return [self.store.delete(request) if isinstance(request, Delete) else self.store.write(request)]
 
     def _lacking_rows(self, lookup: Lookup, page: Page) -> Sequence[Key]:
         """The rows to read by key: those that edges name, and the open rows that the answer of an index lacks or shows

@@ -42,6 +42,7 @@ class BotoClient:
         self.endpoint = Endpoint(url=url, proxy=_proxy(url), certificates=get_cert_path(certificates))
         self._methods = {
             "UpdateItem": self.api.update_item,
+            "BatchExecuteStatement": self.api.batch_execute_statement,
             "DeleteItem": self.api.delete_item,
             "BatchGetItem": self.api.batch_get_item,
             "Query": self.api.query,

@@ -9,7 +9,7 @@ itself made.
 import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 from threading import Lock
@@ -21,10 +21,10 @@ from statestore import requests
 from statestore import table as definition
 from statestore.attribute_values import fits
 from statestore.dynamodb.boto_client import BotoClient
-from statestore.dynamodb.client_failures import failure, is_refusal, is_too_large
+from statestore.dynamodb.client_failures import failure, is_refusal, is_too_large, statement_error
 from statestore.dynamodb.dynamo_table import create_table, describe_table, enable_ttl
 from statestore.dynamodb.lean_client import LeanClient
-from statestore.dynamodb.retries import Patience
+from statestore.dynamodb.retries import Patience, may_pass
 from statestore.errors import Terminal, Transient
 from statestore.keys import Key
 from statestore.limits import key_text
@@ -105,12 +105,17 @@ class DynamoStore:
             try:
                 answer = self._client.send("UpdateItem", request)
             except ClientError as error:
-                if is_refusal(error):
-                    return Refused(_item(error.response.get("Item")))
-                if is_too_large(error):
-                    return TooLarge()
-                raise
+                return _unwritten(error)
             return Done(_item(answer.get("Attributes")))
+
+    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
+        """Does plain writes of different keys, 25 in a request. Sends a write again that was throttled in its batch. The outcomes
+        lack the former items."""
+        outcomes: list[WriteOutcome] = []
+        for n, request in enumerate(requests.batch_execute_statement(self.table, writes)):
+            keys = [write.key for write in writes[n * requests.MAX_STATEMENTS :][: requests.MAX_STATEMENTS]]
+            outcomes += self._execute(request["Statements"], keys)
+        return outcomes
 
     def delete(self, delete: Delete) -> Done | Refused:
         """Sends one conditional delete and returns the former item."""
@@ -191,6 +196,29 @@ class DynamoStore:
             if request["RequestItems"] and idle:
                 time.sleep(self._patience.pause(idle, self._random))
 
+    def _execute(self, statements: list[Any], keys: Sequence[Key]) -> list[WriteOutcome]:
+        """The outcomes of the statements of one request. `keys`: the keys of their items."""
+        outcomes: list[WriteOutcome] = [Done(None)] * len(keys)
+        asked = list(range(len(keys)))
+        for attempt in range(1, self._patience.attempts + 1):
+            with self._failures("writing", keys[asked[0]]):
+                answer = self._client.send("BatchExecuteStatement", {"Statements": [statements[n] for n in asked]})
+            failed: dict[int, ClientError] = {}
+            for n, found in zip(asked, answer["Responses"], strict=True):
+                with self._failures("writing", keys[n]):
+                    error = statement_error(found)
+                    if error is not None and may_pass(error):
+                        failed[n] = error
+                    elif error is not None:
+                        outcomes[n] = _unwritten(error)
+            asked = list(failed)
+            if not asked:
+                return outcomes
+            if attempt < self._patience.attempts:
+                time.sleep(self._patience.pause(attempt, self._random, failed[asked[0]]))
+        with self._failures("writing", keys[asked[0]]):
+            raise failed[asked[0]]
+
     def _lean_client(self) -> BotoClient | LeanClient:
         """The lean client; boto3's where the proxy itself speaks TLS."""
         proxy = self._boto3.endpoint.proxy
@@ -214,6 +242,15 @@ class DynamoStore:
 
 def _reading(source: Query | str) -> str:
     return f"reading partition {source}" if isinstance(source, str) else f"querying {source.slot} for {source.value!r}"
+
+
+def _unwritten(error: ClientError) -> Refused | TooLarge:
+    """The outcome of a write that DynamoDB did not do for this reason. Raises any other error."""
+    if is_refusal(error):
+        return Refused(_item(error.response.get("Item")))
+    if is_too_large(error):
+        return TooLarge()
+    raise error
 
 
 def _item(wire: Mapping[str, Any] | None) -> Item | None:

@@ -18,7 +18,7 @@ from zlib import crc32
 
 import urllib3
 
-WRITES = ("UpdateItem", "DeleteItem", "PutItem")
+WRITES = ("UpdateItem", "DeleteItem", "PutItem", "BatchExecuteStatement")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

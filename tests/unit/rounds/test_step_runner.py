@@ -13,7 +13,7 @@ from processor.records.message import Message
 from processor.rounds.step_runner import StepRunner
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Absent, Delete, Done, Item, Page, Query, Refused, Write
+from statestore.store import Absent, Delete, Done, Equals, Item, Page, Query, Refused, Write
 from tests.unit.rounds.logging_store import ADA, BOB, CYD, STARS, LoggingStore, V, asks, put, star
 
 # Reads
@@ -105,6 +105,19 @@ def test_a_pool_of_threads_changes_no_answer(store: LoggingStore) -> None:
     with ThreadPoolExecutor(4) as pool:
         (answers,) = StepRunner(store=store, pool=pool).run([asks((*lookups, *writes))])
     assert answers == [*[Page([item], None) for item in items], Done(None), Done(None), Done(None)]
+
+
+def test_plain_writes_share_requests_where_the_runner_may(store: LoggingStore) -> None:
+    entries = tuple(Write(Key("LEDGER#profile", str(n)), {"seq": 1}, when=Absent()) for n in range(5))
+    row, marker = Write(ADA, {"_v": V[1]}), Write(BOB, {"_v": V[1]}, remove=("name",), when=Absent())
+    refused = Write(Key("LEDGER#profile", "9"), {"seq": 2}, when=Equals("seq", 1))
+    steps = [asks((entries[0], row)), asks(entries[1:3]), asks((marker, Delete(key=CYD), refused, *entries[3:]))]
+    answers = StepRunner(store=store, batch=4).run(steps)
+
+    done = Done(None)
+    assert answers == [[done, done], [done, done], [done, done, Refused(None), done, done]]
+    assert store.log == [row, marker, Delete(key=CYD)]
+    assert store.requests == {"BatchExecuteStatement": 2, "UpdateItem": 2, "DeleteItem": 1}
 
 
 class MeetingStore(MemoryStore):
