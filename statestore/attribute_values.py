@@ -71,7 +71,8 @@ def decode(wire: Mapping[str, Any]) -> Any:
 
 
 def size(value: Any) -> int:
-    """Bytes that a value counts towards an item, as AWS documents it ("DynamoDB item sizes and formats")."""
+    """Bytes that a value counts towards an item, as AWS documents it ("DynamoDB item sizes and formats"). AWS gives the size of a
+    number only roughly, and leaves out the sign; DynamoDB Local counts a byte for it."""
     kind = type(value)
     if kind is str:
         return len(value) if value.isascii() else len(value.encode())
@@ -83,8 +84,8 @@ def size(value: Any) -> int:
         return 3 + sum(1 + size(name) + size(inner) for name, inner in value.items())
     if kind is list or kind is tuple:
         return 3 + sum(1 + size(inner) for inner in value)
-    digits = len(str(value).lstrip("-"))
-    return 1 + (digits + 1) // 2
+    digits = str(value).partition("E")[0].replace(".", "").strip("-0")
+    return 1 + (len(digits) + 1) // 2 + int(value < 0)
 
 
 def item_size(item: Mapping[str, Any]) -> int:

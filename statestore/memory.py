@@ -116,7 +116,7 @@ class MemoryStore:
             old = self._items.get(write.key)
             if not _holds(write.when, old):
                 return Refused(old) if fits(values, MAX_ITEM_BYTES) else TooLarge()
-            new = _updated(old, write, values)
+            new = updated(old, write, values)
             if not fits(new, MAX_ITEM_BYTES):
                 return TooLarge()
             self._replace(write.key, old, new)
@@ -239,7 +239,7 @@ def _slots(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(filter(is_slot, names))
 
 
-def _updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
+def updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
     """The item after the write. Copies read the item before the write."""
     if not old:
         return {"PK": write.key.pk, "SK": write.key.sk, **values}

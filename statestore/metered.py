@@ -1,19 +1,23 @@
 """The memory store that also counts what DynamoDB would charge: request units, as AWS documents them for on-demand tables.
 
     write   1 unit per KB of the larger item, the one before or after the write; the same for each index that shows the item,
-            twice where its key there changes; a refused write: 1 unit per KB of the stored item
+            twice where its key there changes, and nothing where the item stays the same; a refused write: 1 unit per KB of
+            the larger item, the stored one or the one that it would make
     key     1 unit per 4 KB of each item (strongly consistent); 1 unit for a key without an item
-    query   half a unit per 4 KB of the whole answer of an index (eventually consistent); 1 unit where the table itself answers
+    query   half a unit per 4 KB of the whole answer of an index (eventually consistent); 1 unit where the table itself answers,
+            strongly consistent; half a unit where a walk reads the table
 
-`written` and `read` count these units; `copied` counts those of `written` that the indexes take.
+`written` and `read` count these units; `copied` counts those of `written` that the indexes take. Does not: cut an answer into
+pages of 1 MB, each of which DynamoDB rounds up by itself.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from decimal import Decimal
 
 from statestore.attribute_values import item_size
 from statestore.keys import Key
-from statestore.memory import MemoryStore
+from statestore.limits import storable
+from statestore.memory import MemoryStore, updated
 from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
 from statestore.table import MAX_SLOTS
 
@@ -31,9 +35,17 @@ class MeteredStore(MemoryStore):
         self.written = self.copied = 0
         self.read = Decimal(0)
 
+    def copy(self) -> "MeteredStore":
+        """A store with the same items, whose indexes show all of them, and that has charged nothing."""
+        made = MeteredStore(len(self._indexes))
+        for key, item in self._items.items():
+            made._replace(key, None, item)
+        return made
+
     def _apply(self, write: Write) -> WriteOutcome:
         outcome = super()._apply(write)
-        self._charge(write.key, outcome)
+        attempted = updated(outcome.current, write, storable(write)) if isinstance(outcome, Refused) else None
+        self._charge(write.key, outcome, attempted)
         return outcome
 
     def delete(self, delete: Delete) -> Done | Refused:
@@ -67,7 +79,16 @@ class MeteredStore(MemoryStore):
         self.read += _units(sum(map(_bytes, found)), READ_BYTES)
         return found
 
-    def _charge(self, key: Key, outcome: WriteOutcome) -> None:
+    def walk(self, source: Query | str, without: str) -> Iterator[Key]:
+        """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
+        before = self.read
+        found = super().walk(source, without)
+        if isinstance(source, str):
+            self.read -= (self.read - before) * HALF
+        return found
+
+    def _charge(self, key: Key, outcome: WriteOutcome, attempted: Item | None = None) -> None:
+        """Charges a write. `attempted`: the item that a refused write would make."""
         match outcome:
             case Done(old):
                 new = self._items.get(key)
@@ -75,10 +96,12 @@ class MeteredStore(MemoryStore):
                 self.written += _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) + copied
                 self.copied += copied
             case Refused(current):
-                self.written += _units(_bytes(current), WRITE_BYTES)
+                self.written += _units(max(_bytes(current), _bytes(attempted)), WRITE_BYTES)
 
     def _indexed(self, name: str, old: Item, new: Item) -> int:
         """The units that one index takes."""
+        if old == new:
+            return 0
         if old.get(name) == new.get(name):
             return _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) if name in new else 0
         return sum(_units(_bytes(item), WRITE_BYTES) for item in (old, new) if name in item)
