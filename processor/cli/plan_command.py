@@ -14,7 +14,7 @@ from processor.job.open_registry import open_registry
 from processor.pricing.backfill_estimate import NeedsBackfills
 from processor.pricing.estimate import Estimate
 from processor.pricing.preview import Preview, preview
-from processor.pricing.price import REQUESTS, Cost
+from processor.pricing.price import BATCH, REQUESTS, Cost
 from processor.pricing.price_list import DEFAULT, Prices, read_prices
 from processor.settings import Settings
 from processor.text_table import table_lines
@@ -93,15 +93,16 @@ def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
     yield f"  free: {', '.join(f'{entity} {n}' for entity, n in found.free.items())}"
     if found.costs:
         yield (
-            f"price of an event in a micro-batch of its own, every join with one row, in {prices.region} ({prices.date}: "
-            f"${prices.write} / M write units, ${prices.read} / M read units; + is what settling it adds):"
+            f"price of an event in {prices.region} ({prices.date}: ${prices.write} / M write units, ${prices.read} / M read "
+            f"units), every join with one row: first its units and dollars in a batch of {BATCH:,} such events, then its dollars "
+            "and requests alone in its batch (+ is what settling it adds):"
         )
-        header = ["event", "documents", *REQUESTS, "write units", "read units", "$ / M events"]
+        header = ["event", "write units", "read units", "$ / M events", "alone: $ / M", "documents", *REQUESTS]
         yield from _table([header, *(_cost_cells(cost, prices) for cost in found.costs)], right=range(1, len(header)))
     if found.estimates:
         yield (
-            f"estimate, by statistics of {found.taken_at:%Y-%m-%d %H:%M} UTC (joins find their mean rows, one where nothing is "
-            "known, and every document that is rebuilt is published):"
+            f"estimate in a batch of {BATCH:,}, by statistics of {found.taken_at:%Y-%m-%d %H:%M} UTC (joins find their mean "
+            "rows, one where nothing is known, and every document that is rebuilt is published):"
         )
         header = ["event", "rebuilt", "write units", "read units", "$ / M events"]
         rows = [_estimate_cells(estimate, prices) for estimate in found.estimates]
@@ -120,10 +121,14 @@ def _served_joins(serves: tuple[str, ...], together: tuple[str, ...]) -> str:
 
 
 def _cost_cells(cost: Cost, prices: Prices) -> list[str]:
-    requests = [f"{cost.requests[name]}+{cost.later[name]}" for name in REQUESTS]
-    dollars = f"{prices.dollars(cost.write_units, cost.read_units):.3f}"
-    units = [str(cost.write_units), f"{cost.read_units.normalize():f}"]
-    return [f"{cost.entity}: {cost.event}", str(cost.documents), *requests, *units, dollars]
+    write, read = cost.batch_write_units, cost.batch_read_units
+    dollars = (prices.dollars(write, read), prices.dollars(cost.write_units, cost.read_units))
+    figures = [f"{write:.2f}", f"{read:.2f}", *(f"{figure:.3f}" for figure in dollars), str(cost.documents)]
+    return [
+        f"{cost.entity}: {cost.event}",
+        *figures,
+        *(f"{cost.requests[name]}+{cost.later[name]}" for name in REQUESTS),
+    ]
 
 
 def _estimate_cells(estimate: Estimate, prices: Prices) -> list[str]:
@@ -139,9 +144,9 @@ def _dollars(estimate: Estimate, prices: Prices) -> Decimal:
 def _json(found: Preview, prices: Prices) -> dict[str, object]:
     priced = [
         {
-            **asdict(cost),
-            "read_units": float(cost.read_units),
+            **{name: float(value) if isinstance(value, Decimal) else value for name, value in asdict(cost).items()},
             "dollars_per_million": float(prices.dollars(cost.write_units, cost.read_units)),
+            "batch_dollars_per_million": float(prices.dollars(cost.batch_write_units, cost.batch_read_units)),
         }
         for cost in found.costs
     ]

@@ -1,13 +1,15 @@
 """Estimates the cost of events if joins find more than one row, from the one-row price and the statistics of the state.
 
+The one-row price is that in a batch of `BATCH` events, because a busy job has large batches.
+
     documents     the sum over all joins and roots that read a changed column: the product of the mean rows on the way up, twice
                   if the row moves to another join key
     write units   the one-row price, plus the row's further kilobytes in the table and in each slot, plus one for each further
                   document
     read units    the one-row price for each document, plus the units of its further rows
 
-Estimates assume: joins are independent, so their means are multiplied. Every document is published, except on a replay. A join
-or an entity without statistics counts as in the one-row price.
+Estimates assume: joins are independent, so their means are multiplied. Every document is published, except on a replay. The
+events of a batch change different documents. A join or an entity without statistics counts as in the one-row price.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -66,7 +68,7 @@ def estimate_events(plan: Plan, costs: Sequence[Cost], index: StatisticsIndex) -
     world = World(plan)
     fans = {name: _fan(product, index) for name, product in plan.products.items()}
     events = [(event, _changed(world, event), cost) for event, cost in zip(world.events(), costs, strict=True)]
-    rows = {event.entity: cost.write_units for event, changed, cost in events if changed == frozenset()}
+    rows = {event.entity: float(cost.batch_write_units) for event, changed, cost in events if changed == frozenset()}
     return tuple(
         _estimate(
             cost,
@@ -164,11 +166,11 @@ def _estimate(cost: Cost, *, touched: Iterable[_Touched], published: bool, large
     products = list(touched)
     documents = sum(product.documents for product in products)
     once = sum(product.once for product in products)
-    reads = float(cost.read_units) * (documents / once if once else 1)
+    reads = float(cost.batch_read_units) * (documents / once if once else 1)
     return Estimate(
         entity=cost.entity,
         event=cost.event,
         documents=documents,
-        write_units=cost.write_units + larger + (documents - cost.documents if published else 0),
+        write_units=float(cost.batch_write_units) + larger + (documents - cost.documents if published else 0),
         read_units=reads + sum(product.further for product in products),
     )

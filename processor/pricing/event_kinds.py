@@ -2,10 +2,14 @@
 
 Columns that joins compare hold the same value, so that a row of one entity joins one row of each other entity. There are two
 such worlds (`WORLD`, `OTHER`), so that a row can move from one document to another. Values of `FRESH` join nothing.
+
+Further pairs of worlds have values of their own, so that the same event can happen to several roots. A bool has no further
+values: a join on bools alone finds the rows of all pairs.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 
 from processor.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
 from processor.product.expressions.expression import Column, Expression, Path, node_of, references
@@ -19,6 +23,8 @@ from registry.model import column_of
 from registry.slots import equal_groups
 
 WORLD, OTHER, FRESH = 1, 2, 3
+VALUES = 3
+"""So many values a column has in each pair of worlds."""
 RowValues = Mapping[str, Value]
 """A row: column -> value."""
 EntityColumn = tuple[str, str]
@@ -41,10 +47,11 @@ class Event:
 
 
 class World:
-    """The rows of both worlds, for a plan's entities."""
+    """The rows of a pair of worlds, for a plan's entities. `pair`: its number."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, pair: int = 0) -> None:
         self._plan = plan
+        self._pair = pair
         self._nodes = [node for product in plan.products.values() for node in product.nodes]
         self._class = _classes(plan, self._nodes)
         self._deciding = set(_deciding(plan))
@@ -107,6 +114,7 @@ class World:
     def _value(self, column: EntityColumn, number: int) -> Value:
         """The value of a column: that of its class, or an array of one element with the values of its fields."""
         entity = self._plan.entities[column[0]].entity
+        number += VALUES * self._pair
         read = {
             f: e for name, f in self._class if name == column[0] and (e := parse_element(f)) and e.column == column[1]
         }
@@ -170,11 +178,15 @@ def _value(kind: ColumnType, column: EntityColumn, number: int) -> Value:
         case "int" | "float" | "decimal":
             value = number
         case "bool":
-            value = number == WORLD
+            value = number % VALUES == WORLD
         case "date":
-            value = f"2020-01-0{number}"
+            value = _day(number)
         case "timestamp":
-            value = f"2020-01-0{number}T00:00:00Z"
+            value = f"{_day(number)}T00:00:00Z"
         case "json":
             value = {"value": number}
     return [value] if kind.array else value
+
+
+def _day(number: int) -> str:
+    return str(date(2019, 12, 31) + timedelta(days=number))

@@ -9,7 +9,7 @@ import pytest
 from processor.definitions.load import load, read_directory
 from processor.errors import SettingError
 from processor.plan.planning import plan_alone
-from processor.pricing.price import Cost, price_events
+from processor.pricing.price import BATCH, Cost, EventTrials, price_events
 from processor.pricing.price_list import DEFAULT, read_prices
 from processor.settings import Settings
 
@@ -26,6 +26,9 @@ NAMES = {
     "payment_info: join key changed": "payment_info: update of user_id (join key)",
 }
 """Events of the budget in docs/costs.md -> the same kinds of event in a price."""
+
+
+EXAMPLE = plan_alone(load(read_directory(ROOT / "examples" / "github")), slots=20)
 
 
 def prices_by_event(definitions: dict[str, str]) -> dict[str, Cost]:
@@ -49,10 +52,31 @@ def test_the_priced_requests_are_those_of_the_budget_in_the_docs() -> None:
         assert priced == [int(count) for count in counts], event
 
 
+@pytest.fixture(scope="module")
+def thousand() -> EventTrials:
+    """A state for batches of a thousand events of the example."""
+    return EventTrials(EXAMPLE, Settings(), BATCH)
+
+
+@pytest.mark.parametrize(
+    "entity", ["star", *(pytest.param(name, marks=pytest.mark.slow) for name in EXAMPLE.occurrences if name != "star")]
+)
+def test_the_price_in_a_batch_of_a_thousand_is_near_the_cost_of_a_real_batch(
+    thousand: EventTrials, entity: str
+) -> None:
+    for cost, events in zip(price_events(EXAMPLE, Settings()), thousand.kinds(), strict=True):
+        if cost.entity == entity:
+            real = thousand.run(events)
+            assert real.documents == BATCH * cost.documents
+            assert real.read_units == BATCH * cost.batch_read_units, cost.event
+            assert 0 <= real.write_units / BATCH - float(cost.batch_write_units) <= 0.05, cost.event
+
+
 def test_units_and_dollars_follow_from_the_writes_and_reads() -> None:
     cost = prices_by_event(read_directory(ROOT / "examples" / "github"))["star: update of nothing that is used"]
     assert (cost.write_units, cost.read_units) == (3, Decimal(0))  # the row and its two slots
     assert DEFAULT.dollars(cost.write_units, cost.read_units) == Decimal("1.875")
+    assert (cost.batch_write_units, cost.batch_read_units) == (Decimal(3), Decimal(0))
 
 
 def test_products_with_self_joins_shards_and_other_formats_have_prices() -> None:
@@ -85,6 +109,13 @@ def test_products_with_self_joins_shards_and_other_formats_have_prices() -> None
     assert found["follow: delete"].documents == 1
     assert found["person: update of boss (join key)"].documents == 2
     assert found["person: update of ok"].documents == 1
+
+
+def test_in_a_batch_an_event_shares_the_end_of_the_round_and_the_item_of_open_changes() -> None:
+    cost = prices_by_event(read_directory(ROOT / "examples" / "github"))["star: first seen"]
+    shared = 3  # the end of the round, and the item of open changes: its write and its deletion
+    assert cost.batch_write_units == cost.write_units - shared + Decimal(shared) / BATCH
+    assert cost.batch_read_units == cost.read_units
 
 
 def test_every_row_counts_in_a_price_and_a_column_of_a_filter_changes_documents() -> None:
