@@ -161,7 +161,7 @@ class Store(Protocol):
         """Does one conditional update and returns the former item."""
 
     def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
-        """Does plain writes (`Write.plain`) of different keys in the fewest possible requests. Each stands for itself, and the
+        """Does plain writes (`Write.plain`) of different keys in the fewest possible requests. Each succeeds or fails alone. The
         outcomes lack the former items."""
 
     def delete(self, delete: Delete) -> Done | Refused:

@@ -1,4 +1,4 @@
-"""What a batch of plain writes does in every store: each write stands for itself."""
+"""What a batch of plain writes does in every store: each write succeeds or fails alone."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
