@@ -7,8 +7,8 @@ PYTHON ?= python3
 PY := .venv/bin/python
 STAMP := .venv/.set-up
 FAST := tests/unit tests/architecture tests/fuzz
-# Three processes on 2 cores, because many tests wait; one of them runs all tests of a file, with the parts that it starts. The files run in the order of the
-# folders: long files first, and at the end short ones, so that all processes end at the same time.
+# Three processes on 2 cores, because many tests wait. One of them runs all tests of a file, with the parts that it starts. The
+# files run in the order of the folders: long files first, and at the end short ones, so that all processes end together.
 SLOW := -n 3 --dist loadfile --no-loadscope-reorder tests/acceptance tests/simulator tests/contract tests/integration
 SEEDS ?= 20000
 # Random histories of the simulator in `make test`: more than a minute on 2 cores. `make test-all` runs 10000.
