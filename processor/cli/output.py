@@ -10,6 +10,7 @@ from processor.records.message import Message
 from processor.records.record import Record, Rejected
 from processor.records.recorded_topics import check_writable, open_writer, to_line, to_reject_line
 from processor.rounds.account import PARTS
+from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
 
 
 def write_published(records: Iterable[Record], path: str) -> None:
@@ -54,8 +55,20 @@ def report_stopped_products(stopped: Mapping[str, str]) -> int:
     return 1 if stopped else 0
 
 
+def freshness_text(tally: Mapping[str, int]) -> str:
+    """The median and the 99th percentile of the ages of documents; empty without documents."""
+    freshness = read_freshness(tally)
+    if not freshness.count:
+        return ""
+    p50, p99 = (
+        f"{seconds:.2f} s" if seconds <= BOUNDS[-1] else f"over {BOUNDS[-1]:g} s"
+        for seconds in map(freshness.quantile, (0.5, 0.99))
+    )
+    return f"freshness p50 {p50}, p99 {p99}"
+
+
 def summary(tally: Mapping[str, int]) -> str:
-    """The counts in two lines: the account of the records, then messages and requests."""
+    """The counts: the account of the records, then messages and requests, then the histogram of freshness, if there is one."""
     account = " + ".join(f"{tally.get(part, 0)} {part}" for part in PARTS)
     requests = ", ".join(
         f"{n} {name.removeprefix('request ')}" for name, n in sorted(tally.items()) if name.startswith("request ")
@@ -65,4 +78,6 @@ def summary(tally: Mapping[str, int]) -> str:
         others += (
             f", {unreadable} {UNREADABLE} (stored before their column was declared, of another type: shown as null)"
         )
-    return f"{tally.get('read', 0)} records read = {account}\n{others}; requests: {requests or 'none'}"
+    lines = f"{tally.get('read', 0)} records read = {account}\n{others}; requests: {requests or 'none'}"
+    buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in BUCKETS if tally.get(name))
+    return f"{lines}\n{freshness_text(tally)}; documents by age: {buckets}" if buckets else lines
