@@ -60,15 +60,21 @@ def freshness_text(tally: Mapping[str, int]) -> str:
     freshness = read_freshness(tally)
     if not freshness.count:
         return ""
-    p50, p99 = (
-        f"{seconds:.2f} s" if seconds <= BOUNDS[-1] else f"over {BOUNDS[-1]:g} s"
-        for seconds in map(freshness.quantile, (0.5, 0.99))
-    )
-    return f"freshness p50 {p50}, p99 {p99}"
+    p50, p99 = map(freshness.quantile, (0.5, 0.99))
+    longest = f"over {BOUNDS[-1]:g} s"
+    if p50 > BOUNDS[-1]:
+        return f"freshness {longest}"
+    return f"freshness p50 {p50:.2f} s, p99 {f'{p99:.2f} s' if p99 <= BOUNDS[-1] else longest}"
+
+
+def freshness_histogram(tally: Mapping[str, int]) -> str:
+    """The same, and how many documents are in each bucket that is not empty; empty without documents."""
+    buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in BUCKETS if tally.get(name))
+    return f"{freshness_text(tally)}; documents by age: {buckets}" if buckets else ""
 
 
 def summary(tally: Mapping[str, int]) -> str:
-    """The counts: the account of the records, then messages and requests, then the histogram of freshness, if there is one."""
+    """The counts in two lines: the account of the records, then messages and requests."""
     account = " + ".join(f"{tally.get(part, 0)} {part}" for part in PARTS)
     requests = ", ".join(
         f"{n} {name.removeprefix('request ')}" for name, n in sorted(tally.items()) if name.startswith("request ")
@@ -78,6 +84,4 @@ def summary(tally: Mapping[str, int]) -> str:
         others += (
             f", {unreadable} {UNREADABLE} (stored before their column was declared, of another type: shown as null)"
         )
-    lines = f"{tally.get('read', 0)} records read = {account}\n{others}; requests: {requests or 'none'}"
-    buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in BUCKETS if tally.get(name))
-    return f"{lines}\n{freshness_text(tally)}; documents by age: {buckets}" if buckets else lines
+    return f"{tally.get('read', 0)} records read = {account}\n{others}; requests: {requests or 'none'}"

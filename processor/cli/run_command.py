@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from processor.cli.options import add_definitions, add_settings, load_definitions, print_progress, reachable_settings
 from processor.cli.output import (
     check_outputs,
+    freshness_histogram,
     freshness_text,
     rejects_path,
     report_stopped_products,
@@ -84,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
             write_published(published, options.to)
             write_rejects(rejected, rejects_path(options.rejects, options.to))
     print(summary(job.driver.tally), file=sys.stderr)
+    if histogram := freshness_histogram(job.driver.tally):
+        print(histogram, file=sys.stderr)
     return report_stopped_products(job.driver.backlog.stopped)
 
 
