@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.backlog import KEYS_READ, OpenChangeCost
 from benchmarks.clients import ClientCost
 from benchmarks.fan_out import FanOutCost
+from benchmarks.freshness import FreshnessCost
 from benchmarks.micro_batch import MicroBatchCost
 from benchmarks.products import PlanningCost, ProductCost
 from benchmarks.steps import BATCH, MemoryUse, Speed
@@ -30,7 +31,7 @@ class BenchmarkSize:
     changes. `products`: numbers of products, each measured after `product_events` events of `product_users` users.
     `planned`: how many products are planned. `requests`: how many requests of each kind the lean client sends. `fan_outs`: store
     and documents of each fan-out. `jobs`: store, events, users and batch size of each Spark run. `micro_batches`: how many of one
-    event each.
+    event each. `freshness`: rates, in events per second.
     """
 
     events: int
@@ -47,6 +48,7 @@ class BenchmarkSize:
     fan_outs: tuple[tuple[str, int], ...]
     jobs: tuple[tuple[str, int, int, int], ...]
     micro_batches: int
+    freshness: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,7 @@ class Measurements:
     fan_outs: Sequence[FanOutCost]
     jobs: Sequence[dict[str, Any]]
     micro_batches: Sequence[MicroBatchCost]
+    freshness: Sequence[FreshnessCost]
 
 
 def format_report(size: BenchmarkSize, measured: Measurements) -> str:
@@ -77,6 +80,7 @@ def format_report(size: BenchmarkSize, measured: Measurements) -> str:
         *_fan_outs(measured.fan_outs),
         *(_jobs(measured.jobs) if measured.jobs else ()),
         *(_micro_batches(measured.micro_batches) if measured.micro_batches else ()),
+        *(format_freshness(measured.freshness) if measured.freshness else ()),
     ]
     return "\n\n".join(parts)
 
@@ -192,6 +196,31 @@ def _micro_batches(costs: Sequence[MicroBatchCost]) -> tuple[str, str]:
     rows = [(name, f"{median(values):.2f}", f"{max(values):.2f}") for name, values in figures.items()]
     title = f"**Micro-batches of one event** on DynamoDB Local, {len(costs)} of them."
     return title, _table(("", "p50", "max"), rows)
+
+
+def format_freshness(costs: Sequence[FreshnessCost]) -> tuple[str, str]:
+    """The title and the table of freshness."""
+    head = ("events/s", "sent/s", "each event, s", "documents", "oldest event of each document, s", "the job's own, s")
+    lag = ("events that wait, at half", "at the end", "until none waits, s")
+    rows = [
+        (
+            f"{c.rate:,}",
+            f"{c.sent:,.0f}",
+            " / ".join(f"{x:.2f}" for x in c.events),
+            f"{c.published:,}",
+            " / ".join(f"{x:.2f}" for x in c.documents),
+            " / ".join(f"{x:.2f}" for x in c.job),
+            f"{c.half:,}",
+            f"{c.end:,}",
+            f"{c.drained:.1f}",
+        )
+        for c in costs
+    ]
+    title = (
+        "**Freshness** on DynamoDB Local, from an event to its document: p50 / p99 / maximum by a reader, and p50 / p99 of the "
+        "job's own histogram; one run each."
+    )
+    return title, _table((*head, *lag), rows)
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
     python -m benchmarks.run [--quick] [--write]
 
-Each Spark run is a process of its own (`benchmarks.job`, `benchmarks.micro_batch`), with embedded parts of its own. Progress
-goes to standard error. `--write` writes the tables into docs/benchmarks.md, between its markers. `--quick` only tests the
-benchmark itself; do not quote its figures.
+Each Spark run is a process of its own (`benchmarks.job`, `benchmarks.micro_batch`, `benchmarks.freshness`), with embedded parts
+of its own. Progress goes to standard error. `--write` writes the tables into docs/benchmarks.md, between its markers. `--quick`
+only tests the benchmark itself; do not quote its figures.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks.backlog import measure_open_changes
 from benchmarks.clients import measure_clients
 from benchmarks.fan_out import MEMORY, measure_fan_out
+from benchmarks.freshness import RATES, FreshnessCost
 from benchmarks.micro_batch import MicroBatchCost
 from benchmarks.products import measure_planning, measure_products
 from benchmarks.report import BenchmarkSize, Measurements, format_report
@@ -50,6 +51,7 @@ FULL = BenchmarkSize(
     ),
     jobs=(*SMALL_JOBS, ("local", 20_000, 1_500, 2_000)),
     micro_batches=20,
+    freshness=RATES,
 )
 QUICK = BenchmarkSize(
     events=4_000,
@@ -66,6 +68,7 @@ QUICK = BenchmarkSize(
     fan_outs=((MEMORY, 1_000),),
     jobs=(),
     micro_batches=0,
+    freshness=(),
 )
 
 
@@ -111,6 +114,7 @@ def _measure(size: BenchmarkSize) -> Measurements:
         fan_outs=[measure_fan_out(store, roots) for store, roots in size.fan_outs],
         jobs=[_job(*job) for job in size.jobs],
         micro_batches=_micro_batches(size.micro_batches),
+        freshness=_freshness(size.freshness),
     )
 
 
@@ -135,6 +139,13 @@ def _micro_batches(events: int) -> list[MicroBatchCost]:
         return []
     print_progress(f"micro-batches: {events} of one event each (minutes)")
     return [MicroBatchCost(**cost) for cost in _run_alone("benchmarks.micro_batch", "--events", str(events))]
+
+
+def _freshness(rates: tuple[int, ...]) -> list[FreshnessCost]:
+    if not rates:
+        return []
+    print_progress(f"freshness at {', '.join(map(str, rates))} events/s (minutes)")
+    return [FreshnessCost(**cost) for cost in _run_alone("benchmarks.freshness", "--rates", *map(str, rates))]
 
 
 def _run_alone(module: str, *options: str) -> Any:

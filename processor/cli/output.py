@@ -10,6 +10,7 @@ from processor.records.message import Message
 from processor.records.record import Record, Rejected
 from processor.records.recorded_topics import check_writable, open_writer, to_line, to_reject_line
 from processor.rounds.account import PARTS
+from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
 
 
 def write_published(records: Iterable[Record], path: str) -> None:
@@ -52,6 +53,24 @@ def report_stopped_products(stopped: Mapping[str, str]) -> int:
     for product, why in sorted(stopped.items()):
         print(stopped_line(product, why), file=sys.stderr)
     return 1 if stopped else 0
+
+
+def freshness_text(tally: Mapping[str, int]) -> str:
+    """The median and the 99th percentile of the ages of documents; empty without documents."""
+    freshness = read_freshness(tally)
+    if not freshness.count:
+        return ""
+    p50, p99 = map(freshness.quantile, (0.5, 0.99))
+    longest = f"over {BOUNDS[-1]:g} s"
+    if p50 > BOUNDS[-1]:
+        return f"freshness {longest}"
+    return f"freshness p50 {p50:.2f} s, p99 {f'{p99:.2f} s' if p99 <= BOUNDS[-1] else longest}"
+
+
+def freshness_histogram(tally: Mapping[str, int]) -> str:
+    """The same, and how many documents are in each bucket that is not empty; empty without documents."""
+    buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in BUCKETS if tally.get(name))
+    return f"{freshness_text(tally)}; documents by age: {buckets}" if buckets else ""
 
 
 def summary(tally: Mapping[str, int]) -> str:

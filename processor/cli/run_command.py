@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from processor.cli.options import add_definitions, add_settings, load_definitions, print_progress, reachable_settings
 from processor.cli.output import (
     check_outputs,
+    freshness_histogram,
+    freshness_text,
     rejects_path,
     report_stopped_products,
     summary,
@@ -83,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
             write_published(published, options.to)
             write_rejects(rejected, rejects_path(options.rejects, options.to))
     print(summary(job.driver.tally), file=sys.stderr)
+    if histogram := freshness_histogram(job.driver.tally):
+        print(histogram, file=sys.stderr)
     return report_stopped_products(job.driver.backlog.stopped)
 
 
@@ -137,7 +141,8 @@ def print_round(event: str, tally: Mapping[str, int]) -> None:
     names: tuple[str, ...] = ("settled", "corrections") if "settled" in tally else ("published",)
     if "read" in tally:
         names = ("read", "applied", "dead letters", "published")
-    print(f"{event}: " + ", ".join(f"{tally.get(name, 0)} {name}" for name in names), file=sys.stderr, flush=True)
+    counts = [f"{tally.get(name, 0)} {name}" for name in names]
+    print(f"{event}: " + ", ".join(filter(None, [*counts, freshness_text(tally)])), file=sys.stderr, flush=True)
 
 
 def owner_name() -> str:

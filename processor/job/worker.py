@@ -6,11 +6,12 @@ producer for each attempt of a lane, because a new producer fences the earlier o
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
+from time import time
 from typing import Any
 
 from processor.errors import TransactionTimedOut
@@ -23,6 +24,7 @@ from processor.progress.epochs import Epochs
 from processor.progress.open_changes import OpenChange, overlay_of
 from processor.progress.overlay import Overlay, WorkerOverlay
 from processor.records.record import Record
+from processor.rounds.freshness import RootTimes, count_ages, oldest
 from processor.rounds.publish_part import lane_of, publish_lane
 from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round
 from processor.rounds.step_runner import StepRunner, tune_garbage_collector
@@ -54,7 +56,7 @@ class Handover:
     """The data that a task of stage 1 hands to a publish task: the roots of its lanes, the changes that the task
     opened, and, to publish task 0 only, the task's result on its way to the driver."""
 
-    roots: frozenset[Root] = frozenset()
+    roots: RootTimes = field(default_factory=dict)
     opened: tuple[OpenChange, ...] = ()
     result: PartResult | None = None
 
@@ -109,14 +111,14 @@ def run_part(elements: Iterable[Any], part: Part, read: Read, task: Task) -> Par
 def hand_over(elements: Iterable[Any], part: Part, read: Read, task: Task) -> Iterator[tuple[int, Handover]]:
     """A task of stage 1, and the handovers that Spark shuffles to the publish tasks. Each lane has one publish task."""
     result = run_part(elements, part, read, task)
-    roots: dict[int, set[Root]] = {}
-    for root in result.roots:
-        roots.setdefault(lane_of(root, task.settings.lanes) % task.publishers, set()).add(root)
+    roots: dict[int, dict[Root, float]] = {}
+    for root, time_ in result.roots.items():
+        roots.setdefault(lane_of(root, task.settings.lanes) % task.publishers, {})[root] = time_
     opened = result.open_changes()
     for publisher in range(task.publishers):
         if opened or publisher in roots or publisher == 0:
-            handed = replace(result, roots=frozenset()) if publisher == 0 else None
-            yield publisher, Handover(roots=frozenset(roots.get(publisher, ())), opened=opened, result=handed)
+            handed = replace(result, roots={}) if publisher == 0 else None
+            yield publisher, Handover(roots=roots.get(publisher, {}), opened=opened, result=handed)
 
 
 def run_alone(
@@ -134,16 +136,16 @@ def publish(handovers: Iterable[tuple[int, Handover]], task: Task) -> list[LaneR
     """A task of stage 2: the publish part of its lanes, one after the other. The first of the results carries those of
     stage 1."""
     received = [handover for _, handover in handovers]
-    lanes: dict[int, set[Root]] = {}
-    for root in chain.from_iterable(handover.roots for handover in received):
-        lanes.setdefault(lane_of(root, task.settings.lanes), set()).add(root)
+    lanes: dict[int, dict[Root, float]] = {}
+    for root, time_ in oldest(handover.roots for handover in received).items():
+        lanes.setdefault(lane_of(root, task.settings.lanes), {})[root] = time_
     opened = overlay_of(chain.from_iterable(handover.opened for handover in received))
     parts = tuple(handover.result for handover in received if handover.result is not None)
     published = [_publish_lane(lane, roots, opened, task) for lane, roots in sorted(lanes.items())]
     return [LaneResult(lane=0, parts=parts), *published]
 
 
-def _publish_lane(lane: int, roots: Collection[Root], opened: Overlay, task: Task) -> LaneResult:
+def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> LaneResult:
     """The publish part of one lane. Each attempt first takes the lane at the broker, then checks the lease. So either a
     run that took over has fenced this producer, or the check notices that run."""
     mine, settings = clients(task.settings, task.round.letter_bytes), task.settings
@@ -167,7 +169,9 @@ def _publish_lane(lane: int, roots: Collection[Root], opened: Overlay, task: Tas
         if not mine.registry.holds(task.lease):  # an old transaction that another run fenced
             raise lease_lost(task.lease) from None
         raise
-    return replace(result, tally=result.tally + _spent(mine.store, before), sights=runner.sights())
+    now = time()  # the broker has committed the transaction
+    tally = result.tally + _spent(mine.store, before) + count_ages(now - at for at in result.times)
+    return replace(result, tally=tally, times=(), sights=runner.sights())
 
 
 def begin_attempt(registry: Registry, lease: Lease, lane: int, round_: int) -> int:

@@ -67,7 +67,7 @@ class InProcessExecutor:
             return attempt, replace(runner, outbox=outbox, overlays=(overlay, opened))
 
         lane = publish_lane(0, result.roots, round_, begin) if result.roots else LaneResult(lane=0)
-        return [replace(lane, parts=(replace(result, roots=frozenset()),), sights=runner.sights())]
+        return [replace(lane, parts=(replace(result, roots={}),), sights=runner.sights())]
 
     def run_part(self, part: Part, work: Iterable[Iterable[Any]], round_: Round) -> list[PartResult]:
         runner = StepRunner(store=self.store, outbox=self.rejects, pool=self.pool, page=self.page)

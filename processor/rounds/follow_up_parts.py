@@ -14,6 +14,7 @@ from processor.plan.touch import Root
 from processor.progress.fan_outs import FanOut, FoundRoots
 from processor.progress.ledger import Mark
 from processor.progress.open_changes import OpenChange
+from processor.rounds.freshness import UNKNOWN
 from processor.rounds.round import PartResult, Round
 from processor.rounds.step_runner import StepRunner
 from processor.rounds.write_part import run_in_chunks, union
@@ -36,7 +37,7 @@ def settle_part(due: Iterable[OpenChange], round_: Round, runner: StepRunner) ->
     found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     return PartResult(
         tally=Counter(settled=len(settled)),
-        roots=found.roots,
+        roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
         settled=tuple(s.outcome for s in settled),
     )
@@ -48,7 +49,7 @@ def resume_part(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -
     found = union(r.found for r in resumed)
     return PartResult(
         tally=Counter({"fan-out pages": len(resumed)}),
-        roots=found.roots,
+        roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
         resumed=tuple(r._replace(found=FoundRoots(frozenset(), ())) for r in resumed),
     )
@@ -56,7 +57,7 @@ def resume_part(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -
 
 def backlog_part(roots: Iterable[Root], _round: Round, _runner: StepRunner) -> PartResult:
     """Publishes roots of the backlog."""
-    return PartResult(roots=frozenset(roots))
+    return PartResult(roots=dict.fromkeys(roots, UNKNOWN))
 
 
 def repair_part(roots: Iterable[RootToRepair], round_: Round, runner: StepRunner) -> PartResult:
@@ -66,4 +67,4 @@ def repair_part(roots: Iterable[RootToRepair], round_: Round, runner: StepRunner
     mark = Mark(round_.run.number, round_.number, 0, 0)
     earlier = round_.earlier_sequences
     runner.run(invalidate(*repair.root, repair.message_key, mark, earlier.get(repair.root[0], 0)) for repair in roots)
-    return PartResult(roots=frozenset(repair.root for repair in roots))
+    return PartResult(roots=dict.fromkeys((repair.root for repair in roots), UNKNOWN))

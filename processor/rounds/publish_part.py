@@ -7,7 +7,7 @@ the attempt that committed.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -20,6 +20,7 @@ from processor.plan.touch import Root
 from processor.product.document import GONE, Match, Renderer
 from processor.progress.ledger import Mark
 from processor.records import canonical_json
+from processor.rounds.freshness import UNKNOWN, RootTimes
 from processor.rounds.round import CHUNK, LaneResult, Round
 from processor.rounds.step_runner import StepRunner
 from processor.steps.assemble import assemble
@@ -34,7 +35,7 @@ def lane_of(root: Root, lanes: int) -> int:
     return crc32(root[1].encode()) % lanes
 
 
-def publish_lane(lane: int, roots: Collection[Root], round_: Round, next_attempt: NextAttempt) -> LaneResult:
+def publish_lane(lane: int, roots: RootTimes, round_: Round, next_attempt: NextAttempt) -> LaneResult:
     """Publishes the documents of all roots of the lane in this round, in as many attempts as topics refuse messages."""
     refused: dict[str, str] = {}
     while True:
@@ -49,15 +50,16 @@ def publish_lane(lane: int, roots: Collection[Root], round_: Round, next_attempt
             return replace(result, failed={**result.failed, **refused})
 
 
-def publish_part(lane: int, attempt: int, roots: Iterable[Root], round_: Round, runner: StepRunner) -> LaneResult:
+def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runner: StepRunner) -> LaneResult:
     """One attempt. Returns when the broker acknowledged all messages; raises TopicRefused when a topic refuses one."""
     assert runner.outbox is not None
     tally: Counter[str] = Counter()
     mark = Mark(round_.run.number, round_.number, lane, attempt)
     failed: dict[str, str] = {}
     backlog: set[Root] = set()
+    times: list[float] = []
     # the documents of a root are neighbours, because they ask for the same rows
-    todo = sorted(set(roots), key=itemgetter(1, 0))
+    todo = sorted(roots, key=itemgetter(1, 0))
     publishers = {name: _publisher(round_, round_.plan.products[name], mark, tally) for name in dict(todo)}
     while todo:
         chunk, todo = todo[:CHUNK], todo[CHUNK:]
@@ -72,9 +74,13 @@ def publish_part(lane: int, attempt: int, roots: Iterable[Root], round_: Round, 
             tally[outcome] += 1
             if outcome == "contended":
                 todo.append((name, root))
+            elif outcome == "published" and roots[name, root] != UNKNOWN:
+                times.append(roots[name, root])
     runner.outbox.flush()
     tally += Counter(backlog=len(backlog))
-    return LaneResult(lane=lane, attempt=attempt, tally=tally, failed=failed, backlog=frozenset(backlog))
+    return LaneResult(
+        lane=lane, attempt=attempt, tally=tally, times=tuple(times), failed=failed, backlog=frozenset(backlog)
+    )
 
 
 def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[EncodedDocument]:

@@ -19,6 +19,7 @@ from processor.progress.fan_outs import FanOut, ResumedFanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChange, SettleOutcome, Sight
 from processor.progress.replays import ReplayReport
+from processor.rounds.freshness import RootTimes
 from processor.rounds.step_runner import StepRunner
 from statestore.keys import Key
 
@@ -55,13 +56,13 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartResult:
-    """The result of a task of stage 1. `roots`: to publish in this round; `fan_outs`: find further roots in later
-    rounds. `opened`: the changes that the part opened, by the durable item that holds them. `sights`: of open rows in
-    index answers. `settled`, `resumed`, `replayed`: the outcome of each piece of work.
+    """The result of a task of stage 1. `roots`: to publish in this round, with the time of the oldest record of each;
+    `fan_outs`: find further roots in later rounds. `opened`: the changes that the part opened, by the durable item that
+    holds them. `sights`: of open rows in index answers. `settled`, `resumed`, `replayed`: the outcome of each piece of work.
     """
 
     tally: Counter[str] = field(default_factory=Counter)
-    roots: frozenset[Root] = frozenset()
+    roots: RootTimes = field(default_factory=dict)
     fan_outs: tuple[FanOut, ...] = ()
     opened: Mapping[Key, tuple[OpenChange, ...]] = field(default_factory=dict)
     sights: tuple[Sight, ...] = ()
@@ -83,11 +84,13 @@ letters."""
 class LaneResult:
     """The result of a task of stage 2. `failed`: the products that failed in it, with the reason; `backlog`: the roots
     that these, and the products that stopped earlier, did not publish. `parts`: results of stage 1 on their way to the
-    driver, without their roots. `sights`: of open rows in index answers."""
+    driver, without their roots. `sights`: of open rows in index answers. `times`: of the records that led to the published
+    documents, where known."""
 
     lane: int
     attempt: int = 0
     tally: Counter[str] = field(default_factory=Counter)
+    times: tuple[float, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     backlog: frozenset[Root] = frozenset()
     parts: tuple[PartResult, ...] = ()

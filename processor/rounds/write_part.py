@@ -23,6 +23,7 @@ from processor.progress.open_changes import (
 )
 from processor.records.dead_letters import reject_message
 from processor.records.record import Change, Record, Rejected, Truncated
+from processor.rounds.freshness import oldest
 from processor.rounds.round import CHUNK, PartResult, Round
 from processor.rounds.step_runner import Outbox, StepRunner
 from processor.steps.decode import decode
@@ -57,13 +58,15 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
         tally["superseded" if touch.outcome == "superseded" else "applied"] += 1
         tally["superseded"] += len(net.parts) - 1
     runner.outbox.flush()
-    touches = [touch for _, touch in written if touch.changed is None or touch.changed]
+    written = [(net, touch) for net, touch in written if touch.changed is None or touch.changed]
+    touches = [touch for _, touch in written]
     indexed = [touch for touch in touches if round_.plan.entities[touch.entity].indexed]
     opened = _open(indexed, round_, first, runner.store)
     overlay = overlay_of(chain.from_iterable(opened.values()))
     runner = replace(runner, overlays=(*runner.overlays, overlay))
-    found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
-    return PartResult(tally=tally, roots=found.roots, fan_outs=found.fan_outs, opened=opened)
+    found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
+    roots = oldest(dict.fromkeys(f.roots, _time(net)) for f, (net, _) in zip(found, written, strict=True))
+    return PartResult(tally=tally, roots=roots, fan_outs=union(found).fan_outs, opened=opened)
 
 
 def run_in_chunks(runner: StepRunner, steps: Iterable[Step[T]]) -> Iterator[T]:
@@ -163,6 +166,11 @@ def _write(
                 again.append(net_change(list(net.parts[:-1])))
         nets = again
     return written
+
+
+def _time(net: NetChange) -> float:
+    """Kafka's time of the oldest record, in seconds since 1970."""
+    return min(part.record.timestamp for part in net.parts) / 1000
 
 
 def _row_keys(outcome: Touch | RefusedChange) -> RowKeys | None:

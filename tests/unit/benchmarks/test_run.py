@@ -75,6 +75,7 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
     from benchmarks.backlog import OpenChangeCost
     from benchmarks.clients import ClientCost
     from benchmarks.fan_out import FanOutCost
+    from benchmarks.freshness import FreshnessCost
     from benchmarks.micro_batch import MicroBatchCost
     from benchmarks.products import PlanningCost, ProductCost
     from benchmarks.report import Measurements, format_report
@@ -108,6 +109,19 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
         ],
         jobs=[job],
         micro_batches=[MicroBatchCost(seconds=x, cpu=x / 2, settling=0.4, idle=0.1) for x in (0.5, 0.7, 1.1)],
+        freshness=[
+            FreshnessCost(
+                rate=500,
+                sent=499.6,
+                events=(2.5, 5.25, 6.0),
+                documents=(3.5, 5.5, 6.0),
+                published=9_000,
+                job=(3.25, 5.75),
+                half=1_200,
+                end=1_300,
+                drained=4.26,
+            )
+        ],
     )
     text = format_report(QUICK, measured)
     assert "| events/s, by the clock | 2,000 | 5,000 | 10,000 |" in text
@@ -118,7 +132,22 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
     assert "Planning 1,000 products: 3.8 CPU seconds to read and check their files, 0.4 to plan them." in text
     assert "| Query | 16 | lean | 0.100 / 0.150 / 0.200 | 4,000 / 4,500 / 5,000 |" in text
     assert "| memory | 1,000 | 0.1 | 0.2 | 4 | 2.4 | 1,000 | 0 | 1.01 | 6.00 | 0.00 |" in text
+    assert "| 500 | 500 | 2.50 / 5.25 / 6.00 | 9,000 | 3.50 / 5.50 / 6.00 | 3.25 / 5.75 | 1,200 | 1,300 | 4.3 |" in text
     assert "| moto | 10 / 2 | 5 | 5 | 100.0 | 0.00 | 0.00 | 0.00 | 0.40 |" in text
+
+
+def test_a_document_is_as_old_as_the_oldest_event_that_it_is_the_first_to_show() -> None:
+    from benchmarks.freshness import USERS, Reader
+
+    reader = Reader()
+    reader.waiting[1] = {1: 10.0, 1 + USERS: 11.0, 1 + 2 * USERS: 13.0}
+    reader.waiting[2] = {2: 10.0}
+    for now in (14.0, 15.0):
+        reader.arrived({"pull_requests": [{"title": f"{1 + USERS}"}]}, now)
+    reader.arrived({"pull_requests": []}, 16.0)
+    assert sorted(reader.events) == [3.0, 4.0]
+    assert reader.documents == [4.0]
+    assert reader.lag() == 2
 
 
 def test_the_cost_of_an_event_has_every_purpose_and_no_correction() -> None:
