@@ -28,8 +28,8 @@ JOB_TITLE = "statestore's job"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerResult:
-    """The runs of one peer. `starts`: CPU seconds of the runs over one event, empty if the clock began later; `cpu`: CPU seconds of
-    the other runs, without the median of the starts; `compared`: the messages of the last run."""
+    """The runs of one peer. `starts`: CPU seconds of the runs over one event, empty if the clock began later; `cpu`: CPU seconds
+    of the other runs, without the median of the starts; `compared`: the messages of the last run."""
 
     title: str
     version: str
