@@ -20,7 +20,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak check bench clean
+.PHONY: help setup demo test test-all soak check bench bench-peers clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
@@ -69,6 +69,9 @@ check: setup ## run ruff, mypy --strict (tests too) and import-linter
 
 bench: setup ## measure the steps alone and the Spark job, and print the tables of docs/benchmarks.md
 	@$(PY) -m benchmarks.run
+
+bench-peers: setup ## run one history through statestore, Pathway and Flink SQL, and print their table of docs/benchmarks.md
+	@$(PY) -m benchmarks.peers
 
 clean: ## stop the parts of `local up`, and remove all generated files
 	@if [ -x .venv/bin/statestore ]; then .venv/bin/statestore local down >/dev/null 2>&1 || true; fi

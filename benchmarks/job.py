@@ -21,10 +21,12 @@ from time import perf_counter
 from benchmarks.history import generate_history
 from benchmarks.steps import EXAMPLE
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
+from processor.cli.output import write_published
 from processor.cli.run_command import owner_name, prepare_plan
 from processor.definitions.load import load, read_directory
 from processor.job.feed import feed
 from processor.job.job import Job
+from processor.job.kafka.reader import read_topic
 from processor.job.open_job import open_job
 from processor.job.open_registry import open_registry
 from processor.job.run_job import run_job
@@ -39,8 +41,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 STORES = ("moto", "local")
 
 
-def measure_job(store: str, events: int, users: int, batch: int) -> dict[str, float]:
-    """Runs the job once, with new embedded parts and a new history."""
+def measure_job(store: str, events: int, users: int, batch: int, documents: str | None = None) -> dict[str, float]:
+    """Runs the job once, with new embedded parts and a new history. Writes its messages to the file `documents`, if given."""
     with start_parts(store, batch) as (settings, directory):
         file = directory / "topics.jsonl"
         lines = (canonical_json.dumps(line) + "\n" for line in generate_history(1, events, users))
@@ -53,6 +55,9 @@ def measure_job(store: str, events: int, users: int, batch: int) -> dict[str, fl
         run_job(job, once=True)
         wall, cpu = perf_counter() - began, cpu_seconds(part_processes) - cpu
         job.spark.stop()
+        if documents is not None:
+            topic = plan.products["user_profile"].product.topic
+            write_published(read_topic(settings.bootstrap_servers, dict(settings.kafka), topic), documents)
     return {"events": events, "users": users, "batch": batch, "wall": wall, "cpu": cpu, **job.driver.tally}
 
 
@@ -127,8 +132,9 @@ def main() -> None:
     options.add_argument("--events", type=int, required=True)
     options.add_argument("--users", type=int, required=True)
     options.add_argument("--batch", type=int, required=True)
+    options.add_argument("--documents", help="file for the messages of the job")
     given = options.parse_args()
-    print(json.dumps(measure_job(given.store, given.events, given.users, given.batch)))
+    print(json.dumps(measure_job(given.store, given.events, given.users, given.batch, given.documents)))
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def format_report(size: BenchmarkSize, measured: Measurements) -> str:
     """The tables, in Markdown."""
     load = ", ".join(f"{part:.1f}" for part in os.getloadavg())
     parts = [
-        f"{datetime.now(UTC):%Y-%m-%d}, {_machine()}; load average at the end {load}. {_versions()}.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine_name()}; load average at the end {load}. {_versions()}.",
         *_steps(size, measured.speeds),
         *_memory(size, measured.memory),
         *_open_changes(measured.open_changes),
@@ -99,7 +99,7 @@ def _steps(size: BenchmarkSize, speeds: Sequence[Speed]) -> tuple[str, str]:
         f"**Steps alone**, one core: {size.events:,} events, {size.users:,} users, batches of {BATCH:,}, "
         f"{speeds[0].documents:,} documents, {len(speeds)} repetitions."
     )
-    return title, _table(("", "min", "median", "max"), rows)
+    return title, format_table(("", "min", "median", "max"), rows)
 
 
 def _memory(size: BenchmarkSize, memory: Sequence[MemoryUse]) -> tuple[str, str]:
@@ -109,7 +109,7 @@ def _memory(size: BenchmarkSize, memory: Sequence[MemoryUse]) -> tuple[str, str]
     rows = [
         (f"{h.events:,}", f"{h.blocks:,}", _change(h.blocks, memory[0].blocks), f"{h.resident:.0f}") for h in memory
     ]
-    return title, _table(("events processed", "living blocks", "against the first", "resident MB"), rows)
+    return title, format_table(("events processed", "living blocks", "against the first", "resident MB"), rows)
 
 
 def _open_changes(costs: Sequence[OpenChangeCost]) -> tuple[str, str]:
@@ -123,7 +123,7 @@ def _open_changes(costs: Sequence[OpenChangeCost]) -> tuple[str, str]:
         for c in costs
     ]
     title = "**Open changes** at a steady rate, S and W as they are by default, a round a second."
-    return title, _table((*head, f"worker, CPU ms for {KEYS_READ} keys"), rows)
+    return title, format_table((*head, f"worker, CPU ms for {KEYS_READ} keys"), rows)
 
 
 def _products(size: BenchmarkSize, found: Sequence[ProductCost], planning: PlanningCost) -> tuple[str, str, str]:
@@ -132,7 +132,7 @@ def _products(size: BenchmarkSize, found: Sequence[ProductCost], planning: Plann
         f"{size.product_events:,} events of {size.product_users:,} users, {found[0].events:,} changes each."
     )
     rows = [(f"{r.products:,}", r.readers, f"{r.cpu:.3f}", f"{r.documents:.2f}") for r in found]
-    table = _table(("products", "of them read the column", "CPU ms per event", "documents per event"), rows)
+    table = format_table(("products", "of them read the column", "CPU ms per event", "documents per event"), rows)
     sentence = (
         f"Planning {planning.products:,} products: {planning.load:.1f} CPU seconds to read and check their files, "
         f"{planning.plan:.1f} to plan them."
@@ -156,7 +156,7 @@ def format_clients(costs: Sequence[ClientCost]) -> tuple[str, str]:
         f"**A request to DynamoDB**, against a stub, one process, {len(costs[0].cpu)} repetitions: min / median / max."
     )
     head = ("operation", "in flight", "client", "CPU ms per request", "requests/s, by the clock")
-    return title, _table(head, rows)
+    return title, format_table(head, rows)
 
 
 def _fan_outs(costs: Sequence[FanOutCost]) -> tuple[str, str]:
@@ -177,13 +177,13 @@ def _fan_outs(costs: Sequence[FanOutCost]) -> tuple[str, str]:
         for s in costs
     ]
     title = "**Fan-out** of one change, pages of 1,000 rows, one run each; the last three columns per document, until settled."
-    return title, _table(("store", *head, *per), rows)
+    return title, format_table(("store", *head, *per), rows)
 
 
 def _jobs(jobs: Sequence[dict[str, Any]]) -> tuple[str, str]:
     head = ("Spark job on", "events / users", "batch", "events/s", "CPU ms per event")
     per = ("UpdateItem", "Query", "BatchGetItem", "documents")
-    return "**Spark job**, one run each; the last four columns per event.", _table((*head, *per), map(_row, jobs))
+    return "**Spark job**, one run each; the last four columns per event.", format_table((*head, *per), map(_row, jobs))
 
 
 def _micro_batches(costs: Sequence[MicroBatchCost]) -> tuple[str, str]:
@@ -195,7 +195,7 @@ def _micro_batches(costs: Sequence[MicroBatchCost]) -> tuple[str, str]:
     }
     rows = [(name, f"{median(values):.2f}", f"{max(values):.2f}") for name, values in figures.items()]
     title = f"**Micro-batches of one event** on DynamoDB Local, {len(costs)} of them."
-    return title, _table(("", "p50", "max"), rows)
+    return title, format_table(("", "p50", "max"), rows)
 
 
 def format_freshness(costs: Sequence[FreshnessCost]) -> tuple[str, str]:
@@ -239,12 +239,12 @@ def _change(value: int, first: int) -> str:
     return f"{100 * (value - first) / first:+.1f} %"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _machine() -> str:
+def machine_name() -> str:
     model = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return f"{os.cpu_count()} cores ({model[1] if model else platform.machine()}), {memory:.0f} GiB"

@@ -118,19 +118,19 @@ def _measure(size: BenchmarkSize) -> Measurements:
     )
 
 
-def insert_tables(document: str, text: str) -> str:
-    """The document with `text` between its markers. Raises SettingError if the document has no markers."""
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def insert_tables(document: str, text: str, first: str = BEGIN, last: str = END) -> str:
+    """The document with `text` between the markers `first` and `last`. Raises SettingError if the document has no markers."""
+    before, begin, rest = document.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise SettingError(f"{DOCUMENT} has no lines {BEGIN} and {END}: add them where the tables belong")
+        raise SettingError(f"{DOCUMENT} has no lines {first} and {last}: add them where the tables belong")
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def _job(store: str, events: int, users: int, batch: int) -> dict[str, Any]:
     print_progress(f"Spark job on {STORE_NAMES[store]}: {events:,} events, {users:,} users (minutes)")
     sizes = {"--store": store, "--events": events, "--users": users, "--batch": batch}
-    found: dict[str, Any] = _run_alone("benchmarks.job", *(str(x) for pair in sizes.items() for x in pair))
+    found: dict[str, Any] = run_alone("benchmarks.job", *(str(x) for pair in sizes.items() for x in pair))
     return {"store": STORE_NAMES[store], **found}
 
 
@@ -138,9 +138,10 @@ def _micro_batches(events: int) -> list[MicroBatchCost]:
     if not events:
         return []
     print_progress(f"micro-batches: {events} of one event each (minutes)")
-    return [MicroBatchCost(**cost) for cost in _run_alone("benchmarks.micro_batch", "--events", str(events))]
+    return [MicroBatchCost(**cost) for cost in run_alone("benchmarks.micro_batch", "--events", str(events))]
 
 
+<<<<<<< HEAD
 def _freshness(rates: tuple[int, ...]) -> list[FreshnessCost]:
     if not rates:
         return []
@@ -149,6 +150,9 @@ def _freshness(rates: tuple[int, ...]) -> list[FreshnessCost]:
 
 
 def _run_alone(module: str, *options: str) -> Any:
+=======
+def run_alone(module: str, *options: str) -> Any:
+>>>>>>> peers
     """The answer of a benchmark that needs a process of its own."""
     run = subprocess.run([sys.executable, "-m", module, *options], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(run.stdout.splitlines()[-1])
