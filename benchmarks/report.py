@@ -220,7 +220,7 @@ def format_freshness(costs: Sequence[FreshnessCost]) -> tuple[str, str]:
         "**Freshness** on DynamoDB Local, from an event to its document: p50 / p99 / maximum by a reader, and p50 / p99 of the "
         "job's own histogram; one run each."
     )
-    return title, _table((*head, *lag), rows)
+    return title, format_table((*head, *lag), rows)
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:

@@ -141,18 +141,14 @@ def _micro_batches(events: int) -> list[MicroBatchCost]:
     return [MicroBatchCost(**cost) for cost in run_alone("benchmarks.micro_batch", "--events", str(events))]
 
 
-<<<<<<< HEAD
 def _freshness(rates: tuple[int, ...]) -> list[FreshnessCost]:
     if not rates:
         return []
     print_progress(f"freshness at {', '.join(map(str, rates))} events/s (minutes)")
-    return [FreshnessCost(**cost) for cost in _run_alone("benchmarks.freshness", "--rates", *map(str, rates))]
+    return [FreshnessCost(**cost) for cost in run_alone("benchmarks.freshness", "--rates", *map(str, rates))]
 
 
-def _run_alone(module: str, *options: str) -> Any:
-=======
 def run_alone(module: str, *options: str) -> Any:
->>>>>>> peers
     """The answer of a benchmark that needs a process of its own."""
     run = subprocess.run([sys.executable, "-m", module, *options], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(run.stdout.splitlines()[-1])
