@@ -6,13 +6,13 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 STAMP := .venv/.set-up
-FAST := tests/unit tests/architecture tests/fuzz
+FAST := -n 2 --dist loadfile tests/unit tests/architecture tests/fuzz
 # Three processes on 2 cores, because many tests wait. One of them runs all tests of a file, with the parts that it starts. The
 # files run in the order of the folders: long files first, and at the end short ones, so that all processes end together.
 SLOW := -n 3 --dist loadfile --no-loadscope-reorder tests/acceptance tests/simulator tests/contract tests/integration
 SEEDS ?= 20000
 # Random histories of the simulator in `make test`: more than a minute on 2 cores. `make test-all` runs 10000.
-FEW_SEEDS := 2000
+FEW_SEEDS := 1500
 
 # A copied checkout has a .venv that still points to the directory of the original.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
@@ -44,7 +44,11 @@ $(STAMP): pyproject.toml
 demo: setup ## run the main job on real parts and real data, and compare its documents with Postgres (about two minutes)
 	@.venv/bin/statestore demo
 
+# The fast tiers need no jars. Meanwhile the other processes fetch those of the slow tiers, once a machine.
 test: setup ## run every tier of tests except the slow tests, the fast tiers first
+	@for set in kafka_broker dynamodb_local spark_kafka; do \
+		$(PY) -c "from processor.local import jars; jars.$${set}_jars()" >/dev/null 2>&1 & \
+	done
 	@echo "== tests/unit, tests/architecture, tests/fuzz"
 	@$(PY) -m pytest -q -m "not slow" $(FAST)
 	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about ten minutes)"

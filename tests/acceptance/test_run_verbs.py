@@ -107,7 +107,9 @@ def test_plan_estimates_by_the_statistics_that_were_taken(
     assert found["version"] == 1  # statistics do not change the version
     assert found["taken_at"].endswith("+00:00")
     assert (
-        text.count(f"\nestimate, by statistics of {datetime.fromisoformat(found['taken_at']):%Y-%m-%d %H:%M} UTC (")
+        text.count(
+            f"\nestimate in a batch of 1,000, by statistics of {datetime.fromisoformat(found['taken_at']):%Y-%m-%d %H:%M} UTC ("
+        )
         == 1
     )
     star = next(e for e in found["estimates"] if (e["entity"], e["event"]) == ("star", "update of created_at"))

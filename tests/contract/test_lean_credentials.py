@@ -36,7 +36,7 @@ class Accepts:
 def write_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Writes the credentials that a process prints, which is the one source of credentials."""
     printed, config = tmp_path / "credentials.json", tmp_path / "config"
-    program = f"{sys.executable} -c \"print(open('{printed}').read())\""
+    program = f"'{sys.executable}' -c \"print(open('{printed}').read())\""
     config.write_text(f"[default]\ncredential_process = {program}\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)

@@ -118,7 +118,7 @@ def _closed_at_once(take: Any) -> Any:
 closed_at_once = replacing((OpenChanges, "record", _closed_at_once), (OpenChanges, "confirm", _closed_at_once))
 closed_on_time = combine(no_evidence, closed_at_once)
 no_settling = replacing(
-    (driver, "settle_part", lambda part: lambda *args: replace(part(*args), roots=frozenset(), fan_outs=())),
+    (driver, "settle_part", lambda part: lambda *args: replace(part(*args), roots={}, fan_outs=())),
 )
 
 
