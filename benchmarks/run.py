@@ -41,7 +41,7 @@ FULL = BenchmarkSize(
     product_events=2_000,
     product_users=150,
     planned=1_000,
-    requests=10_000,
+    requests=1_000,
     fan_outs=(
         (MEMORY, 1_000),
         (MEMORY, 10_000),
