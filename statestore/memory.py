@@ -97,17 +97,20 @@ class MemoryStore:
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
-        with self._lock:
-            self.requests["UpdateItem"] += 1
-        return self._apply(write)
+        outcome = self._apply(write)
+        self._count_requests("UpdateItem", 1)
+        return outcome
 
     def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
         """Does plain writes of different keys. The outcomes lack the former items."""
         check_plain(writes)
-        with self._lock:
-            self.requests["BatchExecuteStatement"] += -(-len(writes) // MAX_STATEMENTS)
         outcomes = [self._apply(write) for write in writes]
+        self._count_requests("BatchExecuteStatement", -(-len(writes) // MAX_STATEMENTS))
         return [type(outcome)(None) if isinstance(outcome, (Done, Refused)) else outcome for outcome in outcomes]
+
+    def _count_requests(self, operation: str, requests: int) -> None:
+        with self._lock:
+            self.requests[operation] += requests
 
     def _apply(self, write: Write) -> WriteOutcome:
         values = storable(write)

@@ -46,14 +46,12 @@ def update_item(table: str, write: Write) -> ClientCall:
     return template.request(table, write.key, wire + _compared(when))
 
 
-def batch_execute_statement(table: str, writes: Sequence[Write]) -> list[ClientCall]:
-    """The plain writes as statements of PartiQL, 25 in a request. Raises Terminal for a write that DynamoDB refuses.
+def statements(table: str, writes: Sequence[Write]) -> list[dict[str, Any]]:
+    """The plain writes as statements of BatchExecuteStatement. Raises Terminal for a write that DynamoDB refuses.
 
     Source: the pages "PartiQL insert statements", "PartiQL update statements" and "BatchExecuteStatement" of AWS."""
     check_plain(writes)
-    statements = [_statement(table, write) for write in writes]
-    chunks = [statements[start : start + MAX_STATEMENTS] for start in range(0, len(statements), MAX_STATEMENTS)]
-    return [{"Statements": chunk} for chunk in chunks]
+    return [_statement(table, write) for write in writes]
 
 
 def delete_item(table: str, delete: Delete) -> ClientCall:

@@ -111,10 +111,11 @@ class DynamoStore:
     def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
         """Does plain writes of different keys, 25 in a request. Sends a write again that was throttled in its batch. The outcomes
         lack the former items."""
+        statements, keys = requests.statements(self.table, writes), [write.key for write in writes]
         outcomes: list[WriteOutcome] = []
-        for n, request in enumerate(requests.batch_execute_statement(self.table, writes)):
-            keys = [write.key for write in writes[n * requests.MAX_STATEMENTS :][: requests.MAX_STATEMENTS]]
-            outcomes += self._execute(request["Statements"], keys)
+        for start in range(0, len(writes), requests.MAX_STATEMENTS):
+            end = start + requests.MAX_STATEMENTS
+            outcomes += self._execute(statements[start:end], keys[start:end])
         return outcomes
 
     def delete(self, delete: Delete) -> Done | Refused:
@@ -196,7 +197,7 @@ class DynamoStore:
             if request["RequestItems"] and idle:
                 time.sleep(self._patience.pause(idle, self._random))
 
-    def _execute(self, statements: list[Any], keys: Sequence[Key]) -> list[WriteOutcome]:
+    def _execute(self, statements: Sequence[requests.ClientCall], keys: Sequence[Key]) -> list[WriteOutcome]:
         """The outcomes of the statements of one request. `keys`: the keys of their items."""
         outcomes: list[WriteOutcome] = [Done(None)] * len(keys)
         asked = list(range(len(keys)))
