@@ -120,7 +120,9 @@ def measure_event_cost(events: int, users: int, lag: float = 0.0, ledger_batch: 
         return 0, outbox
 
     trial.driver.store = store
-    trial.driver.executor = PurposeExecutor(store=store, begin=begin, rejects=DiscardingOutbox(), batch=ledger_batch)
+    trial.driver.executor = PurposeExecutor(
+        store=store, begin=begin, rejects=DiscardingOutbox(), writes_per_request=ledger_batch
+    )
     records = generate_records(events, users)
     half = len(records) // 2
     _process(trial, records[:half])

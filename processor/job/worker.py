@@ -161,7 +161,7 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
         attempt = begin_attempt(mine.registry, task.lease, lane, task.round.number)
         return attempt, replace(runner, outbox=outbox)
 
-    runner = StepRunner(store=mine.store, overlays=overlays, pool=mine.pool, batch=settings.ledger_batch)
+    runner = StepRunner(store=mine.store, overlays=overlays, pool=mine.pool, writes_per_request=settings.ledger_batch)
     before = mine.store.requests.copy()
     try:
         result = publish_lane(lane, roots, task.round, next_attempt)

@@ -38,15 +38,15 @@ BeginAttempt = Callable[[Round], tuple[int, Outbox]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessExecutor:
     """Runs all parts in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
-    `rejects`: where dead letters go. `pool`, `page`, `batch`: as the step runner has them. The driver counts the requests of
-    `store`, which it shares."""
+    `rejects`: where dead letters go. `pool`, `page`, `writes_per_request`: as the step runner has them. The driver counts the
+    requests of `store`, which it shares."""
 
     store: Store
     begin: BeginAttempt
     rejects: Outbox | None = None
     pool: ThreadPoolExecutor | None = None
     page: int = FAN_OUT_PAGE
-    batch: int = 1
+    writes_per_request: int = 1
 
     def run_round(
         self, part: Part, work: Iterable[Iterable[Any]], round_: Round, overlay: DriverOverlay
@@ -57,7 +57,7 @@ class InProcessExecutor:
             overlays=(overlay,),
             pool=self.pool,
             page=self.page,
-            batch=self.batch,
+            writes_per_request=self.writes_per_request,
         )
         result = part(chain.from_iterable(work), round_, runner)
         opened = overlay_of(result.open_changes())

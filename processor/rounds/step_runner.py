@@ -2,9 +2,9 @@
 answers.
 
 Promises: all keys of a turn go out in as few batched reads as possible. Equal lookups go out once per run. Writes and
-messages go out one by one in the order of the steps; with `batch`, plain writes share requests. A store that is faster in
-parallel gets its requests from a pool: the lookups of a turn side by side, then the batches of keys, then the writes. The
-runner keeps no answer beyond a run.
+messages go out one by one in the order of the steps; with `writes_per_request`, plain writes share requests. A store that is
+faster in parallel gets its requests from a pool: the lookups of a turn side by side, then the batches of keys, then the writes.
+The runner keeps no answer beyond a run.
 
 The runner lays open changes over every index answer, on the way up and on the way down. Where an open row has, or had,
 the key of a lookup, the runner compares the answer of the index with the version of the open change. If the answer lacks
@@ -60,14 +60,14 @@ class Outbox(Protocol):
 class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
     lay over index answers. `pool`: threads for requests, None to ask one after the other. `page`: rows of a page.
-    `batch`: plain writes that one request takes. `seen`: the versions of open rows in index answers, by row and index."""
+    `writes_per_request`: plain writes that share one. `seen`: the versions of open rows in index answers, by row and index."""
 
     store: Store
     outbox: Outbox | None = None
     overlays: tuple[Overlay, ...] = ()
     pool: ThreadPoolExecutor | None = None
     page: int = FAN_OUT_PAGE
-    batch: int = 1
+    writes_per_request: int = 1
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
 
     def sights(self) -> tuple[Sight, ...]:
@@ -116,9 +116,10 @@ class StepRunner:
 
     def _write_batches(self, requests: Sequence[Any], writes: Sequence[int], deletes: Sequence[int]) -> list[list[int]]:
         """The positions of the writes that go out in one request: plain ones together, the others alone."""
-        plain = [n for n in writes if self.batch > 1 and requests[n].plain]
+        plain = [n for n in writes if self.writes_per_request > 1 and requests[n].plain]
         alone = sorted({*writes, *deletes}.difference(plain))
-        together = [plain[start : start + self.batch] for start in range(0, len(plain), self.batch)]
+        most = self.writes_per_request
+        together = [plain[start : start + most] for start in range(0, len(plain), most)]
         return [[n] for n in alone] + together
 
     def _send(self, request: Send) -> None:

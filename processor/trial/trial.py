@@ -63,7 +63,7 @@ class Trial:
             rejects=self.rejects,
             pool=self.pool,
             page=self.settings.fan_out_page,
-            batch=self.settings.ledger_batch,
+            writes_per_request=self.settings.ledger_batch,
         )
         self.driver = Driver(
             settings=self.settings,

@@ -112,7 +112,7 @@ def test_plain_writes_share_requests_where_the_runner_may(store: LoggingStore) -
     row, marker = Write(ADA, {"_v": V[1]}), Write(BOB, {"_v": V[1]}, remove=("name",), when=Absent())
     refused = Write(Key("LEDGER#profile", "9"), {"seq": 2}, when=Equals("seq", 1))
     steps = [asks((entries[0], row)), asks(entries[1:3]), asks((marker, Delete(key=CYD), refused, *entries[3:]))]
-    answers = StepRunner(store=store, batch=4).run(steps)
+    answers = StepRunner(store=store, writes_per_request=4).run(steps)
 
     done = Done(None)
     assert answers == [[done, done], [done, done], [done, done, Refused(None), done, done]]
