@@ -11,7 +11,7 @@ FAST := -n 2 --dist loadfile tests/unit tests/architecture tests/fuzz
 # files run in the order of the folders: long files first, and at the end short ones, so that all processes end together.
 SLOW := -n 3 --dist loadfile --no-loadscope-reorder tests/acceptance tests/simulator tests/contract tests/integration
 SEEDS ?= 20000
-# Random histories of the simulator in `make test`: more than a minute on 2 cores. `make test-all` runs 10000.
+# Random histories of the simulator in `make test`: about a minute on 2 cores. `make test-all` runs 10000.
 FEW_SEEDS := 1500
 
 # A copied checkout has a .venv that still points to the directory of the original.
