@@ -60,6 +60,10 @@ class Settings:
     fan_out_page: int = _setting(
         FAN_OUT_PAGE, "rows that the fan-out of one change follows in a round; later rounds follow the rest", 1
     )
+    walk_page: int = _setting(
+        500, "stored rows that a walk (a fill or a publication) takes from a partition in a round", 1
+    )
+    walk_rate: int = _setting(2_000, "stored rows a second that walks take, 0 for no limit", 0)
     transaction_seconds: int = _setting(
         900, "longest Kafka transaction of a publisher; at most the broker's transaction.max.timeout.ms", 1, 2_000_000
     )

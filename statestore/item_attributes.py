@@ -6,7 +6,7 @@ from typing import Any
 from statestore import keys
 from statestore.items import FORMAT, Edge, read_edges
 from statestore.keys import Key
-from statestore.store import Condition, Item, Write
+from statestore.store import Condition, Item, Page, Write
 from statestore.table import ROW
 
 
@@ -34,6 +34,11 @@ def version_of_item(item: Item) -> str:
     return version
 
 
+def shows(page: Page, version: str) -> bool:
+    """Whether the answer to a query of one row shows the row at this version or newer."""
+    return any(version_of_item(item) >= version for item in page.items)
+
+
 def replace_older(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[Item]:
     """The items of an index answer, with rows that were read by key in their places: the higher version wins, and a row that
     is gone (None) takes its item with it."""
@@ -59,7 +64,7 @@ def edges_in(write: Write) -> frozenset[Edge] | None:
 
 def readable_attributes(item: Item) -> dict[str, Any]:
     """The attributes of an item in the order for people: the key, the slots, the others by name; not the format version,
-    nor the name in the indexes."""
-    shown = [name for name in item if name not in ("_f", ROW)]
+    the layout and the name in the indexes."""
+    shown = [name for name in item if name not in ("_f", "_l", ROW)]
     shown.sort(key=lambda name: (name not in ("PK", "SK"), not name.startswith("GSI_"), name))
     return {name: item[name] for name in shown}

@@ -5,6 +5,7 @@
     _v                  the row's version, `epoch.partition.offset` with fixed width, so that text order is version order: in one
                         epoch all versions of a row have the same partition; then a count, where a later write filled columns
                         (`statestore.versions`)
+    _l                  the layout that the row's slots and edges follow
     <column>            a declared column; a name that could be one of these attributes has a leading `.`
     _more               the undeclared columns, as one JSON text
     GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
@@ -66,7 +67,8 @@ class Image(NamedTuple):
     """The new content of a row. `columns` None: a delete marker that DynamoDB may remove at `forget` (seconds since 1970). A
     declared column that `columns` leaves out keeps its value. `slots`: slot -> encoded key, None for no key. `since`: column ->
     the version of its value, where that is older than `version`. `edges`: the keys by which edges name the row, None for an
-    entity without edges."""
+    entity without edges. `layout`: the number of the layout that `slots` and `edges` follow. It rises when the entity gets
+    another slot or other edges."""
 
     key: Key
     version: str
@@ -77,10 +79,11 @@ class Image(NamedTuple):
     since: Mapping[str, str] = {}
     edges: frozenset[Edge] | None = None
     forget: int = 0
+    layout: int = 0
 
 
 class Row(NamedTuple):
-    """A row as the table holds it. `columns` None: a delete marker. `since`: as in `Image`."""
+    """A row as the table holds it. `columns` None: a delete marker. `since`, `layout`: as in `Image`."""
 
     key: Key
     version: str
@@ -90,6 +93,7 @@ class Row(NamedTuple):
     pending: tuple[PendingKey, ...]
     since: Mapping[str, str] = {}
     edges: frozenset[Edge] = frozenset()
+    layout: int = 0
 
     def keys(self) -> frozenset[JoinKey]:
         """The present join keys of the row."""
@@ -146,7 +150,7 @@ def read_row(item: Item) -> Row:
     pending = tuple(_pending(item, {*slots.items(), *edges}, former, version))
     since = _since(item, layout) if dict in map(type, item.values()) else {}
     key = Key(item["PK"], item["SK"])
-    return Row(key, version, read_columns(item), read_more(item), slots, pending, since, edges)
+    return Row(key, version, read_columns(item), read_more(item), slots, pending, since, edges, item.get("_l", 0))
 
 
 def read_columns(item: Item) -> dict[str, Any] | None:
@@ -179,7 +183,7 @@ def written_row(image: Image, old: Row | None) -> Row:
         former: list[JoinKey] = [(k, key) for k, key in old.slots.items() if k in slots]
         former += old.edges
         pending = tuple(_pending({}, {*slots.items(), *edges}, former, image.version))
-    return Row(image.key, image.version, columns, image.more, slots, pending, {}, edges)
+    return Row(image.key, image.version, columns, image.more, slots, pending, {}, edges, image.layout)
 
 
 def read_edges(text: str | None) -> frozenset[Edge]:
@@ -203,7 +207,7 @@ def store_value(value: Any) -> Any:
 
 
 def _sets(image: Image) -> dict[str, Any]:
-    sets: dict[str, Any] = {"_f": FORMAT, "_v": image.version}
+    sets: dict[str, Any] = {"_f": FORMAT, "_v": image.version, "_l": image.layout}
     if image.edges is not None:
         sets["_edges"] = _json(sorted(image.edges))
     if image.columns is None:

@@ -22,6 +22,7 @@ from processor.job.spark_executor import BatchFrame
 from processor.job.topic_epochs import check_topics
 from processor.job.worker import transactional_id
 from processor.rounds.driver import Driver
+from processor.rounds.steward import Steward
 from processor.settings import Settings
 from registry.model import Lease
 from registry.repository import Registry
@@ -32,7 +33,8 @@ LAST_ROUND_SECONDS = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """A running job: its driver, and the stream that brings batches."""
+    """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
+    job works by the plan of its start)."""
 
     driver: Driver
     spark: SparkSession
@@ -40,6 +42,7 @@ class Job:
     admin: Admin
     lease: Lease
     renewal: LeaseRenewal
+    steward: Steward | None = None
     failure: Exception | None = None
     failed_work: str = "the batch"
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -82,12 +85,23 @@ class Job:
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
 
+    @property
+    def pending(self) -> bool:
+        """Whether background work remains, now or later."""
+        return self.driver.pending or (self.steward is not None and self.steward.pending)
+
+    def take_version(self) -> None:
+        """Takes the registry's version, once for each micro-batch and between them."""
+        if self.steward is not None:
+            self.steward.turn()
+
     def on_batch(self, frame: DataFrame, batch: int) -> None:
         """Processes a micro-batch. An error here fails the batch, and the job keeps it as the reason."""
         with self.turn:
             try:
                 if self.stopping.is_set():
                     raise Stopped("stopped on request")
+                self.take_version()
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 pieces = list(ranges.slices(self.settings.batch_size))
                 for piece in pieces:
@@ -102,6 +116,7 @@ class Job:
         if self.turn.acquire(blocking=False):
             try:
                 self.driver.background_work()
+                self.take_version()
             except Exception:
                 self.failed_work = "the work between batches"
                 raise

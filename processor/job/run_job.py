@@ -62,7 +62,7 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
 
 def _finish_background_work(job: Job) -> None:
     """Works until no background work remains, or an operator stops the job."""
-    while not job.stopping.is_set() and job.driver.pending:
+    while not job.stopping.is_set() and job.pending:
         sleep(0 if job.driver.busy else 0.2)
         job.idle()
         job.renewal.check()

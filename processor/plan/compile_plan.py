@@ -1,7 +1,9 @@
 """Compiles definitions and slot assignments into the plan that a job runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from types import MappingProxyType
 
 from processor.errors import PlanError
 from processor.plan.access import Access, EdgeRead, IndexedColumns, KeyRead, SlotRead, Slots, route
@@ -16,37 +18,61 @@ from registry.slots import equal_groups
 from statestore import keys
 
 
-def compile_plan(definitions: Definitions, slots: Slots, *, version: int, product_versions: Mapping[str, int]) -> Plan:
-    """The plan of these definitions over these slot assignments. Raises PlanError where a join has no slot."""
-    kinds = _kinds(definitions)
-    products = {
-        product.name: _compile(product, definitions.entities, slots, kinds, product_versions.get(product.name, 1))
-        for product in definitions.products.values()
-    }
+def compile_plan(
+    definitions: Definitions,
+    slots: Slots,
+    *,
+    version: int,
+    product_versions: Mapping[str, int],
+    written: Slots | None = None,
+    layouts: Mapping[str, int] = MappingProxyType({}),
+    waiting: Iterable[Definitions] = (),
+) -> Plan:
+    """The plan of these definitions over these slot assignments.
+
+    Args:
+        slots: the assignments that answer joins.
+        version: the registry's.
+        written: the assignments that a job fills; None for those of `slots`.
+        layouts: the layout of each entity; `version` for an entity that it does not name.
+        waiting: definitions of products that go live later. A job already writes what they read.
+
+    Raises:
+        PlanError: a join has no slot.
+    """
+    written = slots if written is None else written
+
+    def compiled(some: Definitions) -> list[ProductPlan]:
+        kinds = _kinds(some)
+        return [
+            _compile(product, some.entities, slots, written, kinds, product_versions.get(product.name, 1))
+            for product in some.products.values()
+        ]
+
+    products = {plan.product.name: plan for plan in compiled(definitions)}
     occurrences: dict[str, list[tuple[str, int | None]]] = {}
-    used: dict[str, set[frozenset[str] | None]] = {}
-    edges: dict[str, dict[str, Columns]] = {}
-    indexed: set[str] = set()
     for name, plan in products.items():
         occurrences.setdefault(plan.product.root, []).append((name, None))
-        used.setdefault(plan.product.root, set()).add(plan.used)
         for i, node in enumerate(plan.nodes):
             occurrences.setdefault(node.join.entity, []).append((name, i))
+    used: dict[str, set[frozenset[str] | None]] = {}
+    edges: dict[str, dict[str, Columns]] = {}
+    for plan in [*products.values(), *chain.from_iterable(map(compiled, waiting))]:
+        used.setdefault(plan.product.root, set()).add(plan.used)
+        for node in plan.nodes:
             used.setdefault(node.join.entity, set()).add(node.used)
             for entity, access, fields in node.sides():
                 if isinstance(access, EdgeRead):
                     edges.setdefault(entity, {})[access.fields] = fields
-                elif isinstance(access, SlotRead):
-                    indexed |= {plan.product.root, *(other.join.entity for other in plan.nodes)}
     entities = {
         e.name: EntityPlan(
             entity=e,
             declared=tuple(e.columns),
-            slots=dict(slots.get(e.name, {})),
+            slots=dict(written.get(e.name, {})),
             used=_union(used.get(e.name, set())),
             edges=edges.get(e.name, {}),
-            indexed=e.name in indexed and e.name in slots,
-            instants=_instants(e, slots.get(e.name, {}), edges.get(e.name, {})),
+            layout=layouts.get(e.name, version),
+            instants=_instants(e, written.get(e.name, {}), edges.get(e.name, {})),
         )
         for e in definitions.entities.values()
     }
@@ -60,6 +86,7 @@ class _Compiler:
 
     entities: Mapping[str, Entity]
     slots: Slots
+    written: Slots
     kinds: Mapping[IndexedColumns, IndexedColumns]
     inside: frozenset[str]
     reads: Mapping[Columns, frozenset[str] | None]
@@ -118,7 +145,9 @@ class _Compiler:
         for (slot, _), members in groups.items():
             node = self.nodes[members[0]]
             kind = self.kinds[node.join.entity, node.child_columns]
-            fillers = {e for e, held in self.slots.items() if slot in held and self.kinds.get((e, held[slot])) == kind}
+            fillers = {
+                e for e, held in self.written.items() if slot in held and self.kinds.get((e, held[slot])) == kind
+            }
             if len({self.nodes[i].join.entity for i in members}) > 1 and fillers <= self.inside:
                 for i in members:
                     self.nodes[i] = replace(self.nodes[i], down=SlotRead(slot=slot, pinned=False))
@@ -128,12 +157,15 @@ def _compile(
     product: Product,
     entities: Mapping[str, Entity],
     slots: Slots,
+    written: Slots,
     kinds: Mapping[IndexedColumns, IndexedColumns],
     version: int,
 ) -> ProductPlan:
     inside = frozenset({product.root, *(join.entity for _, join in product.walk())})
     used = used_columns(product)
-    compiler = _Compiler(entities=entities, slots=slots, kinds=kinds, inside=inside, reads=used, nodes=[])
+    compiler = _Compiler(
+        entities=entities, slots=slots, written=written, kinds=kinds, inside=inside, reads=used, nodes=[]
+    )
     top = compiler.level(product.root, None, (), product.joins)
     return ProductPlan(product=product, version=version, nodes=tuple(compiler.nodes), top=top, used=used[()])
 

@@ -6,8 +6,8 @@ of a join encode their keys alike. So a key from one row's slot serves as it is 
 edges. `processor.plan.compile_plan` makes plans.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from processor.plan.access import Access, EdgeRead, KeyRead, SlotRead
 from processor.plan.step import Lookup
@@ -26,16 +26,15 @@ from statestore.store import Query
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityPlan:
     """An entity as the job stores it. `used`: the columns that some product reads, None for all of them. `edges`: the
-    fields that edges name its rows by, as `keys.field_names` encodes them. `indexed`: whether its rows have slots and an
-    index serves a document that shows them, so that their changes are open. `instants`: the columns of slots and edges
-    that hold timestamps."""
+    fields that edges name its rows by, as `keys.field_names` encodes them. `layout`: the registry version at which a slot or
+    an edge of its rows was written first. `instants`: the columns of slots and edges that hold timestamps."""
 
     entity: Entity
     declared: Columns
     slots: Mapping[int, Columns]
     used: frozenset[str] | None
     edges: Mapping[str, Columns]
-    indexed: bool
+    layout: int
     instants: Columns = ()
 
     @property
@@ -46,6 +45,10 @@ class EntityPlan:
     def key(self, sk: str) -> Key:
         """The key of the row with this encoded primary key."""
         return keys.row_key(self.entity.name, self.entity.shards, sk)
+
+    def partitions(self) -> list[str]:
+        """The partitions of the table that hold the rows."""
+        return keys.partitions(self.entity.name, self.entity.shards)
 
     def joined(self) -> frozenset[str]:
         """The columns that slots and edges hold."""
@@ -104,13 +107,15 @@ class JoinPlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductPlan:
     """A product, compiled: nodes parents first; `top`: the nodes right below the root; `used`: the root's columns it
-    reads."""
+    reads. `paused`: the job publishes none of its documents for now; `retracted`: no root has a document any more."""
 
     product: Product
     version: int
     nodes: tuple[JoinPlan, ...]
     top: tuple[int, ...]
     used: frozenset[str] | None
+    paused: bool = False
+    retracted: bool = False
 
     def paths(self) -> list[str]:
         """The names of the nodes from the root on: `stars.repo`."""
@@ -129,6 +134,16 @@ class Plan:
     entities: Mapping[str, EntityPlan]
     products: Mapping[str, ProductPlan]
     occurrences: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
+
+    def without(self, products: Collection[str]) -> "Plan":
+        """The plan of a job that writes the same rows, and publishes no document of these products."""
+        if not products:
+            return self
+        kept = {name: product for name, product in self.products.items() if name not in products}
+        occurrences = {
+            entity: tuple(place for place in places if place[0] in kept) for entity, places in self.occurrences.items()
+        }
+        return replace(self, products=kept, occurrences=occurrences)
 
     def request(self, entity: str, access: Access, key: str) -> Key | Lookup:
         """The request for the rows of `entity` that hold `key`."""

@@ -1,6 +1,6 @@
 """From definitions to a plan: the requirements of definitions on the registry, and the plan of its answer. Knows no database."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from processor.definitions.describe import describe_entity, describe_product
@@ -16,6 +16,7 @@ from processor.product.product import Definitions, Join, Product
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from registry import model as stored
+from registry.lifecycle import writes
 from registry.slots import assign
 
 
@@ -42,16 +43,23 @@ def plan_of(snapshot: stored.Snapshot) -> Plan:
 
     Raises DefinitionError if the definitions conflict, and PlanError if an entry differs from its definition.
     """
-    try:
-        definitions = load(_texts(snapshot))
-    except DefinitionError as error:
-        raise DefinitionError(replace(one, file=_stored_place(one.file), line=0) for one in error.problems) from None
+    definitions = _definitions(snapshot, snapshot.products)
     _check_entries(snapshot, definitions)
-    slots: dict[str, dict[int, tuple[str, ...]]] = {}
-    for a in snapshot.assignments:
-        slots.setdefault(a.entity, {})[a.slot] = a.columns
-    versions = {p.name: p.version for p in snapshot.products}
-    return compile_plan(definitions, slots, version=snapshot.version, product_versions=versions)
+    plan = compile_plan(
+        definitions,
+        _readable_slots(snapshot.assignments),
+        version=snapshot.version,
+        product_versions={p.name: p.version for p in snapshot.products},
+        written=_slots(one for one in snapshot.assignments if writes(one.state)),
+        layouts={entity.name: entity.layout for entity in snapshot.entities},
+        waiting=[_definitions(snapshot, [one]) for one in snapshot.waiting],
+    )
+    states = {p.name: (p.paused and not p.retracted, p.retracted) for p in snapshot.products}
+    products = {
+        name: replace(product, paused=states[name][0], retracted=states[name][1])
+        for name, product in plan.products.items()
+    }
+    return replace(plan, products=products)
 
 
 def plan_after(snapshot: stored.Snapshot, given: Definitions) -> Plan:
@@ -113,8 +121,8 @@ def _check_entries(snapshot: stored.Snapshot, definitions: Definitions) -> None:
         if replace(entities[entity.name], definition=entity.definition) != entity:
             raise _changed_by_hand(f"entity {entity.name}")
     for product in snapshot.products:
-        known = replace(products[product.name], definition=product.definition, version=product.version)
-        if replace(known, joins=()) != replace(product, joins=()) or {*known.joins} != {*product.joins}:
+        known = products[product.name]
+        if (known.topic, known.root, {*known.joins}) != (product.topic, product.root, {*product.joins}):
             raise _changed_by_hand(f"product {product.name}")
 
 
@@ -125,10 +133,33 @@ def _changed_by_hand(entry: str) -> PlanError:
     )
 
 
-def _texts(snapshot: stored.Snapshot) -> dict[str, str]:
-    """The registry's definitions as a directory would hold them."""
+def _definitions(snapshot: stored.Snapshot, products: Iterable[stored.ProductEntry]) -> Definitions:
+    """The definitions of all entities and of these products."""
     texts = {ENTITIES: canonical_json.dumps({e.name: e.definition for e in snapshot.entities})}
-    return texts | {_file_of(product): canonical_json.dumps(product.definition) for product in snapshot.products}
+    texts |= {_file_of(product): canonical_json.dumps(product.definition) for product in products}
+    try:
+        return load(texts)
+    except DefinitionError as error:
+        raise DefinitionError(replace(one, file=_stored_place(one.file), line=0) for one in error.problems) from None
+
+
+def _slots(assignments: Iterable[stored.Assignment]) -> dict[str, dict[int, tuple[str, ...]]]:
+    slots: dict[str, dict[int, tuple[str, ...]]] = {}
+    for one in assignments:
+        slots.setdefault(one.entity, {})[one.slot] = one.columns
+    return slots
+
+
+def _readable_slots(assignments: Iterable[stored.Assignment]) -> dict[str, dict[int, tuple[str, ...]]]:
+    """The slots that may answer joins: one for the same columns of an entity, the serving one first. The other slots will
+    answer the joins of products that wait."""
+    found: dict[tuple[str, tuple[str, ...]], stored.Assignment] = {}
+    for one in assignments:
+        if one.state is stored.AssignmentState.SERVING or (
+            one.state is not stored.AssignmentState.RETIRING and (one.entity, one.columns) not in found
+        ):
+            found[one.entity, one.columns] = one
+    return _slots(found.values())
 
 
 def _file_of(product: stored.ProductEntry) -> str:

@@ -4,6 +4,7 @@ A column that the source did not send (unavailable) keeps its value, and the ver
 change that comes late, from a dead letter, can be newer than some columns of a row that is newer as a whole.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from processor.plan.plan import EntityPlan
@@ -49,6 +50,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
             slots=dict.fromkeys(plan.slots),
             edges=plan.edges_of(None),
             forget=expires_at,
+            layout=plan.layout,
         )
     declared = tuple(row) == plan.declared
     columns: dict[str, Any] = dict(row) if declared else {name: row.get(name) for name in plan.declared}
@@ -61,28 +63,48 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
         undeclared = {name: value for name, value in row.items() if name not in plan.entity.columns}
         before = seen.more if seen is not None else {}
         more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in undeclared.items()}
-    return Image(key, version, columns, more, plan.declared, plan.slots_of(columns), since, plan.edges_of(columns))
+    return Image(
+        key,
+        version,
+        columns,
+        more,
+        plan.declared,
+        plan.slots_of(columns),
+        since,
+        plan.edges_of(columns),
+        layout=plan.layout,
+    )
 
 
 def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
     """The image that fills columns of a newer row: those whose values are older than the change, because later changes
-    did not send them. None where no column is older."""
+    did not send them. Where no column is older, the image that fills slots and edges, if the row lacks them; else None."""
     if change.row is None or seen.columns is None:
-        return None
+        return layout_image(plan, seen)
     known = {name: value for name, value in change.row.items() if value is not UNAVAILABLE and name in seen.since}
     brought = dict.fromkeys(known, version_of(change)) | _filled_since(change)
     fills = {n: v for n, v in known.items() if n in plan.entity.columns and seen.since[n] < brought[n]}
-    if not fills:
-        return None
+    return _filled(plan, seen, fills, {name: brought[name] for name in fills}) if fills else layout_image(plan, seen)
+
+
+def layout_image(plan: EntityPlan, seen: Row) -> Image | None:
+    """The image that fills the slots and edges of a row that follows an older layout than the plan's. None for other rows,
+    and for delete markers, which no join finds. The layout keeps a task of an older plan from undoing this."""
+    return _filled(plan, seen, {}, {}) if seen.layout < plan.layout and seen.columns is not None else None
+
+
+def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mapping[str, str]) -> Image:
+    columns = {**(seen.columns or {}), **fills}
     return Image(
         key=seen.key,
         version=next_fill(seen.version),
         columns=fills,
         more=seen.more,
         declared=plan.declared,
-        slots=plan.slots_of({**seen.columns, **fills}),
-        since={name: brought[name] for name in fills},
-        edges=plan.edges_of({**seen.columns, **fills}),
+        slots=plan.slots_of(columns),
+        since=since,
+        edges=plan.edges_of(columns),
+        layout=plan.layout,
     )
 
 

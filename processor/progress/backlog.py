@@ -34,14 +34,14 @@ class Backlog:
     own: set[Root] = field(default_factory=set)
 
     def reload(self, items: Iterable[Item]) -> list[Delete]:
-        """Takes the backlog of earlier runs from the items of `PARTITION`; returns the deletes of items whose product
-        is gone."""
+        """Takes the backlog of earlier runs from the items of `PARTITION`; returns the deletes of items that no product
+        of this run needs."""
         obsolete = []
         for item in (item for item in items if "roots" in item):
             key, product = key_of_item(item), item["product"]
             if product in self.products:
                 self.waiting[key] = tuple((product, root) for root in json.loads(item["roots"]))
-            else:
+            elif _run_of(key) <= self.run:
                 obsolete.append(Delete(key=key))
         return obsolete
 
@@ -83,6 +83,10 @@ class Backlog:
 def stopped_line(product: str, reason: str) -> str:
     """The line that an operator reads about a stopped product."""
     return f"product {product} stopped: {reason}. The other products go on; the next start of the job publishes its backlog"
+
+
+def _run_of(item: Key) -> int:
+    return int(item.sk.split("#")[1].split(".")[0])
 
 
 def _texts(roots: Iterable[Root]) -> Iterator[tuple[str, str]]:

@@ -69,7 +69,7 @@ class FanOuts:
             product = self.products.get(item["product"])
             node = _node(product, tuple(item["path"])) if product else None
             if node is None:
-                obsolete.append(Delete(key=key_of_item(item)))
+                obsolete.append(Delete(key=key_of_item(item), when=AbsentOrBelow("run", self.run + 1)))
             else:
                 after = Key(*item["after"]) if item["after"] else None
                 self._put(FanOut(item["product"], node, item["key"], after, item["again"], item["pages"]))

@@ -1,6 +1,7 @@
 """The publish ledger and the runs: which messages tasks reserved, and which of them the broker acknowledged.
 
-    LEDGER#<product>, <root>   seq (only rises, never expires), hash of the value, mark of the reservation, the message's key
+    LEDGER#<product>, <root>   seq (only rises, never expires), hash of the value, version of the product, mark of the
+                               reservation, the message's key
     RUNS, <run>                through: the highest round that ended with every message acknowledged; attempts: which attempt of a
                                lane committed, where it was not the first
 
@@ -35,12 +36,18 @@ class Mark(NamedTuple):
 
 
 class LedgerEntry(NamedTuple):
-    """The ledger's entry of a root. A root without an item has `mark` None."""
+    """The ledger's entry of a root. A root without an item has `mark` None. `version`: the product's, in the document."""
 
     seq: int = 0
     hash: str = NO_DOCUMENT
     mark: Mark | None = None
     key: str = ""
+    version: int = 0
+
+    def shows(self, digest: str, version: int) -> bool:
+        """Whether the root's last message shows a document with this hash, by this version of the product. No document is
+        the same for every version."""
+        return self.hash == digest and (digest == NO_DOCUMENT or self.version == version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +63,19 @@ class Run:
         return mark.round <= self.through and self.attempts.get((mark.round, mark.lane), 0) == mark.attempt
 
 
+def entries_partition(product: str) -> str:
+    """The partition of a product's ledger entries."""
+    return progress_partition("LEDGER", product)
+
+
+def has_document(item: Item) -> bool:
+    """Whether the last message of the root was a document."""
+    return bool(item["hash"] != NO_DOCUMENT)
+
+
 def entry_key(product: str, root: str) -> Key:
     """The key of a root's ledger entry."""
-    return Key(progress_partition("LEDGER", product), root)
+    return Key(entries_partition(product), root)
 
 
 def run_key(number: int) -> Key:
@@ -73,7 +90,7 @@ def read_entry(item: Item | None, earlier: int = 0) -> LedgerEntry:
     if item is None:
         return LedgerEntry(seq=earlier, hash=INVALIDATED) if earlier else LedgerEntry()
     run, round_, lane, attempt = map(int, item["mark"].split("."))
-    return LedgerEntry(item["seq"], item["hash"], Mark(run, round_, lane, attempt), item["key"])
+    return LedgerEntry(item["seq"], item["hash"], Mark(run, round_, lane, attempt), item["key"], item["version"])
 
 
 def read_run(number: int, item: Item | None) -> Run:
@@ -96,6 +113,7 @@ def reserve(product: str, root: str, seen: LedgerEntry, entry: LedgerEntry) -> W
         "hash": entry.hash,
         "mark": entry.mark.encode() if entry.mark else "",
         "key": entry.key,
+        "version": entry.version,
     }
     return write_note(entry_key(product, root), values, when=Absent() if seen.mark is None else Equals("seq", seen.seq))
 

@@ -8,7 +8,7 @@ need.
             5. take the open changes, the outcomes of settling, and the open rows that index answers showed; close the
                changes that the indexes have shown long enough
 
-Batches and background work (settling, fan-outs, backlog) take turns in this one queue, so two rounds never overlap. The
+Batches and background work (settling, fan-outs, backlog, walks) take turns in this one queue, so two rounds never overlap. The
 table keeps all that a round leaves to later rounds. The driver's copy of it goes with the process, and `start` reads it
 again.
 
@@ -30,6 +30,8 @@ from processor.progress.fan_outs import FanOuts
 from processor.progress.ledger import Run, end_round, read_run
 from processor.progress.open_changes import PARTITION, OpenChanges, changed_rows
 from processor.progress.replays import ReplayReport, end_replay
+from processor.progress.walks import PARTITION as WALKS
+from processor.progress.walks import WalkPage, Walks
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.account import check_account
 from processor.rounds.clock import Clock
@@ -37,6 +39,7 @@ from processor.rounds.executor import Executor, Work
 from processor.rounds.follow_up_parts import RootToRepair, backlog_part, repair_part, resume_part, settle_part
 from processor.rounds.replay_part import replay_part
 from processor.rounds.round import CHUNK, LaneResult, Part, Round
+from processor.rounds.walk_part import walk_part
 from processor.rounds.write_part import keep_changes, write_part
 from processor.settings import Settings
 from statestore.store import Delete, Done, Refused, Store, Write
@@ -44,6 +47,8 @@ from statestore.store import Delete, Done, Refused, Store, Write
 DAY = 86_400
 HOUR = 3_600
 """Subtracted from the age that a replayed dead letter may have: the clocks of two machines differ by less."""
+UNSEEN_SECONDS = 0.5
+"""Between two looks of a fill for rows that an index did not show."""
 Report = Callable[[str, Mapping[str, int]], None]
 """Takes the name of a round and its counts."""
 T = TypeVar("T")
@@ -57,7 +62,8 @@ def no_lease() -> None:
 class Driver:
     """The driver of one run. `check_lease` raises Fenced when another run took over. `letter_bytes`: the largest dead
     letter, None for any. `tally`: the counts of all rounds so far. `number`: of the next round; `batch`: of the last
-    micro-batch. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message."""
+    micro-batch. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
+    `active`: the plan without the products that wait for their walks. `next_walk`: when walks go on, on the job's clock."""
 
     settings: Settings
     plan: Plan
@@ -71,6 +77,9 @@ class Driver:
     open_changes: OpenChanges = field(init=False)
     fan_outs: FanOuts = field(init=False)
     backlog: Backlog = field(init=False)
+    walks: Walks = field(init=False)
+    active: Plan = field(init=False)
+    next_walk: float = 0.0
     tally: Counter[str] = field(default_factory=Counter)
     number: int = 0
     batch: int = -1
@@ -80,16 +89,27 @@ class Driver:
         self.open_changes = OpenChanges(wait=self.settings.wait_seconds, settle=self.settings.settle_seconds)
         self.fan_outs = FanOuts(products=self.plan.products, run=self.run.number)
         self.backlog = Backlog(products=self.plan.products, run=self.run.number)
+        self.walks = Walks(run=self.run.number, wait=self.settings.wait_seconds)
+        self.active = self.plan
 
     @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
-        return self.open_changes.next_due() is not None or self.busy
+        return bool(self.fan_outs.waiting or self.backlog.next()) or self.next_due() is not None
+
+    def next_due(self) -> float | None:
+        """When the next background work is due, on the job's clock; None when nothing waits for its time."""
+        if self.fan_outs.waiting:
+            return None
+        ends = [at + self.walks.wait for at in self.walks.shown_at.values()]
+        dues = [self.open_changes.next_due(), *ends, self.next_walk if self._pages() else None]
+        return min((due for due in dues if due is not None), default=None)
 
     @property
     def busy(self) -> bool:
         """Whether background work remains that need not wait."""
-        return bool(self.fan_outs.waiting or self.backlog.next())
+        walks = self.next_walk <= self.clock.now() and self._pages()
+        return bool(self.fan_outs.waiting or self.backlog.next() or walks)
 
     def start(self) -> None:
         """Takes over what earlier runs left in the table. The caller has fenced those runs. Then waits W, so that the
@@ -102,16 +122,32 @@ class Driver:
         if self.run.number > 1:
             self.clock.sleep(self.settings.wait_seconds)
 
+    def adopt(self, plan: Plan) -> None:
+        """Works by this plan from now on: the plan of a version of the registry. Call it after `start`, and between rounds.
+        Begins the walks that the edit makes necessary."""
+        self.check_lease()
+        if not self.walks.claimed:
+            self.walks.load(self.store.partition(WALKS))
+
+        def is_empty(pk: str) -> bool:
+            return not self.store.page(pk, None, 1).items
+
+        for request in self.walks.adopt(plan, self.clock.now(), self.clock.date(), is_empty):
+            self._keep(request)
+        self.plan = plan
+        self._activate(self.backlog.stopped)
+
     def process_batch(self, records: Work, starts: Mapping[Partition, int], batch: int = 0) -> Counter[str]:
         """Processes a micro-batch, or a piece of it; returns its counts. `starts`: its first offset in each partition."""
         self.batch = max(batch, self.batch + 1)
         return self._round(f"batch {self.batch}", write_part, records, starts)
 
     def background_work(self) -> None:
-        """The work between batches: at most one round of settling, of fan-outs, and of the backlog."""
+        """The work between batches: at most one round of settling, of fan-outs, of the backlog, and of walks."""
         self.settle_open_changes()
         self.resume_fan_outs()
         self.publish_backlog()
+        self.walk()
 
     def settle_open_changes(self) -> None:
         """Settles the open changes that are due, and closes those that the indexes have shown long enough."""
@@ -132,6 +168,17 @@ class Driver:
             self._round("backlog", backlog_part, [list(chain.from_iterable(items.values()))])
             for request in self.backlog.remove(items):
                 self.store.delete(request)
+
+    def walk(self) -> None:
+        """Continues the walks: some pages, at the rate of the settings."""
+        if writes := self.walks.end_fills(self.plan, self.clock.now()):
+            self.check_lease()
+            self._keep_walks(writes)
+        pages = self._pages() if self.next_walk <= self.clock.now() else []
+        if pages:
+            rows = self._round("walk", walk_part, split(pages, len(pages)))["walked"]
+            pause = rows / self.settings.walk_rate if self.settings.walk_rate else 0
+            self.next_walk = self.clock.now() + max(pause, UNSEEN_SECONDS if any(page.unseen for page in pages) else 0)
 
     def repair(self, roots: Sequence[RootToRepair]) -> None:
         """Publishes the documents of roots again, also where the ledger has the same hash."""
@@ -186,6 +233,10 @@ class Driver:
             self._keep(self.fan_outs.advance(resumed))
         for item, changes in chain.from_iterable(result.opened.items() for result in parts):
             self.open_changes.add(item, changes, self.clock.now())
+        if walked := list(chain.from_iterable(result.walked for result in parts)):
+            self._keep_walks(self.walks.advance(walked, self.plan, self.clock.now()))
+            for one in (one for one in walked if one.refused):
+                self.report(f"{' '.join(one.page.walk)} stopped until the next start: {one.refused}", {})
         settled = list(chain.from_iterable(result.settled for result in parts))
         if settled:
             self.open_changes.record(settled, self.clock.now())
@@ -201,7 +252,7 @@ class Driver:
     def _next_round(self, starts: Mapping[Partition, int]) -> Round:
         date = self.clock.date()
         return Round(
-            plan=self.plan,
+            plan=self.active,
             run=self.run,
             number=self.number,
             batch=max(self.batch, 0),
@@ -212,7 +263,31 @@ class Driver:
             letter_bytes=self.letter_bytes,
             stopped=frozenset(self.backlog.stopped),
             earlier_sequences=self.earlier_sequences,
+            walk_page=self.settings.walk_page,
         )
+
+    def _activate(self, stopped: Mapping[str, str]) -> None:
+        """Publishes from now on what the walks allow. A product that waits for its walk needs no fan-outs and no backlog: the
+        walk finds all its roots. `stopped`: the products that failed; one of another version begins again."""
+        before, self.active = self.active, self.plan.without(self.walks.held)
+        versions = {name: product.version for name, product in self.active.products.items()}
+        kept = {name: reason for name, reason in stopped.items() if versions.get(name) == before.products[name].version}
+        self.fan_outs = FanOuts(products=self.active.products, run=self.run.number)
+        self.backlog = Backlog(products=self.active.products, run=self.run.number, stopped=kept)
+        items = self.store.partition(PARTITION)
+        for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
+            self.store.delete(obsolete)
+
+    def _pages(self) -> list[WalkPage]:
+        return self.walks.next(self.backlog.stopped)
+
+    def _keep_walks(self, writes: Iterable[Write]) -> None:
+        """Makes the progress of walks durable, and lets products begin whose entities are proven."""
+        held = self.plan.products.keys() - self.active.products.keys()
+        for write in writes:
+            self._keep(write)
+        if held != self.walks.held:
+            self._activate(self.backlog.stopped)
 
     def _end_round(self, lanes: Iterable[LaneResult], tally: Mapping[str, int]) -> None:
         """Ends the round. A round without messages writes nothing, but the run keeps its attempts for the next end: a
@@ -237,10 +312,10 @@ class Driver:
             self.store.write(request)
 
     def _keep(self, request: Write | Delete) -> None:
-        """Makes the progress of a fan-out durable."""
+        """Makes the progress of a fan-out or of a walk durable."""
         done = self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
         if not isinstance(done, Done):
-            raise Fenced(f"a later run than {self.run.number} continues its fan-outs; this job must stop")
+            raise Fenced(f"a later run than {self.run.number} continues its work; this job must stop")
 
     def _close_open_changes(self) -> None:
         """Closes the changes that the indexes have shown long enough, and keeps the durable items few."""

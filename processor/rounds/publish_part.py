@@ -89,7 +89,7 @@ def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter
 
 
 def _encoded(plan: Plan, product: ProductPlan, renderer: Renderer, root: str) -> Step[EncodedDocument]:
-    top = yield from assemble(plan, product, root, renderer.tally)
+    top = None if product.retracted else (yield from assemble(plan, product, root, renderer.tally))
     if top is None:
         return EncodedDocument(key="", value=None)
     document = renderer.document(top)
@@ -112,6 +112,7 @@ def _publisher(
     context = PublishContext(
         topic=product.product.topic,
         product=product.product.name,
+        version=product.version,
         headers=(
             ("statestore.product", product.product.name.encode()),
             ("statestore.product_version", b"%d" % product.version),

@@ -19,6 +19,7 @@ from processor.progress.fan_outs import FanOut, ResumedFanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChange, SettleOutcome, Sight
 from processor.progress.replays import ReplayReport
+from processor.progress.walks import WalkedPage
 from processor.rounds.freshness import RootTimes
 from processor.rounds.step_runner import StepRunner
 from statestore.keys import Key
@@ -39,7 +40,8 @@ class Round:
     the micro-batch, for message headers. `starts`: the first offset of the batch in each partition. `expires_at`: when
     DynamoDB may drop delete markers of this round; `oldest`: the time of the oldest dead letter that may be replayed
     (both in seconds since 1970). `letter_bytes`: the largest dead letter, None for any. `stopped`: the products that failed
-    in earlier rounds. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message."""
+    in earlier rounds. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
+    `walk_page`: most rows of a page of a walk."""
 
     plan: Plan
     run: Run
@@ -52,14 +54,15 @@ class Round:
     letter_bytes: int | None
     stopped: frozenset[str]
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
+    walk_page: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartResult:
     """The result of a task of stage 1. `roots`: to publish in this round, with the time of the oldest record of each;
     `fan_outs`: find further roots in later rounds. `opened`: the changes that the part opened, by the durable item that
-    holds them. `sights`: of open rows in index answers. `settled`, `resumed`, `replayed`: the outcome of each piece of work.
-    """
+    holds them. `sights`: of open rows in index answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece
+    of work."""
 
     tally: Counter[str] = field(default_factory=Counter)
     roots: RootTimes = field(default_factory=dict)
@@ -69,6 +72,7 @@ class PartResult:
     settled: tuple[SettleOutcome, ...] = ()
     resumed: tuple[ResumedFanOut, ...] = ()
     replayed: tuple[ReplayReport, ...] = ()
+    walked: tuple[WalkedPage, ...] = ()
 
     def open_changes(self) -> tuple[OpenChange, ...]:
         """The changes that the part opened."""

@@ -60,7 +60,7 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     runner.outbox.flush()
     written = [(net, touch) for net, touch in written if touch.changed is None or touch.changed]
     touches = [touch for _, touch in written]
-    indexed = [touch for touch in touches if round_.plan.entities[touch.entity].indexed]
+    indexed = [touch for touch in touches if round_.plan.entities[touch.entity].slots]
     opened = _open(indexed, round_, first, runner.store)
     overlay = overlay_of(chain.from_iterable(opened.values()))
     runner = replace(runner, overlays=(*runner.overlays, overlay))

@@ -2,7 +2,7 @@
 
 1. Read the ledger, before assembling.
 2. Assemble. (The caller passes the step: steps do not know each other.)
-3. Stop only if the ledger has the same hash, and the broker acknowledged it.
+3. Stop only if the ledger has the same hash, of the same version of the product, and the broker acknowledged it.
 4. Reserve the next sequence with the value's hash, under the sequence read. Refused: start again at the ledger.
 5. Send. The end of the round, once the broker acknowledged all messages, acknowledges the reservation.
 """
@@ -46,11 +46,12 @@ class EncodedDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishContext:
-    """The facts that all messages of a product share in one task. `runs`: how far the known runs came, this task's own
-    among them. `earlier`: the highest sequence of the topic before the table's first message."""
+    """The facts that all messages of a product share in one task. `version`: the product's. `runs`: how far the known
+    runs came, this task's own among them. `earlier`: the highest sequence of the topic before the table's first message."""
 
     topic: str
     product: str
+    version: int
     headers: tuple[tuple[str, bytes], ...]
     mark: Mark
     runs: Mapping[int, Run]
@@ -67,10 +68,10 @@ def publish(context: PublishContext, root: str, assembled: Callable[[], Step[Enc
     if isinstance(document, Unpublishable):
         return document
     digest = hash_of(document.value)
-    if entry.hash == digest and (yield from _acknowledged(context, entry)):
+    if entry.shows(digest, context.version) and (yield from _acknowledged(context, entry)):
         return "unchanged"
     key = document.key or entry.key
-    reserved = LedgerEntry(entry.seq + 1, digest, context.mark, key)
+    reserved = LedgerEntry(entry.seq + 1, digest, context.mark, key, context.version)
     (outcome,) = yield (reserve(context.product, root, entry, reserved),)
     if not isinstance(outcome, Done):
         return "contended"

@@ -13,9 +13,9 @@ from processor.plan.step import Lookup, Step
 from processor.plan.touch import Touch
 from processor.progress.open_changes import OpenChange, SettleOutcome
 from statestore import keys
-from statestore.item_attributes import version_of_item
+from statestore.item_attributes import shows
 from statestore.items import Row, read_row, slot_name
-from statestore.store import Item, Page, Query
+from statestore.store import Item, Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ def settle(change: OpenChange) -> Step[SettledChange]:
     unseen = [(slot, key) for slot, key in change.slots if slot not in change.seen]
     probes = [Query(slot=slot_name(slot), value=key, row=change.key) for slot, key in unseen]
     pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes)) if probes else ()
-    shown = all(shows(probe, page, change.version) for probe, page in zip(probes, pages, strict=True))
+    shown = all(shows(page, change.version) for page in pages)
     if shown and not change.again:
         return SettledChange(outcome=SettleOutcome(change, change.version, change.slots, True), touch=None)
     (item,) = yield (change.key,)
@@ -41,11 +41,6 @@ def settle(change: OpenChange) -> Step[SettledChange]:
     touch = Touch(entity=change.entity, row=row, former_keys=former_keys, changed=None, outcome="replayed")
     outcome = SettleOutcome(change=change, version=row.version, slots=slots, shown=shown or item is None)
     return SettledChange(outcome=outcome, touch=touch)
-
-
-def shows(probe: Query, page: Page, version: str) -> bool:
-    """Whether the answer to a probe of one row shows the row at this version or newer."""
-    return any(version_of_item(item) >= version for item in page.items)
 
 
 def _row_now(change: OpenChange, item: Item | None) -> tuple[Row, tuple[tuple[int, str], ...]]:

@@ -109,7 +109,7 @@ class Trial:
         """Lets time pass until no background work remains."""
         while self.driver.pending:
             if not self.driver.busy:
-                self.clock.seconds = max(self.clock.seconds, self.driver.open_changes.next_due() or 0)
+                self.clock.seconds = max(self.clock.seconds, self.driver.next_due() or 0)
             self.driver.background_work()
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from processor.records.message import Message
-from registry.model import Lease
+from registry.model import Lease, Snapshot
 from statestore.keys import Key
 from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
 
@@ -203,4 +203,13 @@ class RegistryClient:
         return self._actor.request(f"attempt {lane}", lambda _: self._registry.begin_attempt(lease, lane, round_))
 
     def applied(self, lease: Lease, version: int) -> None:
-        self._actor.request("applied", lambda _: None)
+        self._actor.request("applied", lambda _: self._registry.applied(lease, version))
+
+    def snapshot(self) -> Snapshot:
+        return self._actor.request("registry", lambda _: self._registry.snapshot)
+
+    def advance(self, lease: Lease, version: int, *, proven: frozenset[str], published: frozenset[str]) -> None:
+        def send(_: str | None) -> None:
+            self._registry.advance(lease, version, proven=proven, published=published)
+
+        self._actor.request("registry advances", send)

@@ -39,14 +39,18 @@ def copy_job(job: Job) -> Job:
     driver.backlog = replace(
         backlog, stopped=dict(backlog.stopped), waiting=dict(backlog.waiting), own=set(backlog.own)
     )
+    driver.walks = copy.deepcopy(driver.walks)
     driver.tally = Counter(driver.tally)
-    return replace(job, driver=driver)
+    steward = job.steward and replace(job.steward, driver=driver)
+    return replace(job, driver=driver, steward=steward)
 
 
 def connect(job: Job, actor: Actor) -> None:
     """Gives the job the clients of an actor."""
     registry: Any = RegistryClient(actor)
     job.registry = registry
+    if job.steward is not None:
+        job.steward.registry = registry
     store: Any = TableClient(actor)
     job.driver.store = store
     job.driver.check_lease = lease_check(registry, job.lease)

@@ -1,13 +1,24 @@
-"""A double of the registry: the generations of the lease, and the attempts of tasks."""
+"""A double of the registry: its content, the generations of the lease, and the attempts of tasks."""
 
-from registry.model import Lease
+from collections.abc import Callable, Collection
+
+from registry.advance import advance
+from registry.edited import Edit, edited
+from registry.errors import LeaseLost, SnapshotOutdated
+from registry.model import Lease, Snapshot
+
+EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())
 
 
 class Registry:
-    """The generations of the lease, and the attempts of the tasks of each lane."""
+    """The content of the registry, the generations of the lease, and the attempts of the tasks of each lane. `applied_version`:
+    of the last run. `has_run`: the entities with which a job has run."""
 
     def __init__(self) -> None:
         self.generation = 0
+        self.snapshot = EMPTY
+        self.applied_version = 0
+        self.has_run: frozenset[str] = frozenset()
         self._attempts: dict[int, tuple[int, int, int]] = {}
 
     def take(self, lanes: int) -> Lease:
@@ -16,6 +27,31 @@ class Registry:
 
     def holds(self, lease: Lease) -> bool:
         return lease.generation == self.generation
+
+    def edit(self, change: Callable[[Snapshot], Edit]) -> tuple[str, ...]:
+        """An edit of an operator; returns its lines."""
+        done = change(self.snapshot)
+        self.snapshot = edited(self.snapshot, done)
+        return done.changes
+
+    def applied(self, lease: Lease, version: int) -> None:
+        if self.snapshot == EMPTY:
+            return
+        self._check(lease)
+        if version != self.snapshot.version:
+            raise SnapshotOutdated
+        self.applied_version = version
+        self.has_run |= {entity.name for entity in self.snapshot.entities}
+
+    def advance(self, lease: Lease, version: int, *, proven: Collection[str], published: Collection[str]) -> None:
+        self._check(lease)
+        if not version == self.snapshot.version == self.applied_version:
+            raise SnapshotOutdated
+        self.edit(lambda stored: advance(stored, proven=proven, published=published))
+
+    def _check(self, lease: Lease) -> None:
+        if not self.holds(lease):
+            raise LeaseLost
 
     def begin_attempt(self, lease: Lease, lane: int, round_: int) -> int | None:
         generation, number, attempt = self._attempts.get(lane, (0, 0, 0))

@@ -6,7 +6,7 @@ failure it starts the job again with the same plan, unless the checkpoint is los
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,12 @@ from processor.job.job import Job
 from processor.job.lease import lease_check
 from processor.job.source import OffsetRanges
 from processor.job.spark_executor import BatchFrame, SparkExecutor
+from processor.plan.plan import Plan
+from processor.product.product import Product
 from processor.progress.epochs import Epochs
 from processor.progress.ledger import Run
 from processor.progress.open_changes import PARTITION
+from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.driver import Driver
 from processor.settings import Settings
@@ -77,6 +80,18 @@ class Simulation:
     def source_tables(self) -> Tables:
         """The source's tables after the run. A dead letter changes nothing."""
         return tables_after(self.shape, self.events)
+
+    def start_plan(self) -> Plan:
+        """The plan of the next start."""
+        return self.shape.plan
+
+    def product_of(self, message: Message) -> Product:
+        """The product, as the message shows it."""
+        return self.shape.definitions.products[message.topic]
+
+    def left_topics(self) -> Collection[str]:
+        """The topics whose documents stay as they were when their product went."""
+        return ()
 
     @staticmethod
     def is_repairable(record: Record) -> bool:
@@ -145,7 +160,7 @@ class Simulation:
             wait_chance = world.conditions.settle_first_chance
         if self.has_input and world.rng.random() >= wait_chance:
             self._run_batch(job)
-        elif job.driver.pending:
+        elif job.pending:
             self._run_background_work(job)
         elif world.zombies:
             world.finish_zombies()
@@ -163,7 +178,7 @@ class Simulation:
 
     def _run_background_work(self, job: Job) -> None:
         """Does the work between batches; first time passes until some work is due."""
-        due = None if job.driver.fan_outs.waiting else job.driver.open_changes.next_due()
+        due = job.driver.next_due()
         if due is not None:
             self.world.now = max(self.world.now, due - self.world.skew + 1e-6)
         self._run_driver(job, Job.idle)
@@ -183,7 +198,7 @@ class Simulation:
         with world.acting(actor):
             driver = Driver(
                 settings=self.settings,
-                plan=self.shape.plan,
+                plan=self.start_plan(),
                 store=store,
                 executor=SparkExecutor(spark=spark, settings=self.settings, lease=lease),
                 clock=WorldClock(world),
@@ -216,6 +231,7 @@ class Simulation:
         world.log(f"batch {number}: {dict(batch.ranges)}")
 
         def body(job: Job) -> None:
+            job.take_version()
             for ranges, partitions in slices:
                 frame: Any = Frame(world, partitions)
                 starts = {partition: start for partition, (start, _) in ranges.ranges.items()}

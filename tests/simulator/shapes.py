@@ -4,6 +4,7 @@
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
+    edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
 
 Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
@@ -23,6 +24,7 @@ from processor.plan.planning import plan_alone
 from processor.product.product import Definitions
 from tests.integration.product.products import ENTITIES, draw_definitions, draw_row
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
+from tests.simulator.edit_shapes import all_texts
 from tests.simulator.shape_definitions import PAIR, STARS
 
 Row = dict[str, Any]
@@ -178,6 +180,11 @@ def _strong() -> Shape:
     return replace(_stars(), name="strong", definitions=load(strong(STARS)))
 
 
+def _edits() -> Shape:
+    entities = {"entities.yaml": STARS["entities.yaml"]}
+    return replace(_stars(), name="edits", definitions=load(entities | all_texts()), unused_columns={"repo": "about"})
+
+
 def _any(name: str) -> Shape:
     return Shape(
         name=name,
@@ -195,7 +202,7 @@ def _any(name: str) -> Shape:
     )
 
 
-SHAPES = {shape.name: shape for shape in (_pair(), _stars(), _github(), _lists(), _strong())}
+SHAPES = {shape.name: shape for shape in (_pair(), _stars(), _github(), _lists(), _strong(), _edits())}
 
 
 @lru_cache

@@ -52,6 +52,8 @@ def simulate(
         marker_days=1,
         slots=shape.slots,
         fan_out_page=conditions.fan_out_page,
+        walk_page=conditions.fan_out_page,
+        walk_rate=0,
     )
     simulation = simulation_class(
         seed=seed,

@@ -13,6 +13,7 @@ from typing import Any
 
 from processor.errors import Fenced, KafkaError
 from processor.records.message import Message
+from registry.errors import LeaseLost, SnapshotOutdated
 from statestore.errors import Transient
 from statestore.keys import Key
 from statestore.store import Done, Item, Page, Query, Write, WriteOutcome
@@ -24,7 +25,7 @@ from tests.simulator.shapes import STAMP
 from tests.simulator.suspended_actor import SuspendedActor
 from tests.simulator.table import LateTable
 
-EXPECTED = (Fenced, KafkaError, Transient, TaskLost)
+EXPECTED = (Fenced, KafkaError, Transient, TaskLost, LeaseLost, SnapshotOutdated)
 """The errors that a fault may cause in a task or a driver."""
 BROKER_FAULTS = ("acknowledgement lost", "delivered late", "not delivered")
 MAX_REQUESTS = 20_000
@@ -142,12 +143,12 @@ class World:
                 answer = send(None)
         except EXPECTED as error:
             answer = Failure(type(error), str(error))
-        if self.trace is not None and not name.startswith(("get", "query", "lease")):
+        if self.trace is not None and not name.startswith(("get", "query", "lease", "registry")):
             self.log(f"{actor.name} {name}: {answer}"[:230])
         return Failure(Transient, name) if fault == "answer lost" else answer
 
     def _draw_fault(self, actor: Actor, name: str) -> str | None:
-        to_table = not name.startswith(("lease", "attempt", "applied", "init", "commit", "send", "dead"))
+        to_table = not name.startswith(("lease", "attempt", "applied", "registry", "init", "commit", "send", "dead"))
         possible = {
             "crash before": True,
             "crash after": True,

@@ -29,21 +29,21 @@ def test_a_root_and_a_run_have_one_item_each() -> None:
 
 
 def test_the_first_reservation_of_a_root_needs_an_absent_entry() -> None:
-    entry = LedgerEntry(seq=1, hash="ab", mark=MARK, key='{"id":7}')
-    values = {"_f": 1, "seq": 1, "hash": "ab", "mark": "3.8.1.2", "key": '{"id":7}'}
+    entry = LedgerEntry(seq=1, hash="ab", mark=MARK, key='{"id":7}', version=4)
+    values = {"_f": 1, "seq": 1, "hash": "ab", "mark": "3.8.1.2", "key": '{"id":7}', "version": 4}
     assert reserve("profile", "7", LedgerEntry(), entry) == Write(ENTRY, values, when=Absent())
 
 
 def test_a_later_reservation_needs_the_sequence_that_the_publisher_read() -> None:
-    seen = LedgerEntry(seq=5, hash="ab", mark=MARK, key='{"id":7}')
+    seen = LedgerEntry(seq=5, hash="ab", mark=MARK, key='{"id":7}', version=4)
     write = reserve("profile", "7", seen, seen._replace(seq=6, hash="cd"))
-    values = {"_f": 1, "seq": 6, "hash": "cd", "mark": "3.8.1.2", "key": '{"id":7}'}
+    values = {"_f": 1, "seq": 6, "hash": "cd", "mark": "3.8.1.2", "key": '{"id":7}', "version": 4}
     assert write == Write(ENTRY, values, when=Equals("seq", 5))
 
 
 def test_of_two_publishers_that_read_the_same_entry_one_reserves() -> None:
     store, seen = MemoryStore(), LedgerEntry()
-    first = LedgerEntry(seq=1, hash="ab", mark=MARK, key='{"id":7}')
+    first = LedgerEntry(seq=1, hash="ab", mark=MARK, key='{"id":7}', version=4)
     assert store.write(reserve("profile", "7", seen, first)) == Done(None)
     second = store.write(reserve("profile", "7", seen, first._replace(hash="cd")))
     assert isinstance(second, Refused)

@@ -123,5 +123,5 @@ def test_a_crash_before_the_end_of_the_round_takes_no_open_change(job: Job) -> N
 def test_a_later_run_that_continues_the_fan_out_fences_the_driver(job: Job) -> None:
     later = fan_out_write("9", pages=1)
     MemoryStore.write(job.store, Write(FAN_OUT_ITEM, {**later.set, "run": 3}))
-    with pytest.raises(Fenced, match=r"^a later run than 2 continues its fan-outs; this job must stop$"):
+    with pytest.raises(Fenced, match=r"^a later run than 2 continues its work; this job must stop$"):
         job.batch(lane(parts=(PartResult(fan_outs=(FAN_OUT,)),)))

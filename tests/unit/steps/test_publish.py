@@ -21,6 +21,7 @@ BOB = b'{"name":"Bob"}'
 CONTEXT = PublishContext(
     topic="profiles",
     product="profile",
+    version=4,
     headers=(("statestore.product", b"profile"),),
     mark=Mark(run=3, round=8, lane=1, attempt=0),
     runs={3: Run(number=3, through=7)},
@@ -37,14 +38,14 @@ def publishing(value: bytes | None) -> Step[Any]:
     return publish(CONTEXT, "7", lambda: document(value))
 
 
-def entry(seq: int, value: bytes | None, *, mark: str) -> Item:
+def entry(seq: int, value: bytes | None, *, mark: str, version: int = 4) -> Item:
     """The ledger entry of root 7 after a publisher reserved `value`."""
     key = {"PK": ENTRY.pk, "SK": ENTRY.sk}
-    return {**key, "_f": 1, "seq": seq, "hash": hash_of(value), "mark": mark, "key": '{"id":7}'}
+    return {**key, "_f": 1, "seq": seq, "hash": hash_of(value), "mark": mark, "key": '{"id":7}', "version": version}
 
 
 def reservation(seq: int, value: bytes | None, when: Condition) -> Write:
-    values = {"_f": 1, "seq": seq, "hash": hash_of(value), "mark": "3.8.1.0", "key": '{"id":7}'}
+    values = {"_f": 1, "seq": seq, "hash": hash_of(value), "mark": "3.8.1.0", "key": '{"id":7}', "version": 4}
     return Write(ENTRY, values, when=when)
 
 
@@ -108,6 +109,23 @@ def test_an_equal_document_that_nobody_acknowledged_is_sent_again(mark: str) -> 
         [(message(6, ADA), None)],
     )
     assert outcome == "published"
+
+
+def test_an_equal_document_goes_out_again_under_another_version_of_the_product() -> None:
+    before = entry(5, ADA, mark="3.7.1.0", version=3)
+    outcome = dialogue(
+        publishing(ADA),
+        [(ENTRY, before)],
+        [(ROW, {})],
+        [(reservation(6, ADA, Equals("seq", 5)), Done(before))],
+        [(message(6, ADA), None)],
+    )
+    assert outcome == "published"
+
+
+def test_a_root_without_a_document_gets_no_tombstone_for_another_version_of_the_product() -> None:
+    before = entry(6, None, mark="3.7.1.0", version=3)
+    assert dialogue(publishing(None), [(ENTRY, before)], [(ROW, None)]) == "unchanged"
 
 
 EARLIER_RUN = Key("RUNS", "0000000002")
@@ -197,7 +215,7 @@ def test_a_root_that_is_still_gone_gets_no_second_tombstone() -> None:
 
 def test_invalidating_an_entry_begins_again_after_a_refusal() -> None:
     mark = Mark(run=3, round=8, lane=0, attempt=0)
-    invalidated = {"_f": 1, "seq": 6, "hash": "?", "mark": "3.8.0.0", "key": '{"id":7}'}
+    invalidated = {"_f": 1, "seq": 6, "hash": "?", "mark": "3.8.0.0", "key": '{"id":7}', "version": 0}
     five, six = entry(5, ADA, mark="3.7.1.0"), entry(6, BOB, mark="3.8.1.0")
     dialogue(
         invalidate("profile", "7", '{"id":7}', mark),

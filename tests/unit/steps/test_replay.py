@@ -69,7 +69,7 @@ class World:
 
     def replay(self, *records: Record, kept: float = 0.0) -> list[ReplayReport]:
         letters = [DeadLetter(rejected=Rejected(record=r, reason=""), kept_since=kept) for r in records]
-        self.trial.driver.plan = WIDE
+        self.trial.driver.adopt(WIDE)
         return self.trial.driver.replay(letters)
 
     def row(self, entity: str = "user") -> Row:

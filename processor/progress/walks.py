@@ -1,0 +1,271 @@
+"""Walks: passes over all stored rows of an entity, in pages over several rounds. The job needs them after an edit of the
+registry, because live work touches a row only when it changes.
+
+    WALKS, fill#<entity>        every row follows the layout of the entity, and every index has shown it
+    WALKS, publish#<product>    the job has published every root of this version of the product
+
+A fill first writes the rows that follow an older layout. Then it *verifies*: it asks the indexes for every row, and keeps the
+rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill that is done stays true, since every run
+writes rows by the layout, and opens each change of the columns that its products use. A plan that uses fewer columns opens
+fewer changes, so the goal of the fill shrinks with the plan.
+
+The job publishes nothing of a product whose walk is *held*: live work drops its roots, and the walk finds all of them later.
+
+An item keeps how far a walk is: the partitions of the table that remain, each with the sort key after which it continues. A
+cursor moves when the round of its page has ended.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from processor.plan.plan import EntityPlan, Plan, ProductPlan
+from processor.progress.ledger import entries_partition
+from statestore import keys
+from statestore.item_attributes import key_of_item, write_note
+from statestore.keys import Key
+from statestore.store import AbsentOrBelow, Delete, Item, Write
+
+PARTITION = keys.progress_partition("WALKS")
+PAGES_PER_ROUND = 4
+MOST_UNSEEN = 1_000
+"""A fill takes no further page while the indexes lack so many rows of it. All of them fit into the item of the walk."""
+
+WalkName = tuple[Literal["fill", "publish"], str]
+"""The kind of a walk, and its entity or product."""
+UnseenRow = tuple[str, str, str]
+"""A row, by partition and sort key, and the version that an index has yet to show."""
+
+
+class FillGoal(NamedTuple):
+    """The goal of a fill. `used`: the columns whose changes are open, None for all of them."""
+
+    layout: int
+    used: frozenset[str] | None
+
+    def uses(self, other: "FillGoal") -> bool:
+        """Whether changes of all columns of the other goal are open."""
+        return self.used is None or (other.used is not None and other.used <= self.used)
+
+
+class PublishGoal(NamedTuple):
+    """The goal of a publication: all documents are of this version of the product."""
+
+    version: int
+
+
+class WalkPage(NamedTuple):
+    """The next piece of a walk: the rows of a partition behind the sort key `after` (None: from the first one), or some unseen
+    rows. `verifies`: the fill asks the indexes for them."""
+
+    walk: WalkName
+    pk: str = ""
+    after: str | None = None
+    verifies: bool = False
+    unseen: tuple[UnseenRow, ...] = ()
+
+
+class WalkedPage(NamedTuple):
+    """A piece that a part has processed. `after`: the sort key after which the walk continues, None at the end of the partition.
+    `unseen`: its rows that the indexes do not show yet. `rows`: how many it had; `written`: how many of them the part wrote.
+    `refused`: why a row cannot be filled, else empty."""
+
+    page: WalkPage
+    after: str | None
+    rows: int
+    written: int = 0
+    unseen: tuple[UnseenRow, ...] = ()
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """A walk. `left`: the partitions that remain, with the sort key after which each continues, None at its start.
+    `verifies`: the fill has written all rows. `rows`, `written`: counts so far. `began`: seconds since 1970."""
+
+    goal: FillGoal | PublishGoal
+    left: Mapping[str, str | None]
+    verifies: bool = False
+    unseen: tuple[UnseenRow, ...] = ()
+    rows: int = 0
+    written: int = 0
+    began: int = 0
+    held: bool = False
+    done: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Walks:
+    """The walks of a job. `run`: the run that writes them; it never overwrites those of a later run. `wait`: W. `stuck`: the
+    walks that stopped in this run, with the reason. `shown_at`: when fills got their last evidence, on the job's clock.
+    `claimed`: whether this run has written all walks."""
+
+    run: int
+    wait: float
+    walks: dict[WalkName, Walk] = field(default_factory=dict)
+    stuck: dict[WalkName, str] = field(default_factory=dict)
+    shown_at: dict[WalkName, float] = field(default_factory=dict)
+    claimed: bool = False
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The products of which the job publishes nothing for now."""
+        return frozenset(name for (_, name), walk in self.walks.items() if walk.held)
+
+    def load(self, items: Iterable[Item]) -> None:
+        """Takes the walks of earlier runs from the items of `PARTITION`."""
+        for item in items:
+            kind, name = key_of_item(item).sk.split("#", 1)
+            values = json.loads(item["walk"])
+            goal = values.pop("goal")
+            used = None if goal.get("used") is None else frozenset(goal["used"])
+            unseen = tuple((pk, sk, version) for pk, sk, version in values.pop("unseen"))
+            self.walks["fill" if kind == "fill" else "publish", name] = Walk(
+                goal=FillGoal(goal["layout"], used) if kind == "fill" else PublishGoal(goal["version"]),
+                unseen=unseen,
+                **values,
+            )
+
+    def adopt(self, plan: Plan, now: float, date: float, is_empty: Callable[[str], bool]) -> list[Write | Delete]:
+        """Takes the goals of a plan, before the first write by it; returns the requests that make them durable. A run writes
+        all walks once, so that a zombie of an earlier run can write none. `now`: on the job's clock; `date`: in seconds since
+        1970. `is_empty`: whether a partition of the table has no rows."""
+        before, self.walks = self.walks, {}
+        self.stuck, self.shown_at = {}, {}
+
+        def new(goal: FillGoal | PublishGoal, partitions: Iterable[str], *, verifies: bool = False) -> Walk:
+            left = {pk: None for pk in partitions if not is_empty(pk)}
+            return Walk(goal=goal, left=left, verifies=verifies, done=not left, began=int(date))
+
+        for entity in plan.entities.values():
+            if entity.slots or entity.edges:
+                goal, walk = goal_of(entity), before.get(("fill", entity.name))
+                known = walk.goal if walk is not None else None
+                if walk is None or not isinstance(known, FillGoal) or known.layout < goal.layout:
+                    walk = new(goal, entity.partitions())
+                elif not known.uses(goal):
+                    walk = new(goal, entity.partitions(), verifies=walk.verifies)
+                self.walks["fill", entity.name] = replace(walk, goal=goal)
+                if not walk.done:
+                    self._finish(("fill", entity.name), plan, now)
+        for name, product in plan.products.items():
+            version, walk = PublishGoal(product.version), before.get(("publish", name))
+            if walk is None or walk.goal != version or (product.paused and not walk.held):
+                partitions = _published_partitions(plan, product)
+                walk = new(version, partitions)
+                if product.paused or not self._has_proof(plan, product):
+                    walk = replace(walk, left=dict.fromkeys(partitions), held=True, done=False)
+            self.walks["publish", name] = walk
+        self._begin(plan)
+        gone = [Delete(key=_key(name), when=AbsentOrBelow("run", self.run + 1)) for name in before.keys() - self.walks]
+        changed = [name for name, walk in self.walks.items() if not self.claimed or before.get(name) != walk]
+        self.claimed = True
+        return [*map(self._write, changed), *gone]
+
+    def next(self, stopped: Collection[str]) -> list[WalkPage]:
+        """The pieces of the next round; none of the `stopped` products."""
+        pages: list[WalkPage] = []
+        for name, walk in self.walks.items():
+            if walk.done or walk.held or name in self.stuck or (name[0] == "publish" and name[1] in stopped):
+                continue
+            if walk.unseen:
+                pages.append(WalkPage(name, unseen=walk.unseen))
+            if len(walk.unseen) < MOST_UNSEEN:
+                pages += [WalkPage(name, pk, after, walk.verifies) for pk, after in walk.left.items()]
+        return pages[:PAGES_PER_ROUND]
+
+    def advance(self, walked: Iterable[WalkedPage], plan: Plan, now: float) -> list[Write]:
+        """Takes the pieces of a round that has ended; returns the writes that make the progress durable."""
+        moved: dict[WalkName, None] = {}
+        for one in walked:
+            name, page = one.page.walk, one.page
+            if one.refused:
+                self.stuck[name] = one.refused
+                continue
+            moved[name] = None
+            walk = self.walks.pop(name)  # and puts it back at the end: the others get their turn first
+            left = dict(walk.left)
+            if page.pk:
+                del left[page.pk]
+                if one.after is not None:
+                    left[page.pk] = one.after
+            unseen = tuple(row for row in walk.unseen if row not in page.unseen) + one.unseen
+            self.walks[name] = replace(
+                walk, left=left, unseen=unseen, rows=walk.rows + one.rows, written=walk.written + one.written
+            )
+        for name in moved:
+            self._finish(name, plan, now)
+        return [self._write(name) for name in dict.fromkeys([*moved, *self._begin(plan)])]
+
+    def end_fills(self, plan: Plan, now: float) -> list[Write]:
+        """Ends the fills whose last evidence is W old; returns the writes that make that durable."""
+        ended = [name for name, at in self.shown_at.items() if at + self.wait <= now]
+        for name in ended:
+            del self.shown_at[name]
+            self.walks[name] = replace(self.walks[name], done=True)
+        return [self._write(name) for name in [*ended, *self._begin(plan)]] if ended else []
+
+    def proven(self, plan: Plan) -> frozenset[str]:
+        """The entities whose rows all follow their layouts, and are shown by the indexes or open."""
+        return frozenset(name for name in plan.entities if self._is_done("fill", name))
+
+    def published(self, plan: Plan) -> frozenset[str]:
+        """The products of which this version has published every root."""
+        return frozenset(name for name in plan.products if self._is_done("publish", name))
+
+    def _is_done(self, kind: Literal["fill", "publish"], name: str) -> bool:
+        walk = self.walks.get((kind, name))
+        return walk is None or walk.done
+
+    def _has_proof(self, plan: Plan, product: ProductPlan) -> bool:
+        reads = {product.product.root, *(node.join.entity for node in product.nodes)}
+        return all(self._is_done("fill", entity) for entity in reads)
+
+    def _finish(self, name: WalkName, plan: Plan, now: float) -> None:
+        """Takes the next phase of a walk without further pages."""
+        walk = self.walks[name]
+        if walk.left or walk.unseen:
+            return
+        if name[0] == "publish" or not plan.entities[name[1]].slots:
+            self.walks[name] = replace(walk, done=True)
+        elif walk.verifies:
+            self.shown_at[name] = now
+        else:
+            partitions = plan.entities[name[1]].partitions()
+            self.walks[name] = replace(walk, verifies=True, left=dict.fromkeys(partitions))
+
+    def _begin(self, plan: Plan) -> Iterator[WalkName]:
+        """Begins the held publications that may begin; returns them."""
+        begun: list[WalkName] = [
+            ("publish", name)
+            for name, product in plan.products.items()
+            if self.walks["publish", name].held and not product.paused and self._has_proof(plan, product)
+        ]
+        for name in begun:
+            self.walks[name] = replace(self.walks[name], held=False)
+        return iter(begun)
+
+    def _write(self, name: WalkName) -> Write:
+        walk = self.walks[name]
+        goal: dict[str, Any] = walk.goal._asdict()
+        if goal.get("used") is not None:
+            goal["used"] = sorted(goal["used"])
+        values = {f: getattr(walk, f) for f in Walk.__slots__ if f != "goal"}
+        text = json.dumps({"goal": goal, **values})
+        return write_note(_key(name), {"run": self.run, "walk": text}, when=AbsentOrBelow("run", self.run + 1))
+
+
+def _published_partitions(plan: Plan, product: ProductPlan) -> list[str]:
+    """The partitions that hold the roots of a product, and then its ledger: the roots that had a document."""
+    ledger = [entries_partition(product.product.name)]
+    return ledger if product.retracted else [*plan.entities[product.product.root].partitions(), *ledger]
+
+
+def goal_of(entity: EntityPlan) -> FillGoal:
+    """The goal of the fill of an entity. Edges are strongly consistent, so only slots need open changes."""
+    return FillGoal(entity.layout, entity.used if entity.slots else frozenset())
+
+
+def _key(name: WalkName) -> Key:
+    return Key(PARTITION, "#".join(name))

@@ -1,0 +1,83 @@
+"""The walk part: pages of walks -> rows filled and verified, and the roots to publish.
+
+Each page is read strongly consistent. The rows of a page are filled side by side.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from processor.plan.plan import EntityPlan, Plan
+from processor.plan.step import Step
+from processor.plan.touch import Root
+from processor.progress.ledger import has_document
+from processor.progress.walks import WalkedPage, WalkPage
+from processor.rounds.freshness import UNKNOWN
+from processor.rounds.round import PartResult, Round
+from processor.rounds.step_runner import StepRunner
+from processor.rounds.write_part import run_in_chunks
+from processor.steps.fill import FilledRow, fill, fill_again
+from processor.steps.keep_edges import RowKeys, keep_edges
+from statestore.item_attributes import key_of_item
+from statestore.items import read_columns
+from statestore.keys import Key
+from statestore.store import Page
+
+
+def walk_part(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> PartResult:
+    """Processes pages of walks. A fill verifies where the page says so."""
+    walked: list[WalkedPage] = []
+    roots: list[Root] = []
+    for page in pages:
+        kind, name = page.walk
+        if page.unseen:
+            plan = round_.plan.entities[name]
+            steps = [fill_again(Key(pk, sk), plan, version=version) for pk, sk, version in page.unseen]
+            walked.append(_filled(page, Page([], None), run_in_chunks(runner, [_edged(step, plan) for step in steps])))
+            continue
+        after = None if page.after is None else Key(page.pk, page.after)
+        answer = runner.store.page(page.pk, after, round_.walk_page)
+        if kind == "publish":
+            roots += [(name, sk) for sk in _roots(page, answer, round_.plan, runner)]
+            walked.append(WalkedPage(page, _sort_key(answer), rows=len(answer.items)))
+        else:
+            plan = round_.plan.entities[name]
+            steps = [fill(item, plan, verify=page.verifies) for item in answer.items]
+            walked.append(_filled(page, answer, run_in_chunks(runner, [_edged(step, plan) for step in steps])))
+    return PartResult(
+        tally=Counter({"walked": sum(one.rows for one in walked), "filled": sum(one.written for one in walked)}),
+        roots=dict.fromkeys(roots, UNKNOWN),
+        walked=tuple(walked),
+    )
+
+
+def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list[str]:
+    """The roots in a page: the rows; and of the ledger, the documents whose row is gone, or all of a retracted product."""
+    product = plan.products[page.walk[1]]
+    entity = plan.entities[product.product.root]
+    if page.pk in entity.partitions():
+        return [key_of_item(item).sk for item in answer.items if read_columns(item) is not None]
+    documents = [key_of_item(item).sk for item in answer.items if has_document(item)]
+    if product.retracted:
+        return documents
+    rows = runner.store.get([entity.key(sk) for sk in documents])
+    return [sk for sk in documents if (row := rows.get(entity.key(sk))) is None or read_columns(row) is None]
+
+
+def _filled(page: WalkPage, answer: Page, rows: Iterable[FilledRow]) -> WalkedPage:
+    filled = list(rows)
+    unseen = tuple((one.row.key.pk, one.row.key.sk, one.unseen) for one in filled if one.row and one.unseen)
+    refused = next((one.refused for one in filled if one.refused), "")
+    written = sum(one.written for one in filled)
+    return WalkedPage(page, _sort_key(answer), len(answer.items), written, unseen, refused)
+
+
+def _sort_key(answer: Page) -> str | None:
+    return None if answer.after is None else answer.after.sk
+
+
+def _edged(step: Step[FilledRow], plan: EntityPlan) -> Step[FilledRow]:
+    return keep_edges(step, _row_keys) if plan.edges else step
+
+
+def _row_keys(filled: FilledRow) -> RowKeys | None:
+    return (filled.row, filled.former_keys) if filled.row is not None and filled.written else None

@@ -1,0 +1,64 @@
+"""Fills one stored row: gives it the slots and edges of the entity's layout, and asks the indexes whether they show it.
+
+    1. A row that follows an older layout is written under the version seen, with a count behind its version. Refused: the same
+       with the row that the refusal returned. Live changes are newer than any fill, so the fill never overtakes them.
+    2. To verify: a query in each slot, pinned to the row. The row is seen if every index shows it at the version that the
+       fill found, or at a newer one.
+
+A fill opens no change and publishes nothing. No product reads a slot before the fill of its entity is done.
+"""
+
+from typing import NamedTuple
+
+from processor.plan.declared_columns import declared_row
+from processor.plan.plan import EntityPlan
+from processor.plan.row_image import layout_image
+from processor.plan.step import Lookup, Step
+from processor.plan.touch import OVERSIZED
+from statestore.item_attributes import shows
+from statestore.items import JoinKey, Row, leaves_room, merge_image, slot_name, written_row
+from statestore.keys import Key
+from statestore.store import Item, Query, Refused, TooLarge
+
+
+class FilledRow(NamedTuple):
+    """A row after its fill, None where it is gone. `former_keys`: join keys that it had before; `written`: whether the fill
+    wrote it. `unseen`: the version that an index has yet to show, else empty. `refused`: why the row cannot be filled."""
+
+    row: Row | None
+    former_keys: frozenset[JoinKey] = frozenset()
+    written: bool = False
+    unseen: str = ""
+    refused: str = ""
+
+
+def fill(item: Item | None, plan: EntityPlan, *, verify: bool, version: str = "") -> Step[FilledRow]:
+    """Fills the row that `item` holds. `version`: which the indexes must show, empty for that of the row."""
+    before = row = declared_row(item, plan) if item is not None else None
+    while row is not None and (image := layout_image(plan, row)):
+        write = merge_image(image, row, keep_from="")
+        outcome = (yield (write,))[0] if leaves_room(image, write) else TooLarge()
+        match outcome:
+            case TooLarge():
+                return FilledRow(row, refused=f"{row.key.pk} / {row.key.sk}: {OVERSIZED}")
+            case Refused(current):
+                row = declared_row(current, plan) if current is not None else None
+            case _:
+                row = written_row(image, row)
+    written = before is not None and row is not None and before.layout != row.layout
+    former_keys = before.keys() - row.keys() if before is not None and row is not None else frozenset()
+    if not verify or row is None:
+        return FilledRow(row, former_keys, written)
+    version = version or row.version
+    probes = [
+        Query(slot=slot_name(slot), value=key, row=row.key) for slot, key in row.slots.items() if slot in plan.slots
+    ]
+    pages = yield tuple(Lookup(probe, overlay=False) for probe in probes)
+    seen = all(shows(page, version) for page in pages)
+    return FilledRow(row, former_keys, written, "" if seen else version)
+
+
+def fill_again(key: Key, plan: EntityPlan, *, version: str) -> Step[FilledRow]:
+    """Fills a row that the indexes did not show yet at this version."""
+    (item,) = yield (key,)
+    return (yield from fill(item, plan, verify=True, version=version))

@@ -1,0 +1,79 @@
+"""The contents that operators give to the products of the shape `edits`, over the tables of `stars`.
+
+They differ in all that an edit can change: joins by slots, by keys and by edges, fields that no other content uses, a `where`, an
+order. No two contents of one product have different roots.
+"""
+
+import json
+from typing import Any
+
+STARS_OF_USER = {"many": "star", "on": {"username": "username"}, "fields": ["id", "n"]}
+STARS_OF_REPO = {"many": "star", "on": {"repo_owner": "owner", "repo_name": "name"}, "fields": ["id", "n"]}
+REPO = {"one": "repo", "on": {"owner": "repo_owner", "name": "repo_name"}, "fields": ["owner", "name", "about", "n"]}
+LABELS = {
+    "many": "label",
+    "on": {"repo_owner": "repo_owner", "repo_name": "repo_name"},
+    "fields": ["id", "text", "n"],
+}
+USER = {"product": "profile", "root": "user", "fields": ["email", "username", "n"]}
+OF_REPO = {"product": "fans", "root": "repo", "fields": ["owner", "name", "n"]}
+OF_LABEL = {"product": "labels", "root": "label", "fields": ["id", "repo_owner", "repo_name", "n"]}
+
+CONTENTS: dict[str, list[dict[str, Any]]] = {
+    "profile": [
+        {**USER, "embed": {"stars": STARS_OF_USER}},
+        {**USER, "fields": ["email", "username", "bio", "n"], "embed": {"stars": STARS_OF_USER}},
+        {**USER, "embed": {"stars": {**STARS_OF_USER, "fields": ["id", "note", "n"], "embed": {"repo": REPO}}}},
+        {**USER, "embed": {"stars": {**STARS_OF_USER, "embed": {"labels": LABELS}}}},
+        {**USER, "embed": {"stars": {**STARS_OF_USER, "strong": True}}},
+        {**USER, "where": "bio = '1'", "embed": {"stars": {**STARS_OF_USER, "order_by": ["-at"]}}},
+        {**USER, "embed": {"noted": {"many": "star", "on": {"note": "username"}, "fields": ["id", "n"]}}},
+    ],
+    "fans": [
+        {**OF_REPO, "embed": {"stars": STARS_OF_REPO}},
+        {
+            **OF_REPO,
+            "embed": {
+                "stars": {
+                    **STARS_OF_REPO,
+                    "embed": {
+                        "user": {"one": "user", "on": {"username": "username"}, "fields": ["email", "n"]},
+                    },
+                }
+            },
+        },
+        {**OF_REPO, "fields": ["owner", "name", "stars", "n"], "embed": {"by": {**STARS_OF_REPO, "strong": True}}},
+    ],
+    "labels": [
+        {
+            **OF_LABEL,
+            "embed": {
+                "stars": {
+                    "many": "star",
+                    "on": {"repo_owner": "repo_owner", "repo_name": "repo_name"},
+                    "fields": ["id", "n"],
+                }
+            },
+        },
+        {
+            **OF_LABEL,
+            "embed": {"texts": {"many": "label", "on": {"text": "text"}, "fields": ["id", "n"]}},
+            "fields": ["id", "repo_owner", "repo_name", "text", "n"],
+        },
+    ],
+}
+"""Product -> its contents."""
+
+
+def texts(contents: dict[str, int]) -> dict[str, str]:
+    """The definitions of these products, each with the content of this number."""
+    return {f"{name}.json": json.dumps(CONTENTS[name][number]) for name, number in contents.items()}
+
+
+def all_texts() -> dict[str, str]:
+    """Every content as a product of its own."""
+    return {
+        f"{name}{n}.json": json.dumps({**content, "product": f"{name}{n}"})
+        for name, contents in CONTENTS.items()
+        for n, content in enumerate(contents)
+    }

@@ -1,0 +1,143 @@
+"""Simulates operators who edit the registry while the job runs: they add, change, publish again, pause, resume and remove
+products, and retire slots, at any moment between the requests of the job.
+
+At the end every product runs again, and the last documents are those of the products as the registry has them then.
+"""
+
+import copy
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from processor.definitions.load import load
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_of, requirements_of
+from processor.product.product import Definitions, Product
+from processor.records.message import Message
+from processor.rounds.steward import Steward
+from registry.edit import edit
+from registry.errors import RegistryError
+from registry.model import ProductEntry
+from registry.operations import pause, remove, republish, retire
+from tests.simulator.actor import Actor, RegistryClient
+from tests.simulator.edit_shapes import CONTENTS, texts
+from tests.simulator.run import Simulation
+from tests.simulator.shape_definitions import STARS
+from tests.simulator.shapes import SHAPES, Shape
+
+EDITS = 4
+"""The most edits of a run."""
+
+
+@dataclass(slots=True, kw_only=True)
+class EditSimulation(Simulation):
+    """A run with edits. `contents`: the content that each product has, by its number. `edits_left`: how many edits follow.
+    `versions`: the products of each version, by name. `left`: the topics of products that operators removed without
+    tombstones."""
+
+    contents: dict[str, int] = field(default_factory=dict)
+    edits_left: int = 0
+    versions: dict[tuple[str, int], Product] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
+    rng: Random = field(default_factory=Random)
+
+    def run(self) -> None:
+        self.rng = Random(f"{self.seed} edits")
+        self.edits_left = self.rng.randint(1, EDITS)
+        self._apply(dict.fromkeys(self.rng.sample(sorted(CONTENTS), self.rng.randint(1, 2)), 0))
+        Simulation.run(self)
+
+    def start_plan(self) -> Plan:
+        return plan_of(self.world.registry.snapshot)
+
+    def product_of(self, message: Message) -> Product:
+        headers = dict(message.headers)
+        return self.versions[message.topic, int(headers["statestore.product_version"] or b"")]
+
+    def left_topics(self) -> Collection[str]:
+        return self.left
+
+    def _start(self) -> None:
+        Simulation._start(self)
+        job = self.job
+        assert job is not None
+        actor = Actor(world=self.world, name=f"job {job.lease.generation}")
+        registry: Any = RegistryClient(actor)
+        job.steward = Steward(
+            driver=job.driver, registry=registry, lease=job.lease, prepare=lambda _: None, seconds=0.0
+        )
+        self._run_driver(job, lambda job: job.take_version())
+
+    def _act(self) -> bool:
+        if self.job is not None and self.edits_left and self.rng.random() < 0.15:
+            self._edit()
+            return True
+        if Simulation._act(self):
+            return True
+        if self.edits_left:
+            self._edit()
+            return True
+        self._resume_all()
+        registry, job = self.world.registry, self.job
+        if job is not None and (job.steward is None or job.steward.snapshot != registry.snapshot):
+            self._run_background_work(job)
+            return True
+        self.shape = _shape_with(_definitions(registry.snapshot.products))
+        return job is not None and job.pending
+
+    def _edit(self) -> None:
+        self.edits_left -= 1
+        rng, registry = self.rng, self.world.registry
+        live = [one.name for one in (*registry.snapshot.products, *registry.snapshot.waiting)]
+        kind = rng.choice(("apply", "apply", "apply", "republish", "remove", "pause", "resume", "retire"))
+        name = rng.choice(live) if live else ""
+        try:
+            if kind == "apply" or not name:
+                name = rng.choice(sorted(CONTENTS))
+                self._apply({name: rng.randrange(len(CONTENTS[name]))})
+            elif kind == "republish":
+                self._change(lambda stored: republish(stored, name))
+            elif kind == "remove":
+                tombstones = rng.random() < 0.5
+                self._change(lambda stored: remove(stored, name, tombstones=tombstones))
+                if not tombstones:
+                    self.left.add(name)
+            elif kind == "retire":
+                one = rng.choice(registry.snapshot.assignments)
+                self._change(lambda stored: retire(stored, one.entity, one.slot))
+            else:
+                self._change(lambda stored: pause(stored, name, paused=kind == "pause"))
+        except RegistryError as error:
+            self.world.log(f"the registry refuses: {error}")
+
+    def _resume_all(self) -> None:
+        for one in self.world.registry.snapshot.products:
+            self._change(lambda stored, name=one.name: pause(stored, name, paused=False))
+
+    def _apply(self, contents: dict[str, int]) -> None:
+        definitions = load({"entities.yaml": STARS["entities.yaml"], **texts(contents)})
+        registry = self.world.registry
+        self._change(lambda stored: edit(stored, requirements_of(definitions), registry.has_run))
+        self.left -= contents.keys()
+
+    def _change(self, change: Any) -> None:
+        registry = self.world.registry
+        for line in registry.edit(change):
+            self.facts["edits"] += 1
+            self.world.log(f"edit: {line}")
+        for one in (*registry.snapshot.products, *registry.snapshot.waiting):
+            self.versions[one.name, one.version] = _definitions([one]).products[one.name]
+
+
+def _definitions(products: Iterable[ProductEntry]) -> Definitions:
+    stored = {f"{one.name}.json": json.dumps(one.definition) for one in products}
+    return load({"entities.yaml": STARS["entities.yaml"], **stored})
+
+
+def _shape_with(definitions: Definitions) -> Shape:
+    """The shape with these products. The plan stays, since only a start needs it."""
+    shape = copy.copy(SHAPES["edits"])
+    object.__setattr__(shape, "definitions", definitions)
+    return shape
