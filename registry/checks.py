@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from registry.errors import ColumnStored, DefinitionChanged, Malformed, NeedsBackfill, TopicTaken
+from registry.errors import ColumnHeld, ColumnStored, DefinitionChanged, Malformed, RootChanged, TopicTaken
 from registry.model import EdgePath, EntityEntry, JoinPaths, KeyPath, Need, Requirements, Snapshot, column_of
 
 
@@ -61,7 +61,7 @@ def check_entities(stored: Snapshot, required: Requirements, has_run: Collection
     Raises:
         DefinitionChanged: a key, the type of a key column or the number of shards changed, or the definition no longer declares
             a column that a slot or edges hold.
-        NeedsBackfill: the type of a column that a slot or edges hold changed, and rows may be stored.
+        ColumnHeld: the type of a column that a slot or edges hold changed, and rows may be stored.
         ColumnStored: a column has a type that does not take all values of its old type, or is declared no more, and rows may be
             stored.
     """
@@ -72,6 +72,15 @@ def check_entities(stored: Snapshot, required: Requirements, has_run: Collection
             _check_held(stored, old, entity, has_run)
             if entity.name in has_run:
                 _check_columns(old, entity)
+
+
+def check_roots(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> None:
+    """Checks that the required products keep their roots, once documents of them may be published. Raises RootChanged."""
+    roots = {product.name: product.root for product in stored.products}
+    for product in required.products:
+        old = roots.get(product.name, product.root)
+        if old != product.root and old in has_run:
+            raise RootChanged(product.name, old, product.root)
 
 
 def check_topics(after: Snapshot, required: Requirements) -> None:
@@ -88,7 +97,7 @@ def check_topics(after: Snapshot, required: Requirements) -> None:
         *(f"product {one.name}" for one in required.products),
     }
     entries = [(f"entity {one.name}", one.topic) for one in after.entities]
-    entries += [(f"product {one.name}", one.topic) for one in after.products]
+    entries += [(f"product {one.name}", one.topic) for one in (*after.products, *after.waiting)]
     owners: dict[str, str] = {}
     for entry, topic in sorted(entries, key=lambda one: one[0] in named):
         owner = owners.setdefault(topic, entry)
@@ -121,12 +130,7 @@ def _check_held(stored: Snapshot, old: EntityEntry, new: EntityEntry, has_run: C
             if now is None:
                 raise DefinitionChanged(new.name, f"column {column}, which {where} holds,", was, "not declared")
             if was != now and new.name in has_run:
-                raise NeedsBackfill(
-                    f"entity {new.name}: the type of {column} was {was} and is now {now}, but a job has run with "
-                    f"{new.name}: {where} of its stored rows has the encoding of the old type, and there is no "
-                    f"backfill yet. Keep {was}, or use a new table, registry schema and checkpoint: the "
-                    "job then reads all topics again"
-                )
+                raise ColumnHeld(new.name, column, was, now, where)
 
 
 def _check_columns(old: EntityEntry, new: EntityEntry) -> None:

@@ -1,27 +1,27 @@
-"""The changes of an apply: a pure function of the stored registry and the requirements.
+"""The edit of an apply: a pure function of the stored registry and the requirements.
 
 This module writes nothing. Its result names exactly the entries that differ, so that the same requirements twice change nothing.
-An edit drops the joins that no product uses any more; their assignments stay, at worst unused, since rows are stored under them.
+A product over stored rows waits, until the job has filled its slots and edges in them (`registry.advance`). The edit drops the
+joins that no product uses any more; their assignments stay, at worst unused, since rows are stored under them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
-from registry.checks import check_entities, check_requirements, check_topics
-from registry.errors import NeedsBackfill
+from registry.checks import check_entities, check_requirements, check_roots, check_topics
+from registry.edited import Edit, edited, find_product, next_version, same_product
+from registry.errors import SlotRetires
+from registry.finish import finish
 from registry.json_text import same_json
 from registry.lifecycle import reads
 from registry.model import (
     AssignedPath,
     Assignment,
     AssignmentState,
-    EdgePath,
     EntityEntry,
     JoinAccess,
     JoinPaths,
     JoinSpec,
-    KeyPath,
     Need,
     ProductEntry,
     RequiredPath,
@@ -29,18 +29,6 @@ from registry.model import (
     Snapshot,
 )
 from registry.slots import assign
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """The entries to put and to drop; `changes`: the same as lines for people."""
-
-    entities: tuple[EntityEntry, ...]
-    assignments: tuple[Assignment, ...]
-    joins: tuple[JoinAccess, ...]
-    products: tuple[ProductEntry, ...]
-    dropped: tuple[JoinSpec, ...]
-    changes: tuple[str, ...]
 
 
 def edit(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> Edit:
@@ -53,82 +41,63 @@ def edit(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> 
 
     Raises:
         Malformed: the requirements name an entity, column or path that is neither required nor stored.
-        DefinitionChanged: a key, its types or the shards of a stored entity changed.
-        NeedsBackfill: stored rows would need a new index, or new edges.
+        DefinitionChanged: a key, its types, the shards of a stored entity, or the root of a stored product changed.
+        ColumnHeld, ColumnStored: a column changed that stored rows have.
         NoSlot: an entity has no free slot.
+        SlotRetires: the only slot with the columns of a join retires.
         TopicTaken: two entities or products would have one topic.
     """
     check_requirements(stored, required)
     check_entities(stored, required, has_run)
-    products = _products(stored, required)
-    used = {
-        join
-        for product in {**_by_name(stored.products), **_by_name(required.products)}.values()
-        for join in product.joins
-    }
-    paths = _paths(stored, required, used)
+    check_roots(stored, required, has_run)
+    paths = _paths(stored, required, has_run)
     assignments = _assignments(stored, required, paths, has_run)
-    _check_edges(stored, paths, has_run)
     joins = _joins(paths, [*stored.assignments, *assignments])
-    known = {access.join: access for access in stored.joins}
-    changed = Edit(
-        entities=tuple(
-            one for one in required.entities if not _same_entity(_by_name(stored.entities).get(one.name), one)
-        ),
+    changed, withdrawn = _products(stored, required)
+    served = {one.join for one in joins if _serves(one.down) and _serves(one.up)}
+    live = tuple(one for one in changed if not one.entities() & {*has_run} and served.issuperset(one.joins))
+    known = {one.name: one for one in stored.entities}
+    change = Edit(
+        entities=tuple(one for one in required.entities if not _same_entity(known.get(one.name), one)),
         assignments=assignments,
-        joins=tuple(one for one in joins if known.get(one.join) != one),
-        products=products,
-        dropped=tuple(join for join in known if join not in used),
-        changes=(),
+        joins=joins,
+        products=live,
+        waiting=tuple(one for one in changed if one not in live),
+        withdrawn=(*withdrawn, *(one.name for one in live if find_product(stored.waiting, one.name))),
     )
-    changed = replace(changed, changes=tuple(_change_lines(stored, changed)))
-    check_topics(edited(stored, changed), required)
-    return changed
+    change = finish(stored, change)
+    check_topics(edited(stored, change), required)
+    return change
 
 
-def edited(stored: Snapshot, change: Edit) -> Snapshot:
-    """The registry after the edit, at the next version; the same registry where nothing changes."""
-    if not change.changes:
-        return stored
-    slots = {(one.entity, one.slot): one for one in (*stored.assignments, *change.assignments)}
-    joins = {one.join: one for one in (*stored.joins, *change.joins) if one.join not in change.dropped}
-    return replace(
-        stored,
-        version=stored.version + 1,
-        entities=_sorted({**_by_name(stored.entities), **_by_name(change.entities)}),
-        products=_sorted({**_by_name(stored.products), **_by_name(change.products)}),
-        assignments=_sorted(slots),
-        joins=tuple(sorted(joins.values(), key=lambda one: str(one.join))),
-    )
-
-
-def _sorted(entries: Mapping[Any, Any]) -> tuple[Any, ...]:
-    return tuple(entries[key] for key in sorted(entries))
-
-
-def _products(stored: Snapshot, required: Requirements) -> tuple[ProductEntry, ...]:
-    """The products that differ, each with its next version."""
-    before = _by_name(stored.products)
-    found = []
+def _products(stored: Snapshot, required: Requirements) -> tuple[tuple[ProductEntry, ...], tuple[str, ...]]:
+    """The products that differ, each with its next version, and the names of those that need not wait any more."""
+    changed, withdrawn = [], []
     for product in required.products:
-        old = before.get(product.name)
-        version = old.version if old else 0
-        new = replace(product, joins=tuple(dict.fromkeys(product.joins)), version=version)
-        if (
-            old is None
-            or replace(new, definition=old.definition) != old
-            or not same_json(new.definition, old.definition)
-        ):
-            found.append(replace(new, version=version + 1))
-    return tuple(found)
+        live, waits = find_product(stored.products, product.name), find_product(stored.waiting, product.name)
+        new = replace(
+            product,
+            joins=tuple(dict.fromkeys(product.joins)),
+            version=next_version(stored, product.name),
+            paused=any(one.paused for one in (live, waits) if one),
+            retracted=False,
+        )
+        if live and not live.retracted and same_product(live, new):
+            withdrawn += [waits.name] if waits else []
+        elif not (waits and same_product(waits, new)):
+            changed.append(new)
+    return tuple(changed), tuple(withdrawn)
 
 
-def _paths(stored: Snapshot, required: Requirements, used: Collection[JoinSpec]) -> tuple[JoinPaths, ...]:
-    """The paths of all joins in use: the required ones, else the stored ones."""
+def _paths(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> tuple[JoinPaths, ...]:
+    """The paths of all joins of products: the required ones, else the stored ones. A product over stored rows stays live while
+    its change waits."""
+    named = {one.name for one in required.products}
+    kept = [one for one in stored.products if one.name not in named or one.entities() & {*has_run}]
+    kept += [one for one in stored.waiting if one.name not in named]
+    used = {join for one in (*kept, *required.products) for join in one.joins}
     before = [
-        JoinPaths(join=access.join, down=_required(access.down), up=_required(access.up))
-        for access in stored.joins
-        if access.join in used
+        JoinPaths(join=access.join, down=_required(access.down), up=_required(access.up)) for access in stored.joins
     ]
     paths = {one.join: one for one in [*before, *required.paths]}
     return tuple(path for join, path in paths.items() if join in used)
@@ -138,86 +107,41 @@ def _required(path: AssignedPath) -> RequiredPath:
     return Need(entity=path.entity, columns=path.columns) if isinstance(path, Assignment) else path
 
 
-def _check_edges(stored: Snapshot, paths: Iterable[JoinPaths], has_run: Collection[str]) -> None:
-    """An entity has its edges from its first row on, or never."""
-    known = stored.edge_paths()
-    for one in (side for path in paths for side in (path.down, path.up)):
-        if isinstance(one, EdgePath) and one not in known and one.entity in has_run:
-            raise NeedsBackfill(
-                f"entity {one.entity}: {_where(one)} would be new, but a job has run with {one.entity}: rows stored "
-                "before it would be missing from the join, and there is no backfill of edges yet. Use a new table, "
-                "registry schema and checkpoint: the job then reads all topics again"
-            )
-
-
 def _assignments(
     stored: Snapshot, required: Requirements, paths: Sequence[JoinPaths], has_run: Collection[str]
 ) -> tuple[Assignment, ...]:
-    """The new assignments. Their entities have no rows yet, so the assignments serve at once."""
+    """The new assignments. They serve at once where no rows can be stored yet."""
     needs = [need for path in paths for need in (path.down, path.up) if isinstance(need, Need)]
     found = assign(stored.assignments, [*required.groups, *([need] for need in needs)], stored.slots)
-    new = [one for one in found if one not in stored.assignments]
-    for one in new:
-        if one.entity in has_run:
-            raise NeedsBackfill(
-                f"entity {one.entity}: {_holds(one)} would be new, but a job has run with {one.entity}: rows "
-                "stored before it would be missing from the join, and there is no backfill of slots yet. Use a "
-                "new table, registry schema and checkpoint: the job then reads all topics again"
-            )
-    return tuple(replace(one, state=AssignmentState.SERVING) for one in new)
+    return tuple(
+        one if one.entity in has_run else replace(one, state=AssignmentState.SERVING)
+        for one in found
+        if one not in stored.assignments
+    )
 
 
-def _joins(paths: Iterable[JoinPaths], assignments: Sequence[Assignment]) -> list[JoinAccess]:
-    """The paths with their slots; only a serving slot may answer a join."""
-    by_index = {(one.entity, one.columns): one for one in assignments}
+def _joins(paths: Iterable[JoinPaths], assignments: Sequence[Assignment]) -> tuple[JoinAccess, ...]:
+    """The paths with their slots: where several have the columns, the slot that serves."""
+    usable = (one for one in assignments if one.state is not AssignmentState.RETIRING)
+    by_index = {(one.entity, one.columns): one for one in sorted(usable, key=lambda one: reads(one.state))}
 
     def answer(join: JoinSpec, path: RequiredPath) -> AssignedPath:
         if not isinstance(path, Need):
             return path
-        found = by_index[path.entity, path.columns]
-        if not reads(found.state):
-            raise NeedsBackfill(
-                f"join {join}: {_holds(found)} of {found.entity} is {found.state}, not serving: wait for it"
-            )
-        return found
+        if found := by_index.get((path.entity, path.columns)):
+            return found
+        raise SlotRetires(join, path)
 
-    return [JoinAccess(join=one.join, down=answer(one.join, one.down), up=answer(one.join, one.up)) for one in paths]
+    return tuple(
+        JoinAccess(join=one.join, down=answer(one.join, one.down), up=answer(one.join, one.up)) for one in paths
+    )
+
+
+def _serves(path: AssignedPath) -> bool:
+    return not isinstance(path, Assignment) or reads(path.state)
 
 
 def _same_entity(old: EntityEntry | None, new: EntityEntry) -> bool:
     return (
         old is not None and replace(new, definition=old.definition) == old and same_json(new.definition, old.definition)
     )
-
-
-def _change_lines(stored: Snapshot, changed: Edit) -> Iterable[str]:
-    entities, joins = _by_name(stored.entities), {access.join for access in stored.joins}
-    for entity in changed.entities:
-        yield f"entity {entity.name}: {'changed' if entity.name in entities else 'added'}"
-    for one in changed.assignments:
-        yield f"entity {one.entity}: {_holds(one)}"
-    for access in changed.joins:
-        how = f"down by {_where(access.down)}, up by {_where(access.up)}"
-        yield f"join {access.join}: {'now ' if access.join in joins else 'added, '}{how}"
-    for product in changed.products:
-        yield f"product {product.name}: {'added' if product.version == 1 else 'changed'}, version {product.version}"
-    for join in changed.dropped:
-        yield f"join {join}: dropped, no product uses it"
-
-
-def _holds(one: Assignment) -> str:
-    return f"GSI_{one.slot} holds {'#'.join(one.columns)}"
-
-
-def _where(path: AssignedPath) -> str:
-    match path:
-        case KeyPath():
-            return "key"
-        case EdgePath(fields=fields):
-            return f"edges by {'#'.join(fields)}"
-        case Assignment(slot=slot):
-            return f"GSI_{slot}"
-
-
-def _by_name(entries: Iterable[Any]) -> Mapping[str, Any]:
-    return {entry.name: entry for entry in entries}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from registry.model import Assignment
+from registry.model import Assignment, JoinSpec, Need
 
 
 class RegistryError(Exception):
@@ -77,8 +77,61 @@ class TopicTaken(RegistryError):
         )
 
 
-class NeedsBackfill(RegistryError):
-    """Stored rows would need a new index, and there is no backfill yet."""
+class ColumnHeld(RegistryError):
+    """A column changed its type, and a slot or edges of stored rows hold it in the encoding of the old type."""
+
+    def __init__(self, entity: str, column: str, old: str, new: str, where: str) -> None:
+        super().__init__(
+            f"entity {entity}: the type of {column} was {old} and is now {new}, but a job has run with {entity}: {where} of "
+            f"its stored rows has the encoding of the old type. Keep {old}, or use a new table, registry schema and "
+            "checkpoint: the job then reads all topics again"
+        )
+
+
+class RootChanged(RegistryError):
+    """A product changed its root, and its documents may be published."""
+
+    def __init__(self, product: str, old: str, new: str) -> None:
+        super().__init__(
+            f"product {product}: its root was {old} and is now {new}, but a job has run with {old}: another root makes another "
+            f"product, so keep {old}, or give the new product another name and another `topic`"
+        )
+
+
+class NoProduct(RegistryError):
+    """The registry has no product of this name, live or waiting."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the registry has no product {name}")
+        self.name = name
+
+
+class NoAssignment(RegistryError):
+    """The slot of the entity is free, or there is no such entity or slot."""
+
+    def __init__(self, entity: str, slot: int) -> None:
+        super().__init__(f"GSI_{slot} of entity {entity} holds nothing: `statestore slots` shows the slots")
+
+
+class SlotUsed(RegistryError):
+    """Joins of products use the slot, so it cannot retire."""
+
+    def __init__(self, assignment: Assignment, products: Sequence[str]) -> None:
+        super().__init__(
+            f"entity {assignment.entity}: {_list([assignment])} cannot retire: joins of product {' and '.join(products)} use "
+            "it; change or remove these first"
+        )
+        self.products = tuple(products)
+
+
+class SlotRetires(RegistryError):
+    """A join needs the columns of a slot that retires."""
+
+    def __init__(self, join: JoinSpec, need: Need) -> None:
+        super().__init__(
+            f"join {join}: the slot of {need.entity} with {'#'.join(need.columns)} retires: wait until the job has freed it "
+            "(`statestore slots` shows its state), then apply again"
+        )
 
 
 class NoSlot(RegistryError):

@@ -5,7 +5,8 @@ The registry does not read the `definition` of an entity or a product: JSON of t
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -132,7 +133,9 @@ class JoinAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityEntry:
-    """A source table. `columns`: each declared column with its type, as text. `definition`: its JSON."""
+    """A source table. `columns`: each declared column with its type, as text. `definition`: its JSON. `layout`: the registry
+    version at which a slot or edges of its rows last became written, 0 for never; the registry derives it, and the layout of
+    a caller has no effect."""
 
     name: str
     topic: str
@@ -140,12 +143,14 @@ class EntityEntry:
     shards: int
     columns: Mapping[str, str]
     definition: Mapping[str, Any]
+    layout: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductEntry:
-    """A document definition and its joins. `version`: 1 when first stored, one more with each change; the registry ignores the
-    version of a caller."""
+    """A document definition and its joins. `version`: 1 when first stored, one more with each change, and never the same for two
+    contents of one name. `paused`: the job publishes nothing of it. `retracted`: all its documents become tombstones, then the
+    job removes it. The registry ignores these three of a caller."""
 
     name: str
     topic: str
@@ -153,6 +158,12 @@ class ProductEntry:
     definition: Mapping[str, Any]
     joins: tuple[JoinSpec, ...]
     version: int = 0
+    paused: bool = False
+    retracted: bool = False
+
+    def entities(self) -> frozenset[str]:
+        """The entities that the product reads."""
+        return frozenset({self.root, *(one for join in self.joins for one in (join.child, join.parent))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +180,12 @@ class Requirements:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The whole registry at one version. `slots`: n, of GSI_1..GSI_n. All parts are sorted by name (assignments by
-    entity and slot)."""
+    entity and slot).
+
+    `products`: those that jobs publish. `waiting`: those that go live, each with its version, once their slots and edges are
+    full in all stored rows. `joins`: of both. `versions`: the highest version of each product name, also of removed products.
+    `paused`: jobs read no batches.
+    """
 
     version: int
     slots: int
@@ -177,6 +193,9 @@ class Snapshot:
     products: tuple[ProductEntry, ...]
     assignments: tuple[Assignment, ...]
     joins: tuple[JoinAccess, ...]
+    waiting: tuple[ProductEntry, ...] = ()
+    versions: Mapping[str, int] = field(default_factory=dict)
+    paused: bool = False
 
     def assignments_of(self, entity: str) -> tuple[Assignment, ...]:
         """The assignments of an entity, by slot."""
@@ -201,7 +220,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """The result of an apply: the registry version afterwards, and the changes as lines for people (none: it wrote nothing)."""
+    """The result of an edit: the registry version afterwards, and the changes as lines for people (none: it wrote nothing)."""
 
     version: int
     changes: tuple[str, ...]
@@ -238,3 +257,42 @@ class Lease:
     generation: int
     owner: str
     lanes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """The lease of a job as it is now. `owner`: None after a release; `alive`: a run holds the lease and renewed it in time."""
+
+    job: str
+    owner: str | None
+    alive: bool
+    generation: int
+    applied_version: int | None
+    renewed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """One changed row of the registry. `entry`: its table; `operation`: insert, update or delete; `old`, `new`: the row."""
+
+    version: int
+    at: datetime
+    who: str
+    why: str | None
+    entry: str
+    operation: str
+    old: Mapping[str, Any] | None
+    new: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a walk over stored rows is. `walk`: such as `fill star`; `rows`, `written`: rows read and written so far; `of`: the
+    rows that the job expects, 0 if unknown; `seconds`: since it began."""
+
+    walk: str
+    rows: int
+    written: int
+    of: int
+    done: bool
+    seconds: float

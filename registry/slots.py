@@ -1,6 +1,6 @@
 """Assigns slots: a pure, deterministic function of the stored assignments and the needs of joins.
 
-An assignment never moves, since rows are stored under it. The needs of a group get one slot number where possible, so that one
+An assignment keeps its slot, since rows are stored under it. The needs of a group get one slot number where possible, so that one
 index query without a sort key answers all of them.
 """
 
@@ -19,9 +19,9 @@ T = TypeVar("T")
 def assign(stored: Sequence[Assignment], groups: Sequence[Sequence[Need]], slots: int) -> tuple[Assignment, ...]:
     """Finds a slot for every need, group by group, first to last.
 
-    A need whose entity and columns, in their order, have an assignment keeps that. (Both sides of a join encode its value in the
-    order of the columns.) The other needs of its group take a slot of a member (the slot of most members, then the lowest), else
-    the lowest slot that is free for all of them, else each its own lowest.
+    A need whose entity and columns, in their order, have an assignment keeps that, best an assignment that serves. (Both sides
+    of a join encode its value in the order of the columns.) The other needs of its group take a slot of a member (the slot of
+    most members, then the lowest), else the lowest slot that is free for all of them, else each its own lowest.
 
     Args:
         stored: the assignments so far; those in state FREE count as absent.
@@ -35,14 +35,14 @@ def assign(stored: Sequence[Assignment], groups: Sequence[Sequence[Need]], slots
         NoSlot: an entity has n assignments and needs one more.
     """
     board = _Board(slots=slots)
-    for one in stored:
+    for one in sorted(stored, key=_preference):
         if one.state is not AssignmentState.FREE:
             board.put(one)
     for group in groups:
         _place(board, group)
         if unserved := next(board.missing(group), None):
             raise _no_slot(board, unserved, groups)
-    return tuple(sorted(board.assigned.values(), key=lambda one: (one.entity, one.slot)))
+    return tuple(board.taken[place] for place in sorted(board.taken))
 
 
 def equal_groups(pairs: Iterable[tuple[T, T]]) -> dict[T, T]:
@@ -61,15 +61,15 @@ def equal_groups(pairs: Iterable[tuple[T, T]]) -> dict[T, T]:
 
 @dataclass(slots=True, kw_only=True)
 class _Board:
-    """`taken`: (entity, slot) of all assignments so far; `assigned`: the assignment of each index."""
+    """`taken`: all assignments so far by (entity, slot); `assigned`: the assignment of each index."""
 
     slots: int
     assigned: dict[_Index, Assignment] = field(default_factory=dict)
-    taken: set[tuple[str, int]] = field(default_factory=set)
+    taken: dict[tuple[str, int], Assignment] = field(default_factory=dict)
 
     def put(self, one: Assignment) -> None:
         self.assigned[one.entity, one.columns] = one
-        self.taken.add((one.entity, one.slot))
+        self.taken[one.entity, one.slot] = one
 
     def missing(self, group: Iterable[Need]) -> Iterator[Need]:
         """The needs of a group without a slot. Each step of the iteration looks at the board of its moment."""
@@ -105,9 +105,14 @@ def _place(board: _Board, group: Sequence[Need]) -> None:
 
 def _no_slot(board: _Board, need: Need, groups: Sequence[Sequence[Need]]) -> NoSlot:
     needed = {_index(one) for group in groups for one in group}
-    taken = sorted((one for one in board.assigned.values() if one.entity == need.entity), key=lambda one: one.slot)
+    taken = sorted((one for one in board.taken.values() if one.entity == need.entity), key=lambda one: one.slot)
     unused = [one for one in taken if (one.entity, one.columns) not in needed]
     return NoSlot(need.entity, need.columns, taken, unused)
+
+
+def _preference(one: Assignment) -> tuple[bool, bool]:
+    """Of several assignments of one index, the last of this order answers: one that serves, then one that does not retire."""
+    return one.state is AssignmentState.SERVING, one.state is not AssignmentState.RETIRING
 
 
 def _index(need: Need) -> _Index:

@@ -71,6 +71,14 @@ entities = Table(
     CheckConstraint("shards > 0", name="entities_has_shards_ck"),
 )
 
+layouts = Table(
+    "layouts",
+    metadata,
+    Column("entity", Text, ForeignKey("entities.name", ondelete="CASCADE"), primary_key=True),
+    Column("version", BigInteger, nullable=False, comment="of the registry; a slot or edges became written then"),
+    comment="kept by triggers",
+)
+
 assignments = Table(
     "assignments",
     metadata,
@@ -78,12 +86,25 @@ assignments = Table(
     Column("slot", Integer, ForeignKey("slots.slot"), primary_key=True, autoincrement=False),
     Column("columns", ARRAY(Text), nullable=False, comment="in the order in which the slot's key encodes them"),
     Column("state", Text, nullable=False, comment="an assignment that is free is no row"),
+    Column(
+        "changed_version",
+        BigInteger,
+        nullable=False,
+        server_default=text("0"),
+        comment="the registry version of its state; kept by a trigger",
+    ),
     CheckConstraint("cardinality(columns) > 0", name="assignments_has_columns_ck"),
     CheckConstraint(
         "state IN ('planned', 'writing', 'backfilling', 'serving', 'retiring')", name="assignments_state_ck"
     ),
 )
-Index("assignments_columns_ix", assignments.c.entity, assignments.c.columns, unique=True)
+Index(
+    "assignments_columns_ix",
+    assignments.c.entity,
+    assignments.c.columns,
+    unique=True,
+    postgresql_where=assignments.c.state == "serving",
+)
 
 joins = Table(
     "joins",
@@ -122,6 +143,8 @@ products = Table(
     Column("root", Text, ForeignKey("entities.name"), nullable=False),
     Column("definition", JSON, nullable=False),
     Column("version", Integer, nullable=False),
+    Column("paused", Boolean, nullable=False, server_default=text("false")),
+    Column("retracted", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("topic", deferrable=True, initially="DEFERRED"),
     CheckConstraint("version > 0", name="products_version_ck"),
 )
@@ -132,6 +155,53 @@ product_joins = Table(
     Column("product", Text, ForeignKey("products.name", ondelete="CASCADE"), primary_key=True),
     Column("join_id", BigInteger, ForeignKey("joins.id"), primary_key=True),
     Column("position", Integer, nullable=False, comment="parents first, as the definition is written"),
+)
+
+waiting_products = Table(
+    "waiting_products",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("root", Text, ForeignKey("entities.name"), nullable=False),
+    Column("definition", JSON, nullable=False),
+    Column("version", Integer, nullable=False, comment="that it has when it goes live"),
+    Column("paused", Boolean, nullable=False, server_default=text("false")),
+    comment="products that go live once stored rows have all their slots and edges",
+)
+
+waiting_joins = Table(
+    "waiting_joins",
+    metadata,
+    Column("product", Text, ForeignKey("waiting_products.name", ondelete="CASCADE"), primary_key=True),
+    Column("join_id", BigInteger, ForeignKey("joins.id"), primary_key=True),
+    Column("position", Integer, nullable=False, comment="parents first, as the definition is written"),
+)
+
+product_versions = Table(
+    "product_versions",
+    metadata,
+    Column("product", Text, primary_key=True, comment="live, waiting or removed"),
+    Column("version", Integer, nullable=False, comment="the highest so far; kept by triggers"),
+)
+
+work = Table(
+    "work",
+    metadata,
+    Column("one", Boolean, primary_key=True, server_default=text("true"), comment="there is one row"),
+    Column("paused", Boolean, nullable=False, server_default=text("false"), comment="true: jobs read no batches"),
+    CheckConstraint("one", name="work_one_row_ck"),
+)
+
+walk_progress = Table(
+    "walk_progress",
+    metadata,
+    Column("walk", Text, primary_key=True),
+    Column("rows", BigInteger, nullable=False, comment="read so far"),
+    Column("written", BigInteger, nullable=False),
+    Column("of", BigInteger, nullable=False, comment="the rows that the job expects; 0: unknown"),
+    Column("done", Boolean, nullable=False),
+    Column("seconds", Double, nullable=False, comment="since the walk began"),
+    comment="how far walks over stored rows are; no edit",
 )
 
 history = Table(

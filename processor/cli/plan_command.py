@@ -6,12 +6,13 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from datetime import timedelta
 from decimal import Decimal
 
 from processor.cli.options import add_definitions, add_settings, load_definitions, load_settings, reachable_settings
 from processor.errors import StatestoreError
 from processor.job.open_registry import open_registry
-from processor.pricing.backfill_estimate import NeedsBackfills
+from processor.pricing.backfill_estimate import BACKFILL_UNITS, Backfill
 from processor.pricing.estimate import Estimate
 from processor.pricing.preview import Preview, preview
 from processor.pricing.price import BATCH, REQUESTS, Cost
@@ -47,8 +48,7 @@ def run(options: argparse.Namespace) -> int:
     except (StatestoreError, RegistryError) as error:
         if not options.json:
             raise
-        needed = [asdict(backfill) for backfill in error.needed] if isinstance(error, NeedsBackfills) else []
-        print(json.dumps({"errors": str(error).splitlines(), "backfills": needed}, indent=2))
+        print(json.dumps({"errors": str(error).splitlines()}, indent=2))
         return 1
     print(json.dumps(_json(found, prices), indent=2) if options.json else "\n".join(preview_lines(found, prices)))
     return 0
@@ -91,6 +91,9 @@ def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
     ]
     yield from _table(rows)
     yield f"  free: {', '.join(f'{entity} {n}' for entity, n in found.free.items())}"
+    if found.backfills:
+        yield "the job fills these in stored rows, and products that need them wait until then:"
+        yield from (f"  {_backfill_line(backfill, prices)}" for backfill in found.backfills)
     if found.costs:
         yield (
             f"price of an event in {prices.region} ({prices.date}: ${prices.write} / M write units, ${prices.read} / M read "
@@ -110,6 +113,15 @@ def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
     if found.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in found.warnings)
+
+
+def _backfill_line(backfill: Backfill, prices: Prices) -> str:
+    needed = f"{backfill.entity}: {backfill.holds}"
+    if backfill.rows is None or backfill.write_units is None or backfill.seconds is None:
+        return f"{needed}; `statestore statistics` counts its rows"
+    dollars = prices.dollars(backfill.write_units, Decimal(0)) / 1_000_000
+    time = f"about {timedelta(seconds=backfill.seconds)} at {BACKFILL_UNITS:,} write units a second and shard"
+    return f"{needed}, in {backfill.rows:,} rows: {backfill.write_units:,} write units, ${dollars:.2f}, {time}"
 
 
 def _table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
@@ -160,5 +172,4 @@ def _json(found: Preview, prices: Prices) -> dict[str, object]:
         "costs": priced,
         "estimates": estimated,
         "errors": [],
-        "backfills": [],
     }

@@ -7,14 +7,15 @@ from datetime import datetime
 from processor.plan.access import SlotRead
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_after, requirements_of
-from processor.pricing.backfill_estimate import NeedsBackfills, needed_backfills
+from processor.pricing.backfill_estimate import Backfill, needed_backfills
 from processor.pricing.estimate import Estimate, estimate_events, index_statistics
 from processor.pricing.price import Cost, price_events
 from processor.pricing.sizes import size_warnings
 from processor.product.product import Definitions
 from processor.settings import Settings
-from registry.edit import Edit, edit, edited
-from registry.errors import NeedsBackfill
+from registry.advance import completed
+from registry.edit import edit
+from registry.edited import Edit, edited
 from registry.model import Assignment, Need, Requirements, Snapshot
 from registry.slot_board import board_json
 from registry.state_statistics import Statistics
@@ -38,13 +39,15 @@ class SlotPreview:
 class Preview:
     """The effect of an apply. `version`: of the registry now; `changes`: as `apply` prints them, empty if nothing would change;
     `kept`: entities and products of the registry that the definitions do not name, and that stay; `free`: free slots by entity;
-    `costs`: empty without prices; `estimates`: of the same events, by the statistics of `taken_at`, empty without statistics."""
+    `backfills`: of stored rows, for which products wait; `costs`: empty without prices; `estimates`: of the same events, by the
+    statistics of `taken_at`, empty without statistics."""
 
     version: int
     changes: tuple[str, ...]
     kept: tuple[str, ...]
     slots: tuple[SlotPreview, ...]
     free: Mapping[str, int]
+    backfills: tuple[Backfill, ...]
     warnings: tuple[str, ...]
     costs: tuple[Cost, ...]
     taken_at: datetime | None
@@ -61,17 +64,16 @@ def preview(
     """Compares definitions with the registry. `has_run`: the entities that some job has run with; `settings`: of the job
     whose events are priced, None for no prices; `statistics`: of the state, None if none were taken.
 
-    Raises RegistryError if the registry would refuse the apply (NeedsBackfills, with their sizes, if it needs backfills), and
-    DefinitionError if the products conflict with those of the registry.
+    The prices are those after all backfills, when no product waits. Raises RegistryError if the registry would refuse the apply,
+    and DefinitionError if the products conflict with those of the registry.
     """
     wanted = requirements_of(definitions)
     index = index_statistics(statistics) if statistics else None
-    try:
-        change = edit(stored, wanted, has_run)
-    except NeedsBackfill as refusal:
-        raise NeedsBackfills(refusal, tuple(needed_backfills(stored, wanted, has_run, index))) from None
+    change = edit(stored, wanted, has_run)
     after = edited(stored, change)
-    plan = plan_after(after, definitions)
+    if after.waiting:
+        plan_after(after, definitions)  # raises, if the live versions do not fit meanwhile
+    plan = plan_after(completed(after), definitions)
     slots = tuple(_slots(after, change, wanted, _together(plan)))
     costs = price_events(plan, settings) if settings else ()
     return Preview(
@@ -80,6 +82,7 @@ def preview(
         kept=tuple(_unnamed(stored, definitions)),
         slots=slots,
         free={entity.name: after.slots - len(after.assignments_of(entity.name)) for entity in after.entities},
+        backfills=tuple(needed_backfills(stored, change, after, has_run, index)),
         warnings=(*_warnings(plan, slots), *(size_warnings(plan, index) if index else ())),
         costs=costs,
         taken_at=statistics.taken_at if statistics else None,

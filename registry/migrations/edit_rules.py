@@ -1,7 +1,13 @@
 """The rules of edits, as SQL: an edit is announced, goes into the history, and raises the version."""
 
-EDITED = ("entities", "assignments", "joins", "access_paths", "products", "product_joins")
+EDITED = (
+    *("entities", "assignments", "joins", "access_paths", "products", "product_joins"),
+    *("waiting_products", "waiting_joins", "work"),
+)
 """The tables whose edits go into the history and raise the version."""
+
+DERIVED = ("layouts", "product_versions")
+"""The tables that only triggers of edits write."""
 
 ADD_ONLY = {"history": "its rows never change", "epochs": "a boundary never changes"}
 """The tables whose rows never change or go, each with the reason that Postgres gives."""
@@ -74,4 +80,10 @@ EDIT_RULES = (
         f"CREATE TRIGGER kept BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} EXECUTE FUNCTION refuse('{reason}')"
         for table, reason in ADD_ONLY.items()
     ),
+    *(
+        f"CREATE TRIGGER kept BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table} "
+        "WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse('the triggers of edits keep it')"
+        for table in DERIVED
+    ),
+    "CREATE TRIGGER stays BEFORE DELETE ON work EXECUTE FUNCTION refuse('the registry needs it')",
 )

@@ -9,6 +9,7 @@ announces an edit by `SELECT edit_by_hand('the reason')`, and the other rules st
 from registry.migrations.edit_rules import EDIT_RULES
 from registry.migrations.join_rules import JOIN_RULES
 from registry.migrations.lasting_values import LASTING_VALUES
+from registry.migrations.life_rules import LIFE_RULES
 
-FIRST_RULES = (*EDIT_RULES, *LASTING_VALUES, *JOIN_RULES)
+FIRST_RULES = (*EDIT_RULES, *LASTING_VALUES, *LIFE_RULES, *JOIN_RULES)
 """The statements, in the order in which they run after the tables exist."""

@@ -3,7 +3,10 @@
 UNSERVED = """
 CREATE VIEW unserved AS
 SELECT product, join_id, direction, side.entity, side.columns, paths.slot, held.state
-FROM product_joins
+FROM (
+  SELECT product, join_id, false AS waits FROM product_joins
+  UNION ALL SELECT product, join_id, true FROM waiting_joins
+) AS used
 JOIN joins ON joins.id = join_id
 CROSS JOIN LATERAL (VALUES ('down', child, child_columns), ('up', parent, parent_columns))
   AS side (direction, entity, columns)
@@ -13,7 +16,9 @@ LEFT JOIN assignments AS held ON held.entity = side.entity AND held.slot = paths
 WHERE paths.join_id IS NULL
   OR (paths.slot IS NULL AND paths.edges IS NULL AND NOT entities.key <@ side.columns)
   OR (paths.edges IS NOT NULL AND NOT (paths.edges <@ side.columns AND side.columns <@ paths.edges))
-  OR (paths.slot IS NOT NULL AND NOT (held.state = 'serving' AND held.columns <@ side.columns));
+  OR (paths.slot IS NOT NULL AND NOT (
+    held.columns <@ side.columns AND (held.state = 'serving' OR (used.waits AND held.state <> 'retiring'))
+  ));
 COMMENT ON VIEW unserved IS 'joins of products that no key read, no edges and no serving slot answer: always empty'
 """
 
@@ -29,7 +34,7 @@ BEGIN
     RAISE EXCEPTION 'product %: join %, % to %(%), is not served (slot %, state %)', bad.product, bad.join_id,
       bad.direction, bad.entity, array_to_string(bad.columns, ', '),
       coalesce(bad.slot::text, 'none'), coalesce(bad.state, 'none')
-      USING ERRCODE = '23000', HINT = 'each join of a product needs a key read or a serving slot, down and up';
+      USING ERRCODE = '23000', HINT = 'each join of a product needs a key read, edges or a serving slot, down and up';
   END IF;
   RETURN NULL;
 END $$
@@ -95,8 +100,13 @@ CREATE CONSTRAINT TRIGGER no_doubled AFTER INSERT ON assignments DEFERRABLE INIT
 OWN_TOPIC = """
 CREATE FUNCTION own_topic() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-  IF EXISTS (SELECT FROM entities JOIN products USING (topic) WHERE topic = NEW.topic) THEN
-    RAISE EXCEPTION 'topic %: an entity and a product have it', NEW.topic USING ERRCODE = '23000';
+  IF 1 < (SELECT count(*) FROM (
+    SELECT 'entity', name FROM entities WHERE topic = NEW.topic
+    UNION SELECT 'product', name FROM products WHERE topic = NEW.topic
+    UNION SELECT 'product', name FROM waiting_products WHERE topic = NEW.topic
+  ) AS owners) THEN
+    RAISE EXCEPTION 'topic %: two entries have it', NEW.topic
+      USING ERRCODE = '23000', HINT = 'no two entities or products have one topic, also while a product waits';
   END IF;
   RETURN NULL;
 END $$
@@ -104,6 +114,7 @@ END $$
 
 CHECKED = {
     "product_joins": "INSERT OR UPDATE",
+    "waiting_joins": "INSERT OR UPDATE",
     "access_paths": "INSERT OR UPDATE OR DELETE",
     "assignments": "UPDATE",
     "joins": "UPDATE",
@@ -130,6 +141,6 @@ JOIN_RULES = (
     *(
         f"CREATE CONSTRAINT TRIGGER own_topic AFTER INSERT OR UPDATE ON {table} DEFERRABLE INITIALLY DEFERRED "
         "FOR EACH ROW EXECUTE FUNCTION own_topic()"
-        for table in ("entities", "products")
+        for table in ("entities", "products", "waiting_products")
     ),
 )

@@ -1,10 +1,11 @@
 """The registry's identity, and the job and the table that it is bound to."""
 
-from sqlalchemy import ColumnElement, Connection, func, select, text, update
+from sqlalchemy import Connection, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld
 from registry.model import Binding
+from registry.repository.lease_store import is_alive
 from registry.tables import leases, meta
 
 
@@ -33,7 +34,7 @@ def rename_job(connection: Connection, job: str, *, take_over: bool) -> None:
         LeaseHeld: a run of an earlier job is alive, and the caller does not take over.
     """
     earlier = leases.c.job != job
-    alive = connection.execute(select(leases.c.job, leases.c.owner).where(earlier, _alive())).first()
+    alive = connection.execute(select(leases.c.job, leases.c.owner).where(earlier, is_alive())).first()
     if alive is not None and not take_over:
         raise LeaseHeld(f"job {alive.job} runs already: {alive.owner}; stop it, wait, or take over, which fences it")
     highest, lanes = connection.execute(select(func.max(leases.c.generation), func.max(leases.c.lanes))).one()
@@ -51,8 +52,3 @@ def lanes_of_other_jobs(connection: Connection, job: str) -> dict[str, int]:
     """The other jobs that ever ran by this registry, and the highest number of lanes of each."""
     rows = connection.execute(select(leases.c.job, leases.c.lanes).where(leases.c.job != job))
     return {row.job: row.lanes for row in rows}
-
-
-def _alive() -> ColumnElement[bool]:
-    expires = leases.c.renewed_at + func.make_interval(0, 0, 0, 0, 0, 0, leases.c.expires_after)
-    return leases.c.owner.is_not(None) & (expires >= func.clock_timestamp())

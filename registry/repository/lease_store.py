@@ -3,6 +3,7 @@
 Only the clock of Postgres counts. A run keeps an expired lease until another run takes it: the generation is the fence.
 """
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, tuple_, update
@@ -106,13 +107,40 @@ def applied(connection: Connection, lease: Lease, version: int) -> None:
     _change(connection, lease, {"applied_version": version})
 
 
+def check_applied(connection: Connection, lease: Lease, version: int) -> None:
+    """Checks that the registry has this version, and that the run applied it. The caller's transaction locks the registry.
+
+    Raises:
+        SnapshotOutdated: one of the two has another version.
+        LeaseLost: another run took the lease.
+    """
+    run = connection.execute(select(leases.c.applied_version).where(_is(lease))).one_or_none()
+    if run is None:
+        raise _lost_error(lease)
+    current = connection.execute(select(meta.c.version)).scalar_one()
+    if not version == current == run.applied_version:
+        raise SnapshotOutdated(
+            f"job {lease.job} asks for the next step of registry version {version}, it has applied {run.applied_version}, and "
+            f"the registry is at {current}: read it again"
+        )
+
+
+def is_alive() -> ColumnElement[bool]:
+    """Whether a run holds the lease and renewed it in time."""
+    return leases.c.owner.is_not(None) & (_expires() >= func.clock_timestamp())
+
+
 def _change(connection: Connection, lease: Lease, values: dict[str, Any]) -> None:
     changed = connection.execute(update(leases).where(_is(lease)).values(values).returning(leases.c.job))
     if changed.one_or_none() is None:
-        raise LeaseLost(
-            f"job {lease.job}: {lease.owner} no longer holds the lease (generation {lease.generation}): another "
-            "run has taken it, or this run released it; this run must stop"
-        )
+        raise _lost_error(lease)
+
+
+def _lost_error(lease: Lease) -> LeaseLost:
+    return LeaseLost(
+        f"job {lease.job}: {lease.owner} no longer holds the lease (generation {lease.generation}): another "
+        "run has taken it, or this run released it; this run must stop"
+    )
 
 
 def _is(lease: Lease) -> ColumnElement[bool]:
@@ -120,8 +148,14 @@ def _is(lease: Lease) -> ColumnElement[bool]:
 
 
 def _may_be_taken(owner: str) -> ColumnElement[bool]:
-    expires = leases.c.renewed_at + func.make_interval(0, 0, 0, 0, 0, 0, leases.c.expires_after)
-    return or_(leases.c.owner.is_(None), leases.c.owner == owner, expires < func.clock_timestamp())
+    return or_(leases.c.owner.is_(None), leases.c.owner == owner, _expires() < func.clock_timestamp())
+
+
+def _expires() -> ColumnElement[datetime]:
+    expires: ColumnElement[datetime] = leases.c.renewed_at + func.make_interval(
+        0, 0, 0, 0, 0, 0, leases.c.expires_after
+    )
+    return expires
 
 
 def _held_error(connection: Connection, job: str) -> LeaseHeld:

@@ -1,9 +1,9 @@
-"""Reads the whole registry into plain values: six small queries."""
+"""Reads the whole registry into plain values: some small queries."""
 
 from collections import defaultdict
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, func, select
+from sqlalchemy import Connection, RowMapping, Select, Table, func, select
 
 from registry.model import (
     KEY,
@@ -17,7 +17,21 @@ from registry.model import (
     ProductEntry,
     Snapshot,
 )
-from registry.tables import access_paths, assignments, entities, joins, leases, meta, product_joins, products
+from registry.tables import (
+    access_paths,
+    assignments,
+    entities,
+    joins,
+    layouts,
+    leases,
+    meta,
+    product_joins,
+    product_versions,
+    products,
+    waiting_joins,
+    waiting_products,
+    work,
+)
 
 
 def read(connection: Connection) -> Snapshot:
@@ -29,10 +43,13 @@ def read(connection: Connection) -> Snapshot:
     return Snapshot(
         version=settings.version,
         slots=settings.slots,
-        entities=tuple(_entity(row) for row in _rows(connection, select(entities).order_by("name"))),
-        products=_products(connection, specs),
+        entities=_entities(connection),
+        products=_products(connection, products, product_joins, specs),
         assignments=known,
         joins=_accesses(connection, specs, known),
+        waiting=_products(connection, waiting_products, waiting_joins, specs),
+        versions={row["product"]: row["version"] for row in _rows(connection, select(product_versions))},
+        paused=connection.execute(select(work.c.paused)).scalar_one(),
     )
 
 
@@ -51,14 +68,19 @@ def _rows(connection: Connection, query: Select[Any]) -> list[RowMapping]:
     return list(connection.execute(query).mappings())
 
 
-def _entity(row: RowMapping) -> EntityEntry:
-    return EntityEntry(
-        name=row["name"],
-        topic=row["topic"],
-        key=tuple(row["key"]),
-        shards=row["shards"],
-        columns=row["columns"],
-        definition=row["definition"],
+def _entities(connection: Connection) -> tuple[EntityEntry, ...]:
+    written = {row["entity"]: row["version"] for row in _rows(connection, select(layouts))}
+    return tuple(
+        EntityEntry(
+            name=row["name"],
+            topic=row["topic"],
+            key=tuple(row["key"]),
+            shards=row["shards"],
+            columns=row["columns"],
+            definition=row["definition"],
+            layout=written.get(row["name"], 0),
+        )
+        for row in _rows(connection, select(entities).order_by("name"))
     )
 
 
@@ -78,9 +100,11 @@ def _join(row: RowMapping) -> JoinSpec:
     )
 
 
-def _products(connection: Connection, specs: dict[int, JoinSpec]) -> tuple[ProductEntry, ...]:
+def _products(
+    connection: Connection, table: Table, links: Table, specs: dict[int, JoinSpec]
+) -> tuple[ProductEntry, ...]:
     used: dict[str, list[JoinSpec]] = defaultdict(list)
-    for row in _rows(connection, select(product_joins).order_by("product", "position")):
+    for row in _rows(connection, select(links).order_by("product", "position")):
         used[row["product"]].append(specs[row["join_id"]])
     return tuple(
         ProductEntry(
@@ -90,8 +114,10 @@ def _products(connection: Connection, specs: dict[int, JoinSpec]) -> tuple[Produ
             definition=row["definition"],
             joins=tuple(used[row["name"]]),
             version=row["version"],
+            paused=row["paused"],
+            retracted=row.get("retracted", False),
         )
-        for row in _rows(connection, select(products).order_by("name"))
+        for row in _rows(connection, select(table).order_by("name"))
     )
 
 

@@ -4,8 +4,22 @@ from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Self
 
-from registry.edit import edit, edited
-from registry.model import Applied, Binding, EpochBoundary, Lease, Requirements, Snapshot
+from registry import operations
+from registry.advance import advance
+from registry.edit import edit
+from registry.edited import Edit, edited
+from registry.model import (
+    Applied,
+    Binding,
+    EpochBoundary,
+    HistoryEntry,
+    JobStatus,
+    Lease,
+    Progress,
+    Requirements,
+    Snapshot,
+)
+from registry.repository import board_store as boards
 from registry.repository import epoch_store as epochs
 from registry.repository import identity_store as identities
 from registry.repository import lease_store as leases
@@ -81,7 +95,7 @@ class Registry:
             check: gets the whole registry as the apply would leave it, before the apply writes. Its error ends the apply.
 
         Raises:
-            Malformed, DefinitionChanged, NeedsBackfill, NoSlot, TopicTaken: see `registry.edit.edit`.
+            Malformed, DefinitionChanged, NoSlot, TopicTaken and others: see `registry.edit.edit`.
             RegistryRefused: a constraint of the database.
         """
         with self._database.transaction() as connection:
@@ -91,6 +105,78 @@ class Registry:
             change = edit(stored, required, has_run(connection))
             check(edited(stored, change))
             return Applied(version=write(connection, change), changes=change.changes)
+
+    def advance(self, lease: Lease, version: int, *, proven: Collection[str], published: Collection[str]) -> Applied:
+        """Takes the next steps that `registry.advance.advance` allows, in one transaction. Without a step it writes nothing.
+
+        Args:
+            lease: of the run that takes the steps, and that has applied `version`.
+            proven, published: see `registry.advance.advance`.
+
+        Raises:
+            SnapshotOutdated: the registry has another version, or the run has not applied it.
+            LeaseLost: another run has taken over.
+        """
+        with self._database.transaction() as connection:
+            lock(connection)
+            leases.check_applied(connection, lease, version)
+            sign(connection, lease.owner, "the job's next step")
+            change = advance(read(connection), proven=proven, published=published)
+            return Applied(version=write(connection, change), changes=change.changes)
+
+    def pause(self, product: str | None, *, who: str, why: str) -> Applied:
+        """From its next batch on the job publishes nothing of the product; for None it reads no batches. Raises NoProduct."""
+        return self._operate(lambda stored: operations.pause(stored, product, paused=True), who, why)
+
+    def resume(self, product: str | None, *, who: str, why: str) -> Applied:
+        """Ends a pause. Raises NoProduct."""
+        return self._operate(lambda stored: operations.pause(stored, product, paused=False), who, why)
+
+    def republish(self, product: str, *, who: str, why: str) -> Applied:
+        """The same definition waits as the next version, which publishes every document again. Raises NoProduct."""
+        return self._operate(lambda stored: operations.republish(stored, product), who, why)
+
+    def remove(self, product: str, *, tombstones: bool, who: str, why: str) -> Applied:
+        """Removes a product, live and waiting, and the joins that nobody else uses. With `tombstones` a live product stays until
+        the job has replaced all its documents by tombstones. Raises NoProduct."""
+        return self._operate(lambda stored: operations.remove(stored, product, tombstones=tombstones), who, why)
+
+    def retire(self, entity: str, slot: int, *, who: str, why: str) -> Applied:
+        """Gives up an assignment, whose slot the job then frees.
+
+        Raises:
+            NoAssignment: the slot is free.
+            SlotUsed: joins of products use it.
+            RegistryRefused: a living job has not applied the last step of the assignment yet.
+        """
+        return self._operate(lambda stored: operations.retire(stored, entity, slot), who, why)
+
+    def _operate(self, make: Callable[[Snapshot], Edit], who: str, why: str) -> Applied:
+        with self._database.transaction() as connection:
+            lock(connection)
+            sign(connection, who, why)
+            change = make(read(connection))
+            return Applied(version=write(connection, change), changes=change.changes)
+
+    def history(self, limit: int) -> tuple[HistoryEntry, ...]:
+        """The last edits, the newest first."""
+        with self._database.reading() as connection:
+            return boards.history(connection, limit)
+
+    def jobs(self) -> tuple[JobStatus, ...]:
+        """The jobs that ever ran by this registry, and who runs them now."""
+        with self._database.reading() as connection:
+            return boards.jobs(connection)
+
+    def keep_progress(self, lines: Collection[Progress]) -> None:
+        """Replaces the progress of all walks. This is no edit: the version stays."""
+        with self._database.transaction() as connection:
+            boards.keep_progress(connection, lines)
+
+    def progress(self) -> tuple[Progress, ...]:
+        """How far each walk is, by name."""
+        with self._database.reading() as connection:
+            return boards.progress(connection)
 
     def binding(self) -> Binding:
         """The registry's identity, and the job and the table that it is bound to."""

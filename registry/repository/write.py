@@ -1,12 +1,25 @@
 """Writes an edit. `registry.edit` decides its content, this module nothing."""
 
-from sqlalchemy import Connection, Text, cast, delete, func, select
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, Text, and_, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from registry.edit import Edit
+from registry.edited import Edit
 from registry.model import AssignedPath, Assignment, EdgePath, EntityEntry, JoinAccess, JoinSpec, ProductEntry
 from registry.repository.read import join_ids
-from registry.tables import access_paths, assignments, entities, joins, meta, product_joins, products
+from registry.tables import (
+    access_paths,
+    assignments,
+    entities,
+    joins,
+    meta,
+    product_joins,
+    products,
+    waiting_joins,
+    waiting_products,
+    work,
+)
 
 
 def sign(connection: Connection, who: str, why: str) -> None:
@@ -34,11 +47,19 @@ def write(connection: Connection, edit: Edit) -> int:
         _put_entity(connection, entity)
     for assignment in edit.assignments:
         _put_assignment(connection, assignment)
+    for assignment in edit.freed:
+        connection.execute(delete(assignments).where(_is(assignment)))
     ids = _put_joins(connection, edit.joins)
     for product in edit.products:
         _put_product(connection, product, ids)
+    for product in edit.waiting:
+        _put_waiting(connection, product, ids)
+    connection.execute(delete(waiting_products).where(waiting_products.c.name.in_(edit.withdrawn)))
+    connection.execute(delete(products).where(products.c.name.in_(edit.removed)))
     for join in edit.dropped:
         connection.execute(delete(joins).where(joins.c.id == ids[join]))
+    if edit.paused is not None:
+        connection.execute(update(work).values(paused=edit.paused))
     version: int = connection.execute(select(meta.c.version)).scalar_one()
     return version
 
@@ -56,9 +77,14 @@ def _put_entity(connection: Connection, entity: EntityEntry) -> None:
 
 
 def _put_assignment(connection: Connection, one: Assignment) -> None:
-    connection.execute(
-        insert(assignments).values(entity=one.entity, slot=one.slot, columns=list(one.columns), state=one.state.value)
-    )
+    changed = update(assignments).where(_is(one)).values(state=one.state.value)
+    if connection.execute(changed.returning(assignments.c.slot)).one_or_none() is None:
+        values = {"columns": list(one.columns), "state": one.state.value}
+        connection.execute(insert(assignments).values(entity=one.entity, slot=one.slot, **values))
+
+
+def _is(one: Assignment) -> ColumnElement[bool]:
+    return and_(assignments.c.entity == one.entity, assignments.c.slot == one.slot)
 
 
 def _put_joins(connection: Connection, accesses: tuple[JoinAccess, ...]) -> dict[JoinSpec, int]:
@@ -94,19 +120,34 @@ def _put_path(connection: Connection, join: int, direction: str, entity: str, pa
 
 
 def _put_product(connection: Connection, product: ProductEntry, ids: dict[JoinSpec, int]) -> None:
+    _put_row(connection, products, product, {"retracted": product.retracted})
+    _put_used(connection, product_joins, product, ids)
+
+
+def _put_waiting(connection: Connection, product: ProductEntry, ids: dict[JoinSpec, int]) -> None:
+    _put_row(connection, waiting_products, product, {})
+    _put_used(connection, waiting_joins, product, ids)
+
+
+def _put_row(connection: Connection, table: Table, product: ProductEntry, more: dict[str, Any]) -> None:
     values = {
         "topic": product.topic,
         "root": product.root,
         "definition": product.definition,
         "version": product.version,
+        "paused": product.paused,
+        **more,
     }
-    put = insert(products).values(name=product.name, **values)
+    put = insert(table).values(name=product.name, **values)
     connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
+
+
+def _put_used(connection: Connection, table: Table, product: ProductEntry, ids: dict[JoinSpec, int]) -> None:
+    """Puts the joins of a product, in their order."""
     used = [ids[join] for join in product.joins]
-    of_product = product_joins.c.product == product.name
-    connection.execute(delete(product_joins).where(of_product, product_joins.c.join_id.not_in(used)))
+    connection.execute(delete(table).where(table.c.product == product.name, table.c.join_id.not_in(used)))
     for position, join in enumerate(used):
-        row = insert(product_joins).values(product=product.name, join_id=join, position=position)
+        row = insert(table).values(product=product.name, join_id=join, position=position)
         connection.execute(
             row.on_conflict_do_update(index_elements=["product", "join_id"], set_={"position": position})
         )

@@ -8,6 +8,7 @@ from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from registry.migrations.first_rules import FIRST_RULES
+from registry.migrations.walk_tables import create_walk_tables
 
 revision = "0001_first_schema"  # without the v: alembic would take v0001, of development, for a short form of this
 down_revision = None
@@ -32,6 +33,7 @@ def upgrade() -> None:
     _settings()
     _definitions()
     _products()
+    create_walk_tables()
     _runs()
     _statistics()
     for statement in FIRST_RULES:
@@ -100,6 +102,13 @@ def _definitions() -> None:
             "columns", ARRAY(sa.Text), nullable=False, comment="in the order in which the slot's key encodes them"
         ),
         sa.Column("state", sa.Text, nullable=False, comment="an assignment that is free is no row"),
+        sa.Column(
+            "changed_version",
+            sa.BigInteger,
+            nullable=False,
+            server_default=sa.text("0"),
+            comment="the registry version of its state; kept by a trigger",
+        ),
         sa.PrimaryKeyConstraint("entity", "slot", name="assignments_pk"),
         sa.ForeignKeyConstraint(["entity"], ["entities.name"], name="assignments_entity_fk"),
         sa.ForeignKeyConstraint(["slot"], ["slots.slot"], name="assignments_slot_fk"),
@@ -108,7 +117,13 @@ def _definitions() -> None:
             "state IN ('planned', 'writing', 'backfilling', 'serving', 'retiring')", name="assignments_state_ck"
         ),
     )
-    op.create_index("assignments_columns_ix", "assignments", ["entity", "columns"], unique=True)
+    op.create_index(
+        "assignments_columns_ix",
+        "assignments",
+        ["entity", "columns"],
+        unique=True,
+        postgresql_where=sa.text("state = 'serving'"),
+    )
 
 
 def _products() -> None:
@@ -168,6 +183,8 @@ def _products() -> None:
         sa.Column("root", sa.Text, nullable=False),
         sa.Column("definition", sa.JSON, nullable=False),
         sa.Column("version", sa.Integer, nullable=False),
+        sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.text("false")),
+        sa.Column("retracted", sa.Boolean, nullable=False, server_default=sa.text("false")),
         sa.PrimaryKeyConstraint("name", name="products_pk"),
         sa.UniqueConstraint("topic", name="products_topic_uq", deferrable=True, initially="DEFERRED"),
         sa.ForeignKeyConstraint(["root"], ["entities.name"], name="products_root_fk"),

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, text
 
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone, plan_of, requirements_of
-from registry.errors import DefinitionChanged, NeedsBackfill, NoSlot, RegistryBusy, TopicTaken
+from registry.errors import DefinitionChanged, NoSlot, RegistryBusy, TopicTaken
 from registry.model import KEY, Assignment, AssignmentState, JoinAccess, Need, Requirements
 from registry.repository import Registry
 
@@ -126,17 +126,6 @@ def test_a_refused_apply_leaves_no_trace(registry: Registry, required: Requireme
     with pytest.raises(NoSlot, match="all 5 are taken"):
         registry.apply(crowded, who="me", why="fourth")
     assert (registry.snapshot(), history(psql)) == before
-
-
-def test_an_index_on_rows_that_a_job_has_stored_needs_a_backfill(
-    registry: Registry, required: Requirements, wider: Requirements
-) -> None:
-    registry.apply(required, who="me", why="first")
-    lease = registry.take_lease("job", "here", 4, take_over=False, expires_after=30)
-    registry.applied(lease, registry.snapshot().version)
-    registry.release(lease)
-    with pytest.raises(NeedsBackfill, match="a job has run with repo"):
-        registry.apply(wider, who="me", why="second")
 
 
 def test_an_entity_that_no_job_has_run_with_may_have_new_indexes(

@@ -7,7 +7,6 @@ from sqlalchemy.exc import IntegrityError
 from processor.definitions.load import load
 from processor.plan.access import EdgeRead, KeyRead
 from processor.plan.planning import plan_of, requirements_of
-from registry.errors import NeedsBackfill
 from registry.model import Requirements
 from registry.repository import Registry
 
@@ -52,12 +51,15 @@ def test_a_job_reads_the_edges_that_were_applied(registry: Registry) -> None:
     assert (allies.down, allies.up) == (EdgeRead(fields="org"), EdgeRead(fields="org"))
 
 
-def test_new_edges_of_rows_that_a_job_has_stored_need_a_backfill(registry: Registry) -> None:
+def test_a_product_waits_for_new_edges_of_stored_rows(registry: Registry) -> None:
     registry.apply(required(PRODUCT), who="me", why="first")
     lease = registry.take_lease("job", "here", 4, take_over=False, expires_after=30)
     registry.applied(lease, registry.snapshot().version)
-    with pytest.raises(NeedsBackfill, match=r"edges by people\[\].name::string would be new"):
-        registry.apply(required(PRODUCT, MORE), who="me", why="second")
+    registry.apply(required(PRODUCT, MORE), who="me", why="second")
+    found = registry.snapshot()
+    assert [one.name for one in found.waiting] == ["people"]
+    assert ("people[].name::string",) in {path.fields for path in found.edge_paths()}
+    assert {one.name: one.layout for one in found.entities} == {"person": 1, "team": 2}
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ REFUSED = {
         """ VALUES ('x', 'x', '{id,id}', 1, '{"id": "int"}', '{}')""",
         "entity x: its key names a column twice",
     ),
-    "a topic of an entity and a product": ("UPDATE products SET topic = 't.user'", "an entity and a product have it"),
+    "a topic of an entity and a product": ("UPDATE products SET topic = 't.user'", "two entries have it"),
     "a topic of two entities": ("UPDATE entities SET topic = 't.user' WHERE name = 'repo'", "entities_topic_uq"),
     "an assignment that is used, removed": (
         "DELETE FROM assignments WHERE entity = 'user'",
@@ -200,7 +200,9 @@ def test_the_database_knows_the_order_of_states(
 def test_slots_and_entities_of_stored_rows_do_not_come_or_go_at_once(
     filled: Registry, psql: Engine, statement: str, message: str
 ) -> None:
-    filled.applied(filled.take_lease("job", "here", 4, take_over=False, expires_after=30), 1)
+    lease = filled.take_lease("job", "here", 4, take_over=False, expires_after=30)
+    filled.applied(lease, 1)
+    filled.release(lease)
     before = filled.snapshot()
     with pytest.raises(IntegrityError, match=message):
         run(psql, statement)

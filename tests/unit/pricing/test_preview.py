@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from textwrap import dedent
 
@@ -16,13 +17,13 @@ from processor.cli.main import main
 from processor.cli.plan_command import empty_registry, preview_lines
 from processor.definitions.load import load, read_directory
 from processor.plan.planning import requirements_of
-from processor.pricing.backfill_estimate import NeedsBackfills
 from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
 from processor.product.product import Definitions
 from processor.settings import Settings
-from registry.edit import edit, edited
-from registry.errors import DefinitionChanged, NeedsBackfill, NoSlot
+from registry.edit import edit
+from registry.edited import edited
+from registry.errors import DefinitionChanged, NoSlot
 from registry.model import Direction, Snapshot
 from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
 
@@ -163,33 +164,43 @@ def test_a_plan_warns_of_a_row_near_the_limit_of_an_item() -> None:
     assert "entity user: a row of the sample has 350 KiB, and DynamoDB allows 400; store less in a row" in warnings
 
 
-def test_a_refusal_names_each_backfill_with_its_rows_and_its_time() -> None:
+def waits(text: str) -> list[str]:
+    """The backfills of a preview's text."""
+    lines = text.splitlines()
+    first = lines.index("the job fills these in stored rows, and products that need them wait until then:") + 1
+    return list(takewhile(lambda line: line.startswith("  "), lines[first:]))
+
+
+def test_a_plan_names_each_backfill_with_its_rows_its_price_and_its_time() -> None:
     registry = stored(definitions(STARS, entities=SHARDED))
     wanted = definitions(STARS, SAME, entities=SHARDED)
     has_run = frozenset({"user", "star"})
-    found = statistics(registry, {})
-    with pytest.raises(NeedsBackfills) as refused:
-        preview(wanted, registry, has_run, statistics=found)
-    assert str(refused.value).splitlines()[1:] == [
-        "backfill of star: GSI_2 holds ok, in 1,000,000 rows: about 0:16:40 at 1,000 write units a second and shard",
-        "backfill of user: GSI_2 holds ok, in 1,000,000 rows: about 0:08:20 at 1,000 write units a second and shard",
-        "backfill of user: GSI_3 holds city, in 1,000,000 rows: about 0:08:20 at 1,000 write units a second and shard",
+    found = preview(wanted, registry, has_run, statistics=statistics(registry, {}))
+    assert found.changes[-1] == "product same: added, version 1 waits until its slots are full"
+    assert waits("\n".join(preview_lines(found, DEFAULT))) == [
+        "  star: GSI_2 holds ok, in 1,000,000 rows: 3,000,000 write units, $1.88, about 0:16:40 at 1,000 write units a "
+        "second and shard",
+        "  user: GSI_2 holds ok, GSI_3 holds city, in 1,000,000 rows: 4,000,000 write units, $2.50, about 0:08:20 at "
+        "1,000 write units a second and shard",
     ]
-    with pytest.raises(
-        NeedsBackfill, match="backfill of star: GSI_2 holds ok; `statestore statistics` counts its rows"
-    ):
-        preview(wanted, registry, has_run)
+    uncounted = "\n".join(preview_lines(preview(wanted, registry, has_run), DEFAULT))
+    assert waits(uncounted)[0] == "  star: GSI_2 holds ok; `statestore statistics` counts its rows"
 
 
-def test_new_edges_of_stored_rows_need_a_backfill() -> None:
+def test_a_plan_prices_a_waiting_product_as_it_is_once_it_is_live() -> None:
+    registry = stored(definitions(STARS))
+    wanted = definitions(STARS, SAME)
+    waiting = preview(wanted, registry, frozenset({"user", "star"}), Settings())
+    assert waiting.costs == preview(wanted, registry, frozenset(), Settings()).costs
+
+
+def test_a_plan_names_new_edges_of_stored_rows() -> None:
     registry = stored(definitions(STARS))
     strong = STARS.replace("limit: 10", "strong: true")
-    with pytest.raises(
-        NeedsBackfills, match="backfill of star: edges by who, in 1,000,000 rows: about 0:16:40 at"
-    ) as refused:
-        preview(definitions(strong), registry, frozenset({"star"}), statistics=statistics(registry, {}))
-    (needed,) = refused.value.needed
-    assert (needed.entity, needed.rows, needed.seconds) == ("star", 1_000_000, 1_000)
+    found = preview(definitions(strong), registry, frozenset({"star"}), statistics=statistics(registry, {}))
+    (needed,) = found.backfills
+    assert (needed.entity, needed.holds, needed.rows, needed.seconds) == ("star", "edges by who", 1_000_000, 1_000)
+    assert needed.write_units == 3_000_000  # the row, its slot, and an edge
 
 
 def test_a_plan_can_leave_prices_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,9 +216,7 @@ def test_a_refusal_names_the_slots_that_could_be_freed() -> None:
         preview(definitions(STARS.replace("who: name", "ok: ok")), registry, frozenset(), Settings())
 
 
-def test_a_change_of_slots_or_shards_of_stored_rows_is_refused() -> None:
-    with pytest.raises(NeedsBackfill, match="entity user: GSI_2 holds ok would be new, but a job has run"):
-        preview(definitions(STARS, SAME), stored(definitions(STARS)), frozenset({"user"}), Settings())
+def test_a_change_of_the_shards_of_stored_rows_is_refused() -> None:
     sharded = definitions(STARS, entities=ENTITIES.replace("user: {", "user: {shards: 2, "))
     with pytest.raises(DefinitionChanged, match="the number of shards was 1 and is now 2"):
         preview(sharded, stored(definitions(STARS)), frozenset(), Settings())

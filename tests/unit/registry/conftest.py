@@ -2,7 +2,8 @@
 
 import pytest
 
-from registry.edit import edit, edited
+from registry.edit import edit
+from registry.edited import edited
 from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
 
 EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())

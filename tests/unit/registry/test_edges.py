@@ -6,7 +6,8 @@ import pytest
 
 from processor.cli.apply_command import board_text
 from registry.edit import edit
-from registry.errors import DefinitionChanged, Malformed, NeedsBackfill
+from registry.edited import edited
+from registry.errors import ColumnHeld, DefinitionChanged, Malformed
 from registry.model import KEY, EdgePath, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
 from registry.slot_board import board_json
 
@@ -37,14 +38,7 @@ def required() -> Requirements:
 
 @pytest.fixture
 def applied(required: Requirements, empty: Snapshot) -> Snapshot:
-    change = edit(empty, required, has_run=())
-    return replace(
-        empty,
-        version=1,
-        entities=tuple(sorted(change.entities, key=lambda one: one.name)),
-        products=change.products,
-        joins=change.joins,
-    )
+    return edited(empty, edit(empty, required, has_run=()))
 
 
 def test_edges_take_no_slot(required: Requirements, empty: Snapshot) -> None:
@@ -70,14 +64,32 @@ def test_a_strong_join_is_another_one_than_the_same_equality_by_slots(
     assert edit(applied, more, has_run=()).changes[0] == "entity team: GSI_1 holds org"
 
 
-@pytest.mark.parametrize("stored_joins", [(), (MEMBERS,), (ALLIES,)])
-def test_new_edges_of_an_entity_that_a_job_has_run_with_need_a_backfill(
-    required: Requirements, applied: Snapshot, stored_joins: tuple[JoinSpec, ...]
-) -> None:
-    stored = replace(applied, joins=tuple(one for one in applied.joins if one.join in stored_joins))
-    assert edit(stored, required, has_run=("person",)).joins
-    with pytest.raises(NeedsBackfill, match=r"entity team: edges by .* would be new, but a job has run with team"):
-        edit(stored, required, has_run=("team",))
+def test_a_product_waits_for_new_edges_of_stored_rows(required: Requirements, applied: Snapshot) -> None:
+    stored = replace(applied, products=(), joins=())
+    change = edit(stored, required, has_run=("team",))
+    assert change.changes == (
+        "join person(id) = team(member_ids[]): added, down by key, up by edges by member_ids[]",
+        "join team(org) = team(org), strong: added, down by edges by org, up by edges by org",
+        "product teams: added, version 2 waits until its slots are full",
+    )
+    after = edited(stored, change)
+    assert after.edge_paths() == (BY_MEMBER, BY_ORG)
+    assert {one.name: one.layout for one in after.entities} == {"person": 0, "team": after.version}
+
+
+def test_edges_that_another_join_uses_already_are_no_new_layout(required: Requirements, applied: Snapshot) -> None:
+    allies = JoinSpec(child="team", child_columns=("org",), parent="person", parent_columns=("org",), strong=True)
+    product = ProductEntry(name="orgs", topic="orgs", root="person", definition={}, joins=(allies,))
+    by_org = EdgePath(entity="person", fields=("org",))
+    person = entity("person", org="string")
+    wanted = Requirements(
+        entities=(person,),
+        products=(product,),
+        paths=(JoinPaths(join=allies, down=BY_ORG, up=by_org),),
+        groups=(),
+    )
+    after = edited(applied, edit(applied, wanted, has_run=("team",)))
+    assert {one.name: one.layout for one in after.entities} == {"person": after.version, "team": 1}
 
 
 def test_a_column_that_edges_hold_keeps_its_type_once_a_job_has_run(required: Requirements, applied: Snapshot) -> None:
@@ -87,7 +99,7 @@ def test_a_column_that_edges_hold_keeps_its_type_once_a_job_has_run(required: Re
     with pytest.raises(DefinitionChanged, match=r"column member_ids, which an edge by member_ids\[\] holds, was int"):
         edit(applied, changed(org="string"), has_run=())
     texts = changed(org="string", member_ids="string[]")
-    with pytest.raises(NeedsBackfill, match=r"the type of member_ids was int\[\] and is now string\[\]"):
+    with pytest.raises(ColumnHeld, match=r"the type of member_ids was int\[\] and is now string\[\]"):
         edit(applied, texts, has_run=("team",))
     assert edit(applied, texts, has_run=()).changes == ("entity team: changed",)
 

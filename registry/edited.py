@@ -1,0 +1,106 @@
+"""An edit of the registry, and the registry after it. Pure; the repository and the database's triggers do the same."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from registry.json_text import same_json
+from registry.lifecycle import writes
+from registry.model import AssignedPath, Assignment, EntityEntry, JoinAccess, JoinSpec, ProductEntry, Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """The entries to put and to drop. `changes`: the same as lines for people.
+
+    `assignments`: new ones, and those with another state; `freed`: those that end; `products`, `removed`: live ones; `waiting`,
+    `withdrawn`: products that wait, and those that wait no more; `paused`: of all work, None for no change.
+    """
+
+    entities: tuple[EntityEntry, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    freed: tuple[Assignment, ...] = ()
+    joins: tuple[JoinAccess, ...] = ()
+    dropped: tuple[JoinSpec, ...] = ()
+    products: tuple[ProductEntry, ...] = ()
+    removed: tuple[str, ...] = ()
+    waiting: tuple[ProductEntry, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+    paused: bool | None = None
+    changes: tuple[str, ...] = ()
+
+
+def edited(stored: Snapshot, change: Edit) -> Snapshot:
+    """The registry after the edit, at the next version; the same registry where nothing changes."""
+    if not change.changes:
+        return stored
+    slots = {_place(one): one for one in (*stored.assignments, *change.assignments)}
+    for one in change.freed:
+        del slots[_place(one)]
+    joins = {one.join: one for one in (*stored.joins, *change.joins) if one.join not in change.dropped}
+    given = {
+        one.name: max(one.version, stored.versions.get(one.name, 0)) for one in (*change.products, *change.waiting)
+    }
+    after = replace(
+        products_after(stored, change),
+        version=stored.version + 1,
+        entities=_put(stored.entities, change.entities),
+        assignments=tuple(slots[place] for place in sorted(slots)),
+        joins=tuple(
+            JoinAccess(join=one.join, down=_now(one.down, slots), up=_now(one.up, slots))
+            for one in sorted(joins.values(), key=lambda one: str(one.join))
+        ),
+        versions={**stored.versions, **given},
+        paused=stored.paused if change.paused is None else change.paused,
+    )
+    return replace(after, entities=tuple(_with_layouts(stored, after)))
+
+
+def products_after(stored: Snapshot, change: Edit) -> Snapshot:
+    """The registry with the live and the waiting products after the edit, and nothing else changed."""
+    return replace(
+        stored,
+        products=_put(stored.products, change.products, change.removed),
+        waiting=_put(stored.waiting, change.waiting, change.withdrawn),
+    )
+
+
+def next_version(stored: Snapshot, name: str) -> int:
+    """The version of the next content of a product of this name."""
+    given = (one.version for one in (*stored.products, *stored.waiting) if one.name == name)
+    return max((stored.versions.get(name, 0), *given)) + 1
+
+
+def same_product(one: ProductEntry, other: ProductEntry) -> bool:
+    """True when two entries ask for the same documents."""
+    keys = [(product.name, product.topic, product.root, product.joins) for product in (one, other)]
+    return keys[0] == keys[1] and same_json(one.definition, other.definition)
+
+
+def find_product(products: Iterable[ProductEntry], name: str) -> ProductEntry | None:
+    """The product of that name, if there is one."""
+    return next((one for one in products if one.name == name), None)
+
+
+def _with_layouts(stored: Snapshot, after: Snapshot) -> Iterator[EntityEntry]:
+    """The entities after an edit. The layout rises where a slot or edges become written, as a trigger of the database does it."""
+    before = {_place(one) for one in stored.assignments if writes(one.state)}
+    rewritten = {one.entity for one in after.assignments if writes(one.state) and _place(one) not in before}
+    rewritten |= {one.entity for one in after.edge_paths() if one not in stored.edge_paths()}
+    layouts = {entity.name: entity.layout for entity in stored.entities}
+    for entity in after.entities:
+        layout = after.version if entity.name in rewritten else layouts.get(entity.name, 0)
+        yield replace(entity, layout=layout)
+
+
+def _now(path: AssignedPath, slots: Mapping[tuple[str, int], Assignment]) -> AssignedPath:
+    return slots[_place(path)] if isinstance(path, Assignment) else path
+
+
+def _place(one: Assignment) -> tuple[str, int]:
+    return one.entity, one.slot
+
+
+def _put(stored: Iterable[Any], put: Iterable[Any], without: Collection[str] = ()) -> tuple[Any, ...]:
+    entries = {one.name: one for one in (*stored, *put) if one.name not in without}
+    return tuple(entries[name] for name in sorted(entries))

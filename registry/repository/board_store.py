@@ -1,0 +1,39 @@
+"""What an operator looks at: the history of edits, the jobs, and how far the walks of the job are."""
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection, delete, insert, select, text
+
+from registry.model import HistoryEntry, JobStatus, Progress
+from registry.repository.lease_store import is_alive
+from registry.tables import history as history_table
+from registry.tables import leases, walk_progress
+
+
+def history(connection: Connection, limit: int) -> tuple[HistoryEntry, ...]:
+    """The last edits, the newest first."""
+    columns = [column for column in history_table.c if column.name != "id"]
+    rows = connection.execute(select(*columns).order_by(history_table.c.id.desc()).limit(limit))
+    return tuple(HistoryEntry(**row) for row in rows.mappings())
+
+
+def jobs(connection: Connection) -> tuple[JobStatus, ...]:
+    """The jobs that ever ran by this registry, by name."""
+    columns = (leases.c.job, leases.c.owner, leases.c.generation, leases.c.applied_version, leases.c.renewed_at)
+    rows = connection.execute(select(*columns, is_alive().label("alive")).order_by("job"))
+    return tuple(JobStatus(**row) for row in rows.mappings())
+
+
+def keep_progress(connection: Connection, lines: Collection[Progress]) -> None:
+    """Replaces the progress of all walks."""
+    connection.execute(text("LOCK TABLE walk_progress IN EXCLUSIVE MODE"))  # a second writer waits
+    connection.execute(delete(walk_progress))
+    for line in lines:
+        values = {"rows": line.rows, "written": line.written, "of": line.of}
+        connection.execute(insert(walk_progress).values(walk=line.walk, done=line.done, seconds=line.seconds, **values))
+
+
+def progress(connection: Connection) -> tuple[Progress, ...]:
+    """The progress of the walks, by name."""
+    rows = connection.execute(select(walk_progress).order_by("walk"))
+    return tuple(Progress(**row) for row in rows.mappings())

@@ -1,0 +1,115 @@
+"""Pause, publish again, remove and retire: their changes, and what they refuse."""
+
+import pytest
+
+from registry.edit import edit
+from registry.edited import Edit, edited
+from registry.errors import NoAssignment, NoProduct, SlotUsed
+from registry.model import Assignment, AssignmentState, Requirements, Snapshot
+from registry.operations import pause, remove, republish, retire
+from tests.unit.registry.test_waiting import ALL, products, with_join
+
+
+@pytest.fixture
+def waiting(applied: Snapshot, github: Requirements) -> Snapshot:
+    return edited(applied, edit(applied, with_join(github), has_run=ALL))
+
+
+def test_a_pause_ends_with_a_resume_and_counts_once(applied: Snapshot) -> None:
+    change = pause(applied, "user_profile", paused=True)
+    assert change.changes == ("product user_profile: paused",)
+    stored = edited(applied, change)
+    assert (stored.products[0].paused, stored.products[0].version) == (True, 1)
+    assert pause(stored, "user_profile", paused=True).changes == ()
+    change = pause(stored, "user_profile", paused=False)
+    assert change.changes == ("product user_profile: resumed",)
+    assert edited(stored, change).products == applied.products
+
+
+def test_all_work_is_paused_and_resumed(applied: Snapshot) -> None:
+    change = pause(applied, None, paused=True)
+    assert change.changes == ("all work: paused",)
+    stored = edited(applied, change)
+    assert stored.paused
+    assert pause(stored, None, paused=True).changes == ()
+    assert not edited(stored, pause(stored, None, paused=False)).paused
+
+
+def test_a_paused_product_stays_paused_while_it_waits_and_after_an_apply(
+    waiting: Snapshot, github: Requirements
+) -> None:
+    stored = edited(waiting, pause(waiting, "user_profile", paused=True))
+    assert [one.paused for one in (*stored.products, *stored.waiting)] == [True, True]
+    assert edit(stored, with_join(github), has_run=ALL).changes == ()
+    again = edited(stored, edit(stored, github, has_run=ALL))
+    again = edited(again, edit(again, with_join(github), has_run=ALL))
+    assert [(one.version, one.paused) for one in again.waiting] == [(3, True)]
+
+
+def test_the_same_documents_wait_as_the_next_version(applied: Snapshot, waiting: Snapshot) -> None:
+    change = republish(applied, "user_profile")
+    assert change.changes == ("product user_profile: version 2, of the same documents, waits until its slots are full",)
+    assert products(edited(applied, change)) == ([("user_profile", 1)], [("user_profile", 2)])
+    assert republish(waiting, "user_profile") == Edit()
+
+
+def test_a_removed_product_takes_its_joins_and_its_waiting_version(waiting: Snapshot) -> None:
+    change = remove(waiting, "user_profile", tombstones=False)
+    assert change.changes[:2] == ("product user_profile: version 2 waits no more", "product user_profile: removed")
+    stored = edited(waiting, change)
+    assert (stored.products, stored.waiting, stored.joins) == ((), (), ())
+    assert stored.assignments == waiting.assignments
+
+
+def test_a_product_that_is_retracted_stays_until_its_tombstones_are_out(waiting: Snapshot) -> None:
+    change = remove(waiting, "user_profile", tombstones=True)
+    assert change.changes[:2] == (
+        "product user_profile: retracted, version 3 is tombstones",
+        "product user_profile: version 2 waits no more",
+    )
+    stored = edited(waiting, change)
+    assert [(one.version, one.retracted) for one in stored.products] == [(3, True)]
+    assert remove(stored, "user_profile", tombstones=True).changes == ()
+
+
+def test_a_retracted_product_comes_back_with_an_apply(applied: Snapshot, github: Requirements) -> None:
+    stored = edited(applied, remove(applied, "user_profile", tombstones=True))
+    stored = edited(stored, edit(stored, github, has_run=ALL))
+    assert [(one.version, one.retracted) for one in (*stored.products, *stored.waiting)] == [(2, True), (3, False)]
+
+
+def test_a_product_that_only_waits_is_withdrawn(applied: Snapshot, github: Requirements) -> None:
+    gone = edited(applied, remove(applied, "user_profile", tombstones=False))
+    stored = edited(gone, edit(gone, github, has_run=ALL))
+    assert products(stored) == ([], [("user_profile", 2)])
+    for tombstones in (True, False):
+        after = edited(stored, remove(stored, "user_profile", tombstones=tombstones))
+        assert products(after) == ([], [])
+
+
+def test_an_unknown_product_is_named(applied: Snapshot) -> None:
+    with pytest.raises(NoProduct, match="the registry has no product x"):
+        republish(applied, "x")
+    with pytest.raises(NoProduct):
+        pause(applied, "x", paused=True)
+    with pytest.raises(NoProduct) as error:
+        remove(applied, "x", tombstones=True)
+    assert error.value.name == "x"
+
+
+def test_a_slot_that_a_live_or_a_waiting_product_uses_does_not_retire(waiting: Snapshot) -> None:
+    for entity, slot in (("star", 1), ("star", 3), ("payment_info", 1)):
+        with pytest.raises(SlotUsed, match="joins of product user_profile use it") as error:
+            retire(waiting, entity, slot)
+        assert error.value.products == ("user_profile",)
+    with pytest.raises(NoAssignment, match="GSI_9 of entity star holds nothing"):
+        retire(waiting, "star", 9)
+
+
+@pytest.mark.parametrize("state", ["planned", "writing", "backfilling", "serving", "retiring"])
+def test_a_slot_that_nothing_uses_retires(applied: Snapshot, state: str) -> None:
+    unused = Assignment(entity="repo", slot=2, columns=("name",), state=AssignmentState(state))
+    stored = edited(applied, Edit(assignments=(unused,), changes=("by hand",)))
+    after = edited(stored, retire(stored, "repo", 2))
+    left = [str(one.state) for one in after.assignments_of("repo")]
+    assert left == ([] if state == "planned" else ["retiring"])
