@@ -41,6 +41,10 @@ class Stopped(StatestoreError):
     """An operator asked the job to stop; Spark reads an unfinished batch again at the next start."""
 
 
+class StreamOutdated(StatestoreError):
+    """The registry has other topics now, or an operator paused the job: the stream ends, and begins again."""
+
+
 class BoundaryError(StatestoreError):
     """A topic is not the topic that its epochs were recorded for."""
 

@@ -2,6 +2,8 @@
 
 start   1. take the lease (open_job.py)   2. fence every earlier producer   3. start the driver: reload, wait W
 idle    background work goes on between batches, in turn with them
+edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
+        stream ends, and begins again
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
         would commit the batch.)
 """
@@ -12,7 +14,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from processor.errors import Stopped
+from processor.errors import Stopped, StreamOutdated
 from processor.job.checkpoint import Checkpoint, prepare_checkpoint
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import TransactionalOutbox
@@ -34,7 +36,7 @@ LAST_ROUND_SECONDS = 30.0
 @dataclass(slots=True, kw_only=True)
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start)."""
+    job works by the plan of its start). `streamed`: the topics that the stream reads."""
 
     driver: Driver
     spark: SparkSession
@@ -43,6 +45,7 @@ class Job:
     lease: Lease
     renewal: LeaseRenewal
     steward: Steward | None = None
+    streamed: frozenset[str] = frozenset()
     failure: Exception | None = None
     failed_work: str = "the batch"
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -81,9 +84,21 @@ class Job:
 
     def stream(self, once: bool) -> StreamingQuery:
         """Starts the stream: with the records that are there now (`once`), or for good."""
+        self.fit_checkpoint()
+        self.streamed = frozenset(self.readers)
         writer = read_stream(self.spark, self.settings, list(self.readers)).writeStream.foreachBatch(self.on_batch)
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
+
+    @property
+    def paused(self) -> bool:
+        """Whether an operator paused all work: the job reads no batches."""
+        return self.steward is not None and self.steward.snapshot is not None and self.steward.snapshot.paused
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the stream must end: it reads other topics than the registry has, or the job is paused."""
+        return self.paused or self.streamed != self.readers.keys()
 
     @property
     def pending(self) -> bool:
@@ -102,6 +117,8 @@ class Job:
                 if self.stopping.is_set():
                     raise Stopped("stopped on request")
                 self.take_version()
+                if self.outdated:
+                    raise StreamOutdated("the stream begins again")
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 pieces = list(ranges.slices(self.settings.batch_size))
                 for piece in pieces:

@@ -18,6 +18,7 @@ from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.ledger import Run
 from processor.rounds.clock import SystemClock
 from processor.rounds.driver import Driver, Report
+from processor.rounds.steward import Steward
 from processor.settings import Settings
 from registry.repository import Registry
 
@@ -61,8 +62,6 @@ def open_job(
             store.create(settings.slots)
             fence_other_jobs(settings, registry)
             admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
-            products = [p.product.topic for p in plan.products.values()]
-            admin.ensure(products, partitions=settings.partitions, compacted=True)
             admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
             driver = Driver(
                 settings=settings,
@@ -74,8 +73,15 @@ def open_job(
                 check_lease=lease_check(registry, lease),
                 report=report,
                 letter_bytes=letter_bytes(admin, settings),
-                earlier_sequences=earlier_sequences(settings, plan, store),
             )
+
+            def prepare(plan: Plan) -> None:
+                """Makes the topics of the plan's products ready."""
+                check_rejects_topic(plan, settings.rejects_topic)
+                topics = [p.product.topic for p in plan.products.values()]
+                admin.ensure(topics, partitions=settings.partitions, compacted=True)
+                driver.earlier_sequences = earlier_sequences(settings, plan, store)
+
             job = Job(
                 driver=driver,
                 spark=spark,
@@ -83,10 +89,11 @@ def open_job(
                 admin=admin,
                 lease=lease,
                 renewal=renewal,
+                steward=Steward(driver=driver, registry=registry, lease=lease, prepare=prepare),
                 stopping=stopping,
             )
-            job.fit_checkpoint()
             job.start()
+            job.take_version()
         except BaseException:
             renewal.stop()
             registry.release(lease)

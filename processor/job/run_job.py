@@ -6,7 +6,7 @@ from time import sleep
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from processor.errors import StatestoreError, Stopped
+from processor.errors import StatestoreError, Stopped, StreamOutdated
 from processor.job.dead_letter_topic import portions, with_whole_record
 from processor.job.failures import EXPECTED, error_line, failure_reason, is_stop
 from processor.job.job import Job
@@ -18,15 +18,13 @@ def run_job(job: Job, *, once: bool) -> None:
     """Streams until no work remains (`once`), an operator stops the job, or it fails; raises the reason of a failure."""
     query: StreamingQuery | None = None
     try:
-        query = job.stream(once)
-        while query.isActive:
-            if job.stopping.is_set() and not job.turn.locked():
-                query.stop()
-            wait_for_end(query, 0 if job.driver.busy else 1)
-            job.idle()
-            job.renewal.check()
+        while query is None or _is_outdated(job):
+            _wait_while_paused(job)
+            job.failure = None
+            query = job.stream(once)
+            _watch(job, query)
         failure = job.failure or query.exception()
-        if failure is not None and not isinstance(failure, Stopped):
+        if failure is not None and not isinstance(failure, Stopped | StreamOutdated):
             raise failure
         if once:
             _finish_background_work(job)
@@ -37,6 +35,28 @@ def run_job(job: Job, *, once: bool) -> None:
     finally:
         stop_query(query)
         job.end()
+
+
+def _watch(job: Job, query: StreamingQuery) -> None:
+    """Does the work between batches until the query ends, or has to."""
+    while query.isActive:
+        if (job.stopping.is_set() or job.outdated) and not job.turn.locked():
+            query.stop()
+        wait_for_end(query, 0 if job.driver.busy else 1)
+        job.idle()
+        job.renewal.check()
+
+
+def _is_outdated(job: Job) -> bool:
+    """Whether the stream ended only to begin again."""
+    return job.outdated and not job.stopping.is_set() and isinstance(job.failure, StreamOutdated | None)
+
+
+def _wait_while_paused(job: Job) -> None:
+    """Does the work between batches while an operator has paused the job."""
+    while job.paused and not job.stopping.wait(0 if job.driver.busy else 1):
+        job.idle()
+        job.renewal.check()
 
 
 def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayReport]:

@@ -58,7 +58,8 @@ def gone(line: Line) -> Line:
 
 @dataclass(kw_only=True)
 class Scene:
-    """A job's surroundings. `lines`: what was produced so far, in order."""
+    """A job's surroundings. `plan`: of the registry before the last start, or after its end. `lines`: what was produced so far,
+    in order."""
 
     settings: Settings
     plan: Plan
@@ -87,6 +88,7 @@ class Scene:
     def opened(
         self, *, owner: str = "one", take_over: bool = False, adopt: bool = False, report: Any = None, **changes: Any
     ) -> Iterator[Job]:
+        self.plan = plan_of(self.registry.snapshot())
         job = open_job(
             replace(self.settings, **changes),
             self.plan,
@@ -102,6 +104,7 @@ class Scene:
         finally:
             job.end()
             job.driver.store.close()
+            self.plan = plan_of(self.registry.snapshot())
 
     def run(self, **changes: Any) -> SimpleNamespace:
         """Runs the job until all is worked off: what it counted, and the tallies of its batches."""
@@ -119,12 +122,28 @@ class Scene:
         self.plan = plan_of(self.registry.snapshot())
 
     def add(self, product: str, **more: Any) -> None:
-        """The operator's next definitions: one more product of users."""
+        """The operator's next definitions: one more product, or other content of one; of users, if `more` has no root."""
         texts = _definitions(self.settings.job)
         more = {"product": product, "topic": f"{self.settings.job}.{product}", "root": "user", **more}
         definitions = load(texts | {f"products/{product}.yaml": json.dumps(more)})
         self.registry.apply(requirements_of(definitions), who="a test", why="a new product")
         self.plan = plan_of(self.registry.snapshot())
+
+    def add_entity(self, name: str, columns: dict[str, str], product: str, embed: Any) -> None:
+        """The operator's next definitions: one more entity with the key `id`, and a product of users over it."""
+        texts = _definitions(self.settings.job)
+        entities = json.loads(texts["entities.yaml"])
+        entities[name] = {"topic": f"{self.settings.job}.{name}", "key": ["id"], "columns": columns}
+        topic = f"{self.settings.job}.{product}"
+        content = {"product": product, "topic": topic, "root": "user", "fields": ["id"], "embed": embed}
+        definitions = load({"entities.yaml": json.dumps(entities), f"{product}.yaml": json.dumps(content)})
+        self.admin().ensure([f"{self.settings.job}.{name}"], partitions=self.settings.partitions, compacted=False)
+        self.registry.apply(requirements_of(definitions), who="a test", why="a new table")
+        self.plan = plan_of(self.registry.snapshot())
+
+    def last_values(self, topic: str) -> dict[str, Any]:
+        """The last value of each key of a topic; None for a tombstone."""
+        return {(r.key or b"").decode(): r.value for r in read_topic(self.settings.bootstrap_servers, {}, topic)}
 
     def replay(self, **changes: Any) -> list[tuple[int, str]]:
         """Replays all dead letters that wait: the offset of each, and how it ended."""

@@ -1,0 +1,138 @@
+"""Operators edit the registry while rows are stored, and while the job runs: every product gets all its documents."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from processor.job.job import Job
+from processor.job.run_job import run_job
+from registry.model import AssignmentState
+
+Scene = Any  # conftest's
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+NOTES = {"notes": {"many": "star", "on": {"note": "name"}, "value": "repo", "order_by": ["repo"]}}
+"""Needs a new slot on `star`: by its note."""
+
+
+def test_a_new_product_over_stored_rows_publishes_every_root(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(*(rows.user(n, f"u{n}") for n in range(40)), *(rows.star(f"u{n}", "r", note="u1") for n in range(9)))
+    scene.run()
+    scene.add("notes", fields=["id", "name"], embed=NOTES)
+    assert [one.name for one in scene.registry.snapshot().waiting] == ["notes"]
+    assert scene.run().tally["filled"] == 9
+    assert scene.documents("notes") == scene.truth("notes")
+    assert scene.documents("notes")['{"id":1}'] == {"id": 1, "name": "u1", "notes": ["r"] * 9}
+    states = {one.state for one in scene.registry.snapshot().assignments}
+    assert states == {AssignmentState.SERVING}
+    before = scene.published("notes")
+    assert scene.run().tally["walked"] == 0
+    assert scene.published("notes") == before
+
+
+def test_a_changed_product_goes_out_as_a_new_version_and_retracts_what_it_has_no_longer(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    scene.add("names", fields=["id", "name"])
+    scene.produce(*(rows.user(n, f"u{n}") for n in range(12)))
+    scene.run()
+    assert versions(scene, "names") == {b"1"}
+    scene.add("names", fields=["id", "name"], where="id < 5")
+    scene.run()
+    assert len(scene.documents("names")) == 5
+    assert scene.documents("names") == scene.truth("names")
+    assert {dict(r.headers)["statestore.product_version"] for r in scene.published("names")[-3:]} == {b"2"}
+
+
+def test_edits_reach_a_job_that_runs(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(rows.user(1, "ada"), rows.star("ada", "r", note="ada"))
+    with running(scene) as job:
+        wait_for(scene, job, lambda: scene.documents() == scene.truth())
+        scene.add("notes", fields=["id", "name"], embed=NOTES)
+        wait_for(scene, job, lambda: "notes" in job.driver.plan.products)
+        scene.produce(rows.user(2, "bob"), rows.star("ada", "s", note="bob"))
+        wait_for(scene, job, lambda: scene.documents("notes") == scene.truth("notes"))
+        assert scene.documents("notes")['{"id":2}']["notes"] == ["s"]
+        scene.registry.remove("notes", tombstones=True, who="a test", why="nobody reads it")
+        wait_for(scene, job, lambda: "notes" not in job.driver.plan.products)
+    topic = f"{scene.settings.job}.notes"
+    assert scene.last_values(topic) == {'{"id":1}': None, '{"id":2}': None}
+    assert scene.documents() == scene.truth()
+
+
+def test_a_paused_product_publishes_what_it_missed(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.add("names", fields=["id", "name"])
+    scene.produce(rows.user(1, "ada"), rows.user(2, "bob"))
+    scene.run()
+    scene.registry.pause("names", who="a test", why="a reader is ill")
+    scene.produce(rows.user(1, "ada2"), rows.gone(rows.user(2, "")), rows.user(3, "cyd"))
+    scene.run()
+    assert scene.documents("names")['{"id":1}'] == {"id": 1, "name": "ada"}
+    assert scene.documents() == scene.truth()
+    scene.registry.resume("names", who="a test", why="the reader is well")
+    scene.run()
+    assert scene.documents("names") == scene.truth("names")
+    assert len(scene.published("names")) == 5
+
+
+def test_a_paused_job_reads_nothing_until_it_is_resumed(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(rows.user(1, "ada"))
+    with running(scene) as job:
+        wait_for(scene, job, lambda: scene.documents() == scene.truth())
+        scene.registry.pause(None, who="a test", why="maintenance")
+        wait_for(scene, job, lambda: job.paused)
+        scene.produce(rows.user(2, "bob"))
+        assert '{"id":2}' not in scene.documents()
+        scene.registry.resume(None, who="a test", why="")
+        wait_for(scene, job, lambda: scene.documents() == scene.truth())
+
+
+def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(rows.user(1, "ada"))
+    with running(scene) as job:
+        wait_for(scene, job, lambda: scene.documents() == scene.truth())
+        scene.add_entity("badge", {"id": "int", "of": "int"}, product="badges", embed={"badges": BADGES})
+        wait_for(scene, job, lambda: "badges" in job.driver.plan.products)
+        scene.produce(("badge", {"id": 7}, {"id": 7, "of": 1}))
+        wait_for(scene, job, lambda: scene.documents("badges") == {'{"id":1}': {"id": 1, "badges": [7]}})
+
+
+BADGES = {"many": "badge", "on": {"of": "id"}, "value": "id"}
+
+
+@contextmanager
+def running(scene: Scene) -> Iterator[Job]:
+    """A job that runs in a thread, until the end of the block."""
+    with scene.opened() as job:
+        failures: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                run_job(job, once=False)
+            except BaseException as failure:
+                failures.append(failure)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield job
+        finally:
+            job.stopping.set()
+            thread.join()
+        assert failures == []
+
+
+def wait_for(scene: Scene, job: Job, condition: Callable[[], bool]) -> None:
+    """Waits until the condition holds, by the plan that the job has then; fails when the job has ended before."""
+    while not condition():
+        assert not job.stopping.is_set()
+        time.sleep(0.2)
+        scene.plan = job.driver.plan
+
+
+def versions(scene: Scene, product: str) -> set[bytes]:
+    return {dict(record.headers)["statestore.product_version"] for record in scene.published(product)}
