@@ -17,7 +17,8 @@ from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.ledger import Run
 from processor.rounds.clock import SystemClock
-from processor.rounds.driver import Driver, Report
+from processor.rounds.driver import Driver
+from processor.rounds.round_runner import Report
 from processor.rounds.steward import Steward
 from processor.settings import Settings
 from registry.repository import Registry
