@@ -76,7 +76,8 @@ class Driver(RoundRunner):
             self.walks.load(self.store.partition(WALKS))
 
         def is_empty(pk: str) -> bool:
-            return not self.store.page(pk, None, 1).items
+            page = self.store.page(pk, None, 1)
+            return not page.items and page.after is None
 
         for request in self.walks.adopt(plan, self.clock.now(), self.clock.date(), is_empty):
             self._keep(request)

@@ -19,7 +19,7 @@ from processor.plan.planning import plan_of
 from processor.rounds.driver import Driver
 from registry.advance import advance
 from registry.errors import SnapshotOutdated
-from registry.model import Applied, Lease, Snapshot
+from registry.model import Applied, Lease, Progress, Snapshot
 
 
 class EditedRegistry(Protocol):
@@ -34,7 +34,8 @@ class EditedRegistry(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Steward:
-    """The steward of a run. `prepare`: makes the job ready for a plan before the driver adopts it. `snapshot`: the version that
+    """The steward of a run. `prepare`: makes the job ready for a plan before the driver adopts it. `keep_progress`: shows
+    operators how far the walks are. `snapshot`: the version that
     the job has applied, None before the first. `refused`: the version that the job cannot run by. `seconds`: between two looks
     at the registry; `next_look`: when the next one is due, on the job's clock."""
 
@@ -42,6 +43,7 @@ class Steward:
     registry: EditedRegistry
     lease: Lease
     prepare: Callable[[Plan], None]
+    keep_progress: Callable[[list[Progress]], None] = lambda _: None
     snapshot: Snapshot | None = None
     refused: int = 0
     seconds: float = 1.0
@@ -62,6 +64,8 @@ class Steward:
         self._adopt()
         while self._advance():
             self._adopt()
+        if self.driver.walks.moved:
+            self.keep_progress(self.driver.walks.progress(self.driver.clock.date()))
 
     def _adopt(self) -> None:
         """Takes the registry's version, if it is a new one."""
