@@ -18,7 +18,7 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
 from processor.rounds.driver import Driver
 from registry.advance import advance
-from registry.errors import SnapshotOutdated
+from registry.errors import RegistryRefused, SnapshotOutdated
 from registry.model import Applied, Lease, Progress, Snapshot
 
 
@@ -34,10 +34,14 @@ class EditedRegistry(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Steward:
-    """The steward of a run. `prepare`: makes the job ready for a plan before the driver adopts it. `keep_progress`: shows
-    operators how far the walks are. `snapshot`: the version that
-    the job has applied, None before the first. `refused`: the version that the job cannot run by. `seconds`: between two looks
-    at the registry; `next_look`: when the next one is due, on the job's clock."""
+    """The steward of a run.
+
+    prepare: makes the job ready for a plan before the driver adopts it.
+    keep_progress: shows operators how far the walks are.
+    snapshot: the version that the job has applied, None before the first.
+    refused: the version that the job cannot run by. obstacle: why a step waits.
+    seconds: between two looks at the registry. next_look: when the next one is due, on the job's clock.
+    """
 
     driver: Driver
     registry: EditedRegistry
@@ -46,6 +50,7 @@ class Steward:
     keep_progress: Callable[[list[Progress]], None] = lambda _: None
     snapshot: Snapshot | None = None
     refused: int = 0
+    obstacle: str = ""
     seconds: float = 1.0
     next_look: float = 0.0
 
@@ -98,6 +103,11 @@ class Steward:
         try:
             self.registry.advance(self.lease, self.snapshot.version, **self._reached())
         except SnapshotOutdated:
+            return False
+        except RegistryRefused as refusal:  # another job lives, and has not applied this version
+            if self.obstacle != str(refusal):
+                self.obstacle = str(refusal)
+                self.driver.report(f"the next step waits: {refusal}", {})
             return False
         return True
 
