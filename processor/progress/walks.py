@@ -83,8 +83,8 @@ class WalkedPage(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
     """A walk. `left`: the partitions that remain, with the sort key after which each continues, None at its start.
-    `verifies`: the fill has written all rows; `passes`: how often it reads each row. `rows`, `written`: counts so far. `began`: in
-    seconds since 1970."""
+    `verifies`: the fill has written all rows; `passes`: how often it reads each row. `rows`, `written`: counts so far. `began`:
+    in seconds since 1970."""
 
     goal: FillGoal | PublishGoal
     left: Mapping[str, str | None]
