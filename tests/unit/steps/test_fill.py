@@ -69,7 +69,7 @@ def test_a_row_of_this_or_a_newer_layout_stays_as_it_is(layout: int) -> None:
 def test_a_fill_that_a_live_change_overtook_fills_the_row_of_that_change() -> None:
     store, item = stored(OLD)
     newer = stored(OLD, offset=5, who="bob")[1]
-    step = fill(item, NEW, verify=False)
+    step: Any = fill(item, NEW, verify=False)
     (write,) = step.send(None)
     assert isinstance(store.write(write._replace(when=None)), Done)
     (again,) = step.send((Refused(newer),))
@@ -103,7 +103,7 @@ def test_a_row_that_was_not_seen_is_read_again_and_a_newer_version_counts() -> N
 
 def test_a_row_without_room_for_the_slot_is_refused_by_name() -> None:
     _, item = stored(OLD)
-    step = fill(item, NEW, verify=False)
+    step: Any = fill(item, NEW, verify=False)
     step.send(None)
     with pytest.raises(StopIteration) as end:
         step.send((TooLarge(),))
