@@ -9,6 +9,7 @@
 `Driver` decides which round is next.
 """
 
+import math
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -61,7 +62,7 @@ class RoundRunner:
     backlog: Backlog = field(init=False)
     walks: Walks = field(init=False)
     active: Plan = field(init=False)
-    next_walk: float = 0.0
+    next_walk: float = -math.inf
     tally: Counter[str] = field(default_factory=Counter)
     number: int = 0
     batch: int = -1

@@ -8,6 +8,7 @@ One version at a time: no round runs by two, and a step needs the version before
 operator has edited it meanwhile.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -52,13 +53,12 @@ class Steward:
     refused: int = 0
     obstacle: str = ""
     seconds: float = 1.0
-    next_look: float = 0.0
+    next_look: float = -math.inf
 
     @property
     def pending(self) -> bool:
-        """Whether a product waits, or is to go, or a step can be taken now."""
-        found = self.snapshot
-        return found is not None and bool(found.waiting or any(p.retracted for p in found.products) or self._step())
+        """Whether a step can be taken now. The driver knows whether walks remain that lead to further steps."""
+        return not self.obstacle and self._step()
 
     def turn(self) -> None:
         """Takes new versions and next steps until there are none. Call it between rounds, and first after the driver's start."""
@@ -109,6 +109,7 @@ class Steward:
                 self.obstacle = str(refusal)
                 self.driver.report(f"the next step waits: {refusal}", {})
             return False
+        self.obstacle = ""
         return True
 
     def _step(self) -> bool:
