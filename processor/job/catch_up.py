@@ -23,11 +23,12 @@ class CatchUp:
     late: bool = False
 
     def look(self, batch: OffsetRanges) -> None:
-        """Holds or releases the products before a batch. Asks the broker only for a batch that is about full."""
+        """Holds or releases the products before a batch. Asks the broker only for a batch that is half full, or while it holds
+        them."""
         settings, now = self.driver.settings, self.driver.clock.now()
         records = sum(end - start for start, end in batch.ranges.values())
-        full = settings.catch_up_records > 0 and records >= 0.9 * settings.batch_size
-        behind = self._behind(batch) if full else 0
+        full = settings.catch_up_records > 0 and records >= settings.batch_size / 2
+        behind = self._behind(batch) if full or self.since is not None else 0
         if self.since is None:
             self.late = self.late and behind > 0
             if behind > settings.catch_up_records and not self.late:
