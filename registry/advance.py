@@ -10,10 +10,10 @@ Each step is one registry version, which the job applies before the next step (`
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from registry.edited import Edit, edited
+from registry.edited import Edit, edited, served_joins
 from registry.finish import finish
 from registry.lifecycle import reads
-from registry.model import AssignedPath, Assignment, AssignmentState, JoinAccess, JoinSpec, Snapshot
+from registry.model import AssignedPath, Assignment, AssignmentState, JoinAccess, Snapshot
 
 _State = AssignmentState
 
@@ -33,7 +33,7 @@ def advance(stored: Snapshot, *, proven: Collection[str], published: Collection[
         freed=tuple(one for one in stored.assignments if one.state is _State.RETIRING and one not in used),
         joins=tuple(_moved(stored, stepped)),
     )
-    served = _served(edited(stored, finish(stored, change)))
+    served = served_joins(edited(stored, finish(stored, change)).joins)
     live = tuple(one for one in stored.waiting if one.entities() <= {*proven} and served.issuperset(one.joins))
     names = [one.name for one in live]
     gone = [one.name for one in stored.products if one.retracted and one.name in published and one.name not in names]
@@ -77,15 +77,6 @@ def _moved(stored: Snapshot, stepped: Collection[Assignment]) -> Iterator[JoinAc
 
     for access in stored.joins:
         yield JoinAccess(join=access.join, down=now(access.down), up=now(access.up))
-
-
-def _served(after: Snapshot) -> frozenset[JoinSpec]:
-    """The joins of which each slot serves."""
-    return frozenset(
-        access.join
-        for access in after.joins
-        if all(not isinstance(path, Assignment) or reads(path.state) for path in (access.down, access.up))
-    )
 
 
 def _index(one: Assignment) -> tuple[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from registry.checks import check_entities, check_requirements, check_roots, check_topics
-from registry.edited import Edit, edited, find_product, next_version, same_product
+from registry.edited import Edit, edited, find_product, next_version, same_product, served_joins
 from registry.errors import SlotRetires
 from registry.finish import finish
 from registry.json_text import same_json
@@ -41,8 +41,9 @@ def edit(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> 
 
     Raises:
         Malformed: the requirements name an entity, column or path that is neither required nor stored.
-        DefinitionChanged: a key, its types, the shards of a stored entity, or the root of a stored product changed.
+        DefinitionChanged: a key, its types or the shards of a stored entity changed.
         ColumnHeld, ColumnStored: a column changed that stored rows have.
+        RootChanged: a product over stored rows has another root.
         NoSlot: an entity has no free slot.
         SlotRetires: the only slot with the columns of a join retires.
         TopicTaken: two entities or products would have one topic.
@@ -54,7 +55,7 @@ def edit(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> 
     assignments = _assignments(stored, required, paths, has_run)
     joins = _joins(paths, [*stored.assignments, *assignments])
     changed, withdrawn = _products(stored, required)
-    served = {one.join for one in joins if _serves(one.down) and _serves(one.up)}
+    served = served_joins(joins)
     live = tuple(one for one in changed if not one.entities() & {*has_run} and served.issuperset(one.joins))
     known = {one.name: one for one in stored.entities}
     change = Edit(
@@ -135,10 +136,6 @@ def _joins(paths: Iterable[JoinPaths], assignments: Sequence[Assignment]) -> tup
     return tuple(
         JoinAccess(join=one.join, down=answer(one.join, one.down), up=answer(one.join, one.up)) for one in paths
     )
-
-
-def _serves(path: AssignedPath) -> bool:
-    return not isinstance(path, Assignment) or reads(path.state)
 
 
 def _same_entity(old: EntityEntry | None, new: EntityEntry) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from registry.json_text import same_json
-from registry.lifecycle import writes
+from registry.lifecycle import reads, writes
 from registry.model import AssignedPath, Assignment, EntityEntry, JoinAccess, JoinSpec, ProductEntry, Snapshot
 
 
@@ -80,6 +80,15 @@ def same_product(one: ProductEntry, other: ProductEntry) -> bool:
 def find_product(products: Iterable[ProductEntry], name: str) -> ProductEntry | None:
     """The product of that name, if there is one."""
     return next((one for one in products if one.name == name), None)
+
+
+def served_joins(joins: Iterable[JoinAccess]) -> frozenset[JoinSpec]:
+    """The joins of which each slot serves."""
+    return frozenset(
+        access.join
+        for access in joins
+        if all(not isinstance(path, Assignment) or reads(path.state) for path in (access.down, access.up))
+    )
 
 
 def _with_layouts(stored: Snapshot, after: Snapshot) -> Iterator[EntityEntry]:

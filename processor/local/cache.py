@@ -12,7 +12,7 @@ from pathlib import Path
 
 from processor.errors import PartError
 
-Progress = Callable[[str], None]
+ShowProgress = Callable[[str], None]
 
 
 def cache_directory() -> Path:
@@ -45,7 +45,7 @@ def _private(directory: Path) -> Path:
     return directory.resolve()
 
 
-def fetch_once(name: str, fill: Callable[[Path], None], progress: Progress) -> Path:
+def fetch_once(name: str, fill: Callable[[Path], None], progress: ShowProgress) -> Path:
     """The directory `name` of the cache. If it is absent, `fill` makes its files first.
 
     1. One process at a time holds the lock of the name. The other processes wait, and then find the directory.

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from processor.errors import PartError
-from processor.local.cache import Progress
+from processor.local.cache import ShowProgress
 from processor.local.jars import dynamodb_local_jars, silent
 from processor.local.java import find_java
 from processor.local.owned_process import start_owned
@@ -41,7 +41,7 @@ def start_moto(directory: Path, *, launch: Launch = start_owned, port: int | Non
 
 
 def start_dynamodb_local(
-    directory: Path, *, launch: Launch = start_owned, port: int | None = None, progress: Progress = silent
+    directory: Path, *, launch: Launch = start_owned, port: int | None = None, progress: ShowProgress = silent
 ) -> EmbeddedPart:
     """Start DynamoDB Local on `port` if it is free, else on another port; `endpoint` is its URL. Raises PartError."""
     jars = dynamodb_local_jars(progress)

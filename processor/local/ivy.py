@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from processor.errors import PartError
-from processor.local.cache import Progress, cache_directory
+from processor.local.cache import ShowProgress, cache_directory
 from processor.local.java import find_java
 
 PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
@@ -38,7 +38,7 @@ class Module:
 class Ivy:
     """Ivy with a working directory of its own in our cache; it does not use ~/.ivy2. One process at a time may use a name."""
 
-    def __init__(self, name: str, pyspark_jars: Path, progress: Progress) -> None:
+    def __init__(self, name: str, pyspark_jars: Path, progress: ShowProgress) -> None:
         self._name = name
         self._jars = pyspark_jars
         self._progress = progress

@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from processor.errors import PartError
-from processor.local.cache import Progress, fetch_once
+from processor.local.cache import ShowProgress, fetch_once
 from processor.local.ivy import Ivy, Module, NotInRepository
 
 KAFKA_MODULE = Module("org.apache.kafka", "kafka_2.13", "4.1.0")
@@ -23,10 +23,10 @@ SPARK_ORGANISATION = "org.apache.spark"
 
 
 def silent(_: str) -> None:
-    """A `Progress` that shows nothing."""
+    """A `ShowProgress` that shows nothing."""
 
 
-def kafka_broker_jars(progress: Progress = silent) -> Path:
+def kafka_broker_jars(progress: ShowProgress = silent) -> Path:
     """The jars of the Kafka broker: 46 jars, 43 MB."""
 
     def fill(directory: Path) -> None:
@@ -38,7 +38,7 @@ def kafka_broker_jars(progress: Progress = silent) -> Path:
     return fetch_once(f"kafka-broker-{KAFKA_MODULE.version}", fill, progress)
 
 
-def dynamodb_local_jars(progress: Progress = silent) -> Path:
+def dynamodb_local_jars(progress: ShowProgress = silent) -> Path:
     """The files of DynamoDB Local: 85 files, 51 MB, with native libraries. Its licence allows use, not redistribution."""
 
     def fill(directory: Path) -> None:
@@ -50,7 +50,7 @@ def dynamodb_local_jars(progress: Progress = silent) -> Path:
     return fetch_once(f"dynamodb-local-{DYNAMODB_LOCAL_MODULE.version}", fill, progress)
 
 
-def spark_kafka_jars(progress: Progress = silent) -> Path:
+def spark_kafka_jars(progress: ShowProgress = silent) -> Path:
     """The Kafka connector of the installed PySpark: the four jars that PySpark does not contain.
 
     The names of PySpark's own jars give the versions of Scala and of Spark. If the repository does not have the exact

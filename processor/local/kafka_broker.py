@@ -15,7 +15,7 @@ import uuid
 from pathlib import Path
 
 from processor.errors import PartError
-from processor.local.cache import Progress
+from processor.local.cache import ShowProgress
 from processor.local.jars import kafka_broker_jars, silent
 from processor.local.java import find_java
 from processor.local.owned_process import start_owned
@@ -61,7 +61,7 @@ KAFKA_SETTINGS = {
 
 
 def start_kafka(
-    directory: Path, *, launch: Launch = start_owned, port: int | None = None, progress: Progress = silent
+    directory: Path, *, launch: Launch = start_owned, port: int | None = None, progress: ShowProgress = silent
 ) -> EmbeddedPart:
     """Start a broker on `port` if it is free, else on another port; `endpoint` is its host:port. Raises PartError.
 

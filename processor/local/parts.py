@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from processor.local.cache import Progress
+from processor.local.cache import ShowProgress
 from processor.local.dynamodb_api import start_moto
 from processor.local.jars import kafka_broker_jars, silent
 from processor.local.kafka_broker import start_kafka
@@ -32,7 +32,7 @@ class Addresses:
 
 
 @contextlib.contextmanager
-def embedded_parts(directory: Path | None = None, progress: Progress = silent) -> Iterator[Addresses]:
+def embedded_parts(directory: Path | None = None, progress: ShowProgress = silent) -> Iterator[Addresses]:
     """Start Kafka, Postgres and moto together; end them, and remove all their data, at the end of the block.
 
     Their data is in a new directory inside `directory` (default: the system's directory for temporary files). They end with
@@ -45,7 +45,7 @@ def embedded_parts(directory: Path | None = None, progress: Progress = silent) -
             yield _start_all(home, owner, progress)
 
 
-def _start_all(home: Path, owner: Owner, progress: Progress) -> Addresses:
+def _start_all(home: Path, owner: Owner, progress: ShowProgress) -> Addresses:
     progress("starting Kafka, Postgres and DynamoDB (moto)")
     with ThreadPoolExecutor(3) as pool:
         kafka = pool.submit(start_kafka, home / "kafka", launch=owner.launch, progress=progress)

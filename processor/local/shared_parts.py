@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from processor.local.cache import Progress, locked
+from processor.local.cache import ShowProgress, locked
 from processor.local.dynamodb_api import start_moto
 from processor.local.jars import kafka_broker_jars, silent
 from processor.local.kafka_broker import start_kafka
@@ -42,7 +42,7 @@ class PartsStatus:
         return all(self.alive.values())
 
 
-def up(directory: Path, progress: Progress = silent) -> Addresses:
+def up(directory: Path, progress: ShowProgress = silent) -> Addresses:
     """Start the parts that do not run. Returns the addresses of all parts. Raises PartError, and stops what it started."""
     kafka_broker_jars(progress)
     with _locked_state(directory, progress) as (home, state):
@@ -61,7 +61,7 @@ def status(directory: Path) -> PartsStatus | None:
     return PartsStatus(addresses=_addresses(state), alive={name: _runs(state, name) for name in START_FUNCTIONS})
 
 
-def down(directory: Path, progress: Progress = silent) -> bool:
+def down(directory: Path, progress: ShowProgress = silent) -> bool:
     """Stop the parts and remove their data. Returns False if there were no parts."""
     if not (directory / "state.json").exists():
         return False
@@ -94,7 +94,7 @@ def _start(names: list[str], home: Path, state: PartsState) -> None:
 
 
 @contextlib.contextmanager
-def _locked_state(directory: Path, progress: Progress) -> Iterator[tuple[Path, PartsState]]:
+def _locked_state(directory: Path, progress: ShowProgress) -> Iterator[tuple[Path, PartsState]]:
     """The directory, which this function makes if needed, and its state, locked against other commands."""
     directory.mkdir(parents=True, exist_ok=True)
     home = directory.resolve()

@@ -85,5 +85,7 @@ EDIT_RULES = (
         "WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse('the triggers of edits keep it')"
         for table in DERIVED
     ),
+    "CREATE TRIGGER recorded BEFORE INSERT ON history "
+    "WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse('the triggers of edits write it')",
     "CREATE TRIGGER stays BEFORE DELETE ON work EXECUTE FUNCTION refuse('the registry needs it')",
 )

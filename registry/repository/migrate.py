@@ -28,7 +28,8 @@ def migrate(connection: Connection, schema: str, slots: int) -> None:
     if not 1 <= slots <= 20:
         raise RegistryError(f"{slots} slots: a DynamoDB table has 1 to 20 indexes")
     connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"statestore migrate {schema}", 0))))
-    connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{schema}"'))
+    if not connection.scalar(text("SELECT to_regnamespace(:schema)"), {"schema": f'"{schema}"'}):
+        connection.execute(text(f'CREATE SCHEMA "{schema}"'))
     _upgrade(connection, schema)
     stored = connection.scalar(select(meta.c.slots))
     if stored is None:

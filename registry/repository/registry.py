@@ -4,10 +4,13 @@ from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Self
 
+from sqlalchemy import text
+
 from registry import operations
 from registry.advance import advance
 from registry.edit import edit
 from registry.edited import Edit, edited
+from registry.migrations.roles import role_statements
 from registry.model import (
     Applied,
     Binding,
@@ -74,6 +77,13 @@ class Registry:
         """
         with self._database.transaction(migrates=True) as connection:
             migrate(connection, self._database.schema, slots)
+
+    def create_roles(self) -> None:
+        """Creates the roles `<schema>_reader`, `<schema>_job` and `<schema>_operator`, or brings their rights to this release.
+        Only the owner of the schema may do it, with the right to create roles."""
+        with self._database.transaction() as connection:
+            for statement in role_statements(self._database.schema):
+                connection.execute(text(statement))
 
     def snapshot(self) -> Snapshot:
         """The whole registry at one version."""

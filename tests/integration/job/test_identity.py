@@ -140,7 +140,7 @@ def test_a_lost_table_is_built_again_with_a_new_checkpoint_and_higher_sequences(
 
 
 def test_a_new_registry_and_table_go_on_with_the_sequences_of_the_topics(scene: Scene, rows: SimpleNamespace) -> None:
-    """The cure of NeedsBackfill."""
+    """The cure of a column whose slot has the encoding of its old type (`ColumnHeld`)."""
     scene.produce(*(rows.user(1, f"ada{n}") for n in range(3)), rows.user(2, "bob"), partition=0)
     scene.run(batch_size=2)
     schema = f"{scene.settings.registry_schema}_second"

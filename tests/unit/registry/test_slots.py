@@ -150,3 +150,13 @@ def test_two_members_have_one_group_exactly_if_pairs_lead_from_one_to_the_other(
             grown = set(reached)
             reached |= {other for pair in pairs if grown.intersection(pair) for other in pair}
         assert {other for other in found if found[other] == found[member]} == reached
+
+
+@pytest.mark.parametrize("former", [AssignmentState.SERVING, AssignmentState.RETIRING])
+def test_of_two_assignments_of_one_index_both_stay_and_a_need_takes_no_third(former: AssignmentState) -> None:
+    """One of them moves to the other's slot."""
+    stored = (
+        assigned("star", 1, "username", state=former),
+        assigned("star", 2, "username", state=AssignmentState.WRITING),
+    )
+    assert assign(stored, [[need("star", "username")]], 3) == stored

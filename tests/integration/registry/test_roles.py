@@ -1,0 +1,130 @@
+"""The roles of a registry: each does its own work, and the database refuses it the work of others."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+from registry.errors import RegistryError
+from registry.migrations.roles import ROLES
+from registry.model import EpochBoundary, Progress, Requirements
+from registry.repository import Registry
+
+
+@pytest.fixture
+def roles(registry: Registry, required: Requirements, psql: Engine, schema: str) -> Iterator[None]:
+    registry.apply(required, who="me", why="first")
+    registry.create_roles()
+    registry.create_roles()  # the second call changes nothing
+    yield
+    with psql.begin() as connection:
+        for role in ROLES:
+            connection.execute(text(f"DROP OWNED BY {schema}_{role}; DROP ROLE {schema}_{role}"))
+
+
+@pytest.fixture
+def registry_of(postgres_url: str, schema: str, roles: None) -> Iterator[dict[str, Registry]]:
+    """A registry as each role sees it."""
+    separator = "&" if "?" in postgres_url else "?"
+    made = {role: Registry(f"{postgres_url}{separator}options=-crole%3D{schema}_{role}", schema) for role in ROLES}
+    yield made
+    for one in made.values():
+        one.close()
+
+
+def run(psql: Engine, role: str, statement: str) -> None:
+    """Runs the statement in a transaction of the role that announces its edit."""
+    with psql.begin() as connection:
+        connection.execute(text(f"SET LOCAL ROLE {role}"))
+        connection.execute(text("SELECT edit_by_hand('a test')"))
+        connection.execute(text(statement))
+
+
+def test_an_operator_applies_and_a_job_takes_the_steps(
+    registry_of: dict[str, Registry], required: Requirements, wider: Requirements
+) -> None:
+    reader, job, operator = (registry_of[role] for role in ROLES)
+    lease = job.take_lease("job", "here", 4, take_over=False, expires_after=60)
+    job.bind(job.binding())
+    job.applied(lease, 1)
+    for one in (job, operator):
+        one.migrate(5)
+    operator.apply(wider, who="op", why="an index")
+    operator.republish("profile", who="op", why="again")
+    steps = 0
+    while True:
+        version = job.snapshot().version
+        job.applied(lease, version)
+        if not job.advance(lease, version, proven=("user", "star", "repo"), published=("profile",)).changes:
+            break
+        steps += 1
+    assert steps == 3
+    assert [one.version for one in reader.snapshot().products] == [2]
+    operator.pause("profile", who="op", why="x")
+    operator.pause(None, who="op", why="x")
+    operator.retire("repo", 1, who="op", why="unused")
+    operator.remove("profile", tombstones=True, who="op", why="x")
+    for _ in range(2):
+        version = job.snapshot().version
+        job.applied(lease, version)
+        job.advance(lease, version, proven=(), published=("profile",))
+    found = reader.snapshot()
+    assert (found.products, found.joins, found.assignments_of("repo")) == ((), (), ())
+
+
+def test_a_job_keeps_its_lease_its_epochs_and_its_boards(registry_of: dict[str, Registry]) -> None:
+    reader, job = registry_of["reader"], registry_of["job"]
+    lease = job.take_lease("job", "here", 4, take_over=False, expires_after=60)
+    job.renew(lease)
+    assert job.begin_attempt(lease, 0, 1) == 0
+    job.add_epochs([EpochBoundary(topic="t", topic_id="x", partition=0, from_offset=0, epoch=1)])
+    line = Progress(walk="fill star", rows=1, written=1, of=2, done=False, seconds=1.0)
+    job.keep_progress([line])
+    assert reader.progress() == (line,)
+    assert reader.history(1)
+    assert [one.job for one in reader.jobs()] == ["job"]
+    job.release(lease)
+
+
+DENIED = [
+    ("reader", "UPDATE products SET paused = true"),
+    ("reader", "INSERT INTO leases (job) VALUES ('x')"),
+    ("reader", "SELECT edit_version()"),
+    ("reader", "DELETE FROM walk_progress"),
+    ("job", "UPDATE entities SET topic = 'x'"),
+    ("job", "INSERT INTO assignments VALUES ('user', 5, '{email}', 'planned')"),
+    ("job", "INSERT INTO waiting_products VALUES ('x', 'x', 'user', '{}', 1)"),
+    ("job", "UPDATE work SET paused = false"),
+    ("job", "UPDATE epochs SET epoch = 9"),
+    ("operator", "UPDATE leases SET owner = NULL"),
+    ("operator", "INSERT INTO epochs VALUES ('t', 'x', 0, 0, 9)"),
+    ("operator", "DELETE FROM walk_progress"),
+    *((role, "UPDATE history SET who = 'nobody'") for role in ROLES),
+    *((role, "DELETE FROM history") for role in ROLES),
+    *((role, "DELETE FROM product_versions") for role in ROLES),
+    *((role, "ALTER TABLE history DISABLE TRIGGER ALL") for role in ROLES),
+    *((role, "DROP TRIGGER kept ON history") for role in ROLES),
+    *((role, "CREATE TABLE mine (id int)") for role in ROLES),
+    *((role, "TRUNCATE products CASCADE") for role in ROLES),
+]
+
+
+@pytest.mark.parametrize(("role", "statement"), DENIED)
+def test_a_role_may_not_do_the_work_of_others(
+    roles: None, psql: Engine, schema: str, role: str, statement: str
+) -> None:
+    with pytest.raises(ProgrammingError, match=r"permission denied|must be owner"):
+        run(psql, f"{schema}_{role}", statement)
+
+
+@pytest.mark.parametrize("role", ["job", "operator"])
+def test_nobody_writes_the_history_by_hand(roles: None, psql: Engine, schema: str, role: str) -> None:
+    forged = "INSERT INTO history (version, at, who, entry, operation) VALUES (1, now(), 'x', 'work', 'update')"
+    with pytest.raises(IntegrityError, match="the triggers of edits write it"):
+        run(psql, f"{schema}_{role}", forged)
+
+
+def test_a_reader_is_refused_with_the_words_of_the_database(registry_of: dict[str, Registry]) -> None:
+    with pytest.raises(RegistryError, match="permission denied"):
+        registry_of["reader"].pause(None, who="me", why="x")
