@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from processor.cli import (
     apply_command,
+    backfill_command,
     demo_command,
     explain_command,
     get_command,
@@ -40,6 +41,7 @@ VERBS = (
     history_command,
     statistics_command,
     run_command,
+    backfill_command,
     get_command,
     explain_command,
     schema_command,

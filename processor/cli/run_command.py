@@ -114,6 +114,7 @@ def run_to_end(
     from processor.job.open_job import open_job
     from processor.job.run_job import run_job
     from processor.job.source import is_local
+    from processor.job.walk_progress import WalkProgress
     from processor.local.jars import spark_kafka_jars
 
     jars = sorted(spark_kafka_jars(print_progress).glob("*.jar")) if embedded or is_local(settings) else []
@@ -129,7 +130,10 @@ def run_to_end(
             adopt=adopt,
             stopping=stopping,
         )
+        progress = WalkProgress(driver=job.driver, registry=registry, report=print_round)
+        job.driver.report = progress
         run_job(job, once=once)
+        progress.keep()
     return job
 
 
@@ -141,6 +145,8 @@ def print_round(event: str, tally: Mapping[str, int]) -> None:
     names: tuple[str, ...] = ("settled", "corrections") if "settled" in tally else ("published",)
     if "read" in tally:
         names = ("read", "applied", "dead letters", "published")
+    elif "walked" in tally:
+        names = ("walked", "filled", "published")
     counts = [f"{tally.get(name, 0)} {name}" for name in names]
     print(f"{event}: " + ", ".join(filter(None, [*counts, freshness_text(tally)])), file=sys.stderr, flush=True)
 
