@@ -131,6 +131,13 @@ class NoMove(RegistryError):
         super().__init__(f"entity {assignment.entity}: {_list([assignment])} cannot move to GSI_{target}: {reason}")
 
 
+class NoUndo(RegistryError):
+    """The registry cannot reverse a version."""
+
+    def __init__(self, version: int, reason: str) -> None:
+        super().__init__(f"version {version} cannot be undone: {reason}")
+
+
 class SlotRetires(RegistryError):
     """A join needs the columns of a slot that retires."""
 

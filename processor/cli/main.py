@@ -24,6 +24,7 @@ from processor.cli import (
     statistics_command,
     test_command,
     try_command,
+    undo_command,
     verify_command,
 )
 from processor.errors import StatestoreError
@@ -39,6 +40,7 @@ VERBS = (
     slots_command,
     operator_command,
     history_command,
+    undo_command,
     statistics_command,
     run_command,
     backfill_command,

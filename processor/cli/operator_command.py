@@ -44,15 +44,23 @@ def _add_verb(
     verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, help: str, make: MakeEdit
 ) -> argparse.ArgumentParser:
     parser = verbs.add_parser(name, help=help)
-    add_edit(parser, make)
+    add_why(parser)
+    add_settings(parser)
+    parser.set_defaults(run=run, make=make)
     return parser
 
 
-def add_edit(parser: argparse.ArgumentParser, make: MakeEdit) -> None:
-    """Adds the flags of an edit, and runs the verb by `make`."""
-    parser.add_argument("--why", default="", help="the reason, for the registry's history; the verb needs it")
-    add_settings(parser)
-    parser.set_defaults(run=run, make=make)
+def add_why(parser: argparse.ArgumentParser) -> None:
+    """Adds `--why REASON`, which `reason` reads."""
+    parser.add_argument("--why", metavar="REASON", default="", help="for the registry's history; the verb needs it")
+
+
+def reason(options: argparse.Namespace) -> str:
+    """The reason of the user. Raises SettingError without one."""
+    why = str(options.why)
+    if not why.strip():
+        raise SettingError("--why is missing: give the reason, which `statestore history` shows later")
+    return why
 
 
 def slot_number(text: str) -> int:
@@ -65,8 +73,7 @@ def slot_number(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Makes the edit, and prints it. The error of an unknown product or slot names the nearest ones."""
-    if not options.why.strip():
-        raise SettingError("--why is missing: give the reason, which `statestore history` shows later")
+    reason(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         try:
             applied = options.make(registry, options)
@@ -89,7 +96,7 @@ def _near_slots(stored: Snapshot, entity: str) -> str:
 
 
 def _signed(options: argparse.Namespace) -> dict[str, str]:
-    return {"who": user_name(), "why": options.why}
+    return {"who": user_name(), "why": reason(options)}
 
 
 def _remove(registry: "Registry", options: argparse.Namespace) -> Applied:

@@ -6,7 +6,7 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,26 +72,26 @@ def test_a_slot_moves_and_the_documents_stay(stored: Story, capsys: Printed) -> 
     held = {a["slot"]: a["columns"] for e in board["entities"] if e["entity"] == "star" for a in e["assignments"]}
     assert held == {2: ["repo_owner", "repo_name"], 4: ["username"]}
     assert [(job["alive"], job["applied_version"]) for job in board["jobs"]] == [(False, board["version"])]
-    assert published(stored) == before
+    assert published(stored, since=before) == []
     assert main(["verify", *stored.flags]) == 0
 
 
 def test_a_changed_product_waits_and_a_backfill_publishes_it(stored: Story, tmp_path: Path, capsys: Printed) -> None:
-    before = len(published(stored))
+    before = published(stored)
     with_titles(stored, tmp_path)
     assert main(["apply", "--definitions", str(tmp_path), *WHY, *stored.flags]) == 0
-    waits = "product user_profile: version 2 waits for GSI_2 of pull_request (planned)"
+    waits = "product user_profile: version 2 waits for GSI_4 of pull_request (planned)"
     assert capsys.readouterr().err.splitlines()[:2] == [
         f"next: {waits}",
-        "next: entity pull_request: GSI_2 title is planned: the job fills it in stored rows, then it serves",
+        "next: entity pull_request: GSI_4 title is planned: the job fills it in stored rows, then it serves",
     ]
     assert main(["slots", *stored.flags]) == 0
     assert capsys.readouterr().out.splitlines()[-3:-1] == [
         waits,
-        "entity pull_request: GSI_2 title is planned: the job fills it in stored rows, then it serves",
+        "entity pull_request: GSI_4 title is planned: the job fills it in stored rows, then it serves",
     ]
     assert main(["backfill", *stored.flags]) == 0
-    versions = {headers(record)["statestore.product_version"] for record in published(stored)[before:]}
+    versions = {headers(record)["statestore.product_version"] for record in published(stored, since=before)}
     assert versions == {b"2"}
     assert main(["verify", "--sql", *stored.flags]) == 0
     assert main(["retire", "pull_request", "GSI_1", *WHY, *stored.flags]) == 0
@@ -116,15 +116,37 @@ def test_the_history_shows_each_edit_with_its_author_and_reason(stored: Story, c
     }
     assert main(["history", "--limit", "2", "--json", *stored.flags]) == 0
     last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [one["version"] for one in last] == [versions[0]] * len(last)
+    assert [one["version"] for one in last] == versions[:2]
+
+
+def test_an_undo_puts_the_former_definition_back(stored: Story, capsys: Printed) -> None:
+    assert main(["history", "--limit", "400", "--json", *stored.flags]) == 0
+    entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    added = next(one for one in entries if (one["entry"], one["operation"]) == ("waiting_products", "insert"))
+    for version, reason in (
+        (2, "it only changed slots"),
+        (added["version"] + 1, "it only changed slots"),
+        (10**6, "no edit"),
+    ):
+        assert main(["undo", str(version), *WHY, *stored.flags]) == 1
+        assert reason in capsys.readouterr().err
+    assert main(["undo", str(added["version"]), *WHY, *stored.flags]) == 0
+    assert "product user_profile: changed, version 3 waits until its slots are full" in capsys.readouterr().out
+    assert main(["backfill", *stored.flags]) == 0
+    capsys.readouterr()
+    assert main(["apply", *stored.define, *stored.flags]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["verify", "--sql", *stored.flags]) == 0
+    assert main(["history", "--limit", "400", *stored.flags]) == 0
+    assert f": undo of version {added['version']}: a test\n" in capsys.readouterr().out
 
 
 def test_a_paused_product_publishes_nothing_until_it_is_resumed(stored: Story, capsys: Printed) -> None:
     assert main(["pause", "user_profile", *WHY, *stored.flags]) == 0
     assert main(["republish", "user_profile", *WHY, *stored.flags]) == 0
-    before = len(published(stored))
+    before = published(stored)
     assert main(["backfill", *stored.flags]) == 0
-    assert len(published(stored)) == before
+    assert published(stored, since=before) == []
     capsys.readouterr()
     assert main(["slots", *stored.flags]) == 0
     assert (
@@ -133,12 +155,12 @@ def test_a_paused_product_publishes_nothing_until_it_is_resumed(stored: Story, c
     )
     assert main(["resume", "user_profile", *WHY, *stored.flags]) == 0
     assert main([*stored.run, "--once"]) == 0
-    assert {headers(record)["statestore.product_version"] for record in published(stored)[before:]} == {b"3"}
+    assert {headers(record)["statestore.product_version"] for record in published(stored, since=before)} == {b"4"}
 
 
 def test_a_killed_backfill_continues_with_the_next(stored: Story, statestore: list[str], capsys: Printed) -> None:
     assert main(["republish", "user_profile", *WHY, *stored.flags]) == 0
-    before = len(published(stored))
+    before = published(stored)
     slow = ["--walk-page", "2", "--walk-rate", "8", "--lease-seconds", "5"]
     words = [*statestore, "backfill", *stored.flags, *slow]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
@@ -150,11 +172,12 @@ def test_a_killed_backfill_continues_with_the_next(stored: Story, statestore: li
         refusal = "The job that runs does this work itself: `statestore slots --watch` shows it"
         assert refusal in capsys.readouterr().err
         process.send_signal(signal.SIGKILL)
-    some = len(published(stored)) - before
+    some = len(published(stored, since=before))
     assert main(["backfill", "--lease-seconds", "5", *stored.flags]) == 0
-    keys = {record.key for record in published(stored)[before:]}
+    keys = {record.key for record in published(stored, since=before)}
     assert some < len(keys)
-    assert keys == {record.key for record in published(stored) if record.value is not None}
+    last = {record.key: record.value for record in published(stored)}
+    assert keys == {key for key, value in last.items() if value is not None}
 
 
 def test_watch_prints_the_board_until_it_is_interrupted(
@@ -189,9 +212,14 @@ def test_all_work_pauses_and_a_removed_product_ends_in_tombstones(stored: Story,
     assert json.loads(capsys.readouterr().out.split("published\n")[1])["products"] == []
 
 
-def published(story: Story) -> list[Any]:
-    """The messages of the product's topic so far."""
-    return list(read_topic(story.bootstrap_servers, {}, story.topic))
+def published(story: Story, since: Sequence[Any] = ()) -> list[Any]:
+    """The messages of the product's topic so far, without those that were there before, partition by partition."""
+    known = {(record.partition, record.offset) for record in since}
+    found = read_topic(story.bootstrap_servers, {}, story.topic)
+    return sorted(
+        (record for record in found if (record.partition, record.offset) not in known),
+        key=lambda record: (record.partition, record.offset),
+    )
 
 
 def headers(record: Any) -> dict[str, bytes | None]:
