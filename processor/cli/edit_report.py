@@ -25,16 +25,19 @@ def print_applied(applied: Applied, registry: "Registry") -> None:
     """Prints the changes to stdout, and to stderr the work that waits in the registry, who does it, and the version."""
     for change in applied.changes:
         print(change)
-    if pending := list(pending_lines(registry.snapshot())):
-        print("\n".join([*(f"next: {line}" for line in pending), worker_line(registry.jobs())]), file=sys.stderr)
+    pending, jobs = list(pending_lines(registry.snapshot())), registry.jobs()
+    for line in pending:
+        print(f"next: {line}", file=sys.stderr)
+    if jobs and (pending or applied.changes):
+        print(worker_line(jobs), file=sys.stderr)
     print(f"registry version {applied.version}{'' if applied.changes else ': nothing changed'}", file=sys.stderr)
 
 
 def worker_line(jobs: Collection[JobStatus]) -> str:
-    """Who does the work that waits in the registry: the job that runs, or the next one."""
+    """Who does the work that an edit leaves: the job that runs, or the next one."""
     for job in jobs:
         if job.alive:
             return (
-                f"the running job {job.job} ({job.owner}) takes this version before its next batch, and does the rest"
+                f"the running job {job.job} ({job.owner}) takes this version before its next batch, and does the work"
             )
-    return "no job runs: `statestore run` does the rest, or `statestore backfill`, which reads no topics"
+    return "no job runs: `statestore run` does the work, or `statestore backfill`, which reads no topics"

@@ -21,7 +21,7 @@ Printed = pytest.CaptureFixture[str]
 # the command closes some connections only when its process ends
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 WHY = ["--why", "a test"]
-NO_JOB = "no job runs: `statestore run` does the rest, or `statestore backfill`, which reads no topics"
+NO_JOB = "no job runs: `statestore run` does the work, or `statestore backfill`, which reads no topics"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -154,6 +154,7 @@ def test_a_paused_product_publishes_nothing_until_it_is_resumed(stored: Story, c
         in capsys.readouterr().out
     )
     assert main(["resume", "user_profile", *WHY, *stored.flags]) == 0
+    assert NO_JOB in capsys.readouterr().err
     assert main([*stored.run, "--once"]) == 0
     assert {headers(record)["statestore.product_version"] for record in published(stored, since=before)} == {b"4"}
 
