@@ -9,8 +9,8 @@ from processor.job.open_registry import open_registry
 from processor.plan.planning import check_after, requirements_of
 
 CHANGED_ENTITY = (
-    "a document of a changed entity stays as it is until one of its rows changes; `statestore republish PRODUCT` publishes all "
-    "documents of a product"
+    "documents over a changed entity stay as they are until one of their rows changes; `statestore republish PRODUCT` publishes "
+    "all documents of a product again"
 )
 
 
