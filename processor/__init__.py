@@ -11,7 +11,8 @@
     9.  steps/assemble.py       the root by key, then one query or key read for each join
     10. steps/publish.py        reads the ledger, reserves, sends the message
 
-Later rounds settle open changes (steps/settle.py), continue fan-outs, and publish the backlog (rounds/follow_up_parts.py).
+Later rounds settle open changes (steps/settle.py), continue fan-outs, and publish the backlog (rounds/follow_up_parts.py). Edits
+of the registry come between rounds (rounds/steward.py), and walks bring stored rows up to them (progress/walks.py).
 
 The reading order: first the packages `statestore` (the table) and `registry` (slots, leases). Then the rooms: records, product,
 definitions, plan, progress, steps, rounds, trial, job, inspect, pricing, demo, cli. A room imports only rooms before it in this

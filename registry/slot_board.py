@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from registry.lifecycle import reads
-from registry.model import KEY, AssignedPath, AssignmentState, Direction, EntityEntry, JobStatus, Progress, Snapshot
+from registry.model import KEY, AssignedPath, Direction, EntityEntry, JobStatus, Progress, Snapshot
 from registry.pending import pending_lines, waits_for
 
 _DIRECTIONS: tuple[Direction, ...] = ("down", "up")
@@ -34,16 +34,7 @@ def status_lines(snapshot: Snapshot, jobs: Iterable[JobStatus], walks: Iterable[
     """The lines below the board: the work that waits, each job, and each walk that goes on."""
     yield from pending_lines(snapshot)
     yield from (_job_line(snapshot, job) for job in jobs)
-    yield from (walk_line(walk) for walk in walks if not walk.done and _goes_on(snapshot, walk))
-
-
-def walk_line(walk: Progress) -> str:
-    """How far a walk is. The rate is the mean since the walk began."""
-    rows = f"{walk.rows:,} of about {walk.of:,} rows" if walk.of else f"{walk.rows:,} rows"
-    rate, left = _speed(walk)
-    times = "" if rate is None else f", {rate:,.0f} rows/s"
-    times += "" if left is None else f", about {timedelta(seconds=round(left))} left"
-    return f"{walk.walk}: {rows}, {walk.written:,} written{times}"
+    yield from (_walk_line(walk) for walk in walks if not walk.done)
 
 
 def board_json(snapshot: Snapshot, jobs: Iterable[JobStatus] = (), walks: Iterable[Progress] = ()) -> dict[str, Any]:
@@ -88,17 +79,19 @@ def board_json(snapshot: Snapshot, jobs: Iterable[JobStatus] = (), walks: Iterab
     }
 
 
+def _walk_line(walk: Progress) -> str:
+    """How far a walk is. The rate is the mean since the walk began."""
+    rows = f"{walk.rows:,} of about {walk.of:,} rows" if walk.of else f"{walk.rows:,} rows"
+    rate, left = _speed(walk)
+    times = "" if rate is None else f", {rate:,.0f} rows/s"
+    times += "" if left is None else f", about {timedelta(seconds=round(left))} left"
+    return f"{walk.walk}: {rows}, {walk.written:,} written{times}"
+
+
 def _speed(walk: Progress) -> tuple[float | None, float | None]:
     """The rows a second of a walk, and the seconds that it still needs; None where they are unknown."""
     rate = walk.rows / walk.seconds if walk.seconds > 0 and not walk.done else None
     return rate, max(walk.of - walk.rows, 0) / rate if rate and walk.of else None
-
-
-def _goes_on(snapshot: Snapshot, walk: Progress) -> bool:
-    """Whether a walk still has a purpose. The job keeps progress with its rounds, and a fill may end without another round."""
-    kind, name = walk.walk.split(" ", 1)
-    full = all(reads(one.state) or one.state is AssignmentState.RETIRING for one in snapshot.assignments_of(name))
-    return kind != "fill" or not full or any(name in product.entities() for product in snapshot.waiting)
 
 
 def _job_line(snapshot: Snapshot, job: JobStatus) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from statestore import keys
 from statestore.items import FORMAT, Edge, read_edges
 from statestore.keys import Key
-from statestore.store import Condition, Item, Page, Write
+from statestore.store import Condition, Item, Page, Query, Write
 from statestore.table import ROW
 
 
@@ -34,9 +34,9 @@ def version_of_item(item: Item) -> str:
     return version
 
 
-def shows(page: Page, version: str) -> bool:
+def shows(probe: Query, page: Page, version: str) -> bool:
     """Whether the answer to a query of one row shows the row at this version or newer."""
-    return any(version_of_item(item) >= version for item in page.items)
+    return any(key_of_item(item) == probe.row and version_of_item(item) >= version for item in page.items)
 
 
 def replace_older(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[Item]:

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 
 from processor.cli.options import add_settings, reachable_settings
@@ -11,8 +10,6 @@ from processor.errors import StatestoreError
 from processor.job.open_registry import open_registry
 from processor.plan.planning import plan_of
 from registry.errors import LeaseHeld
-from registry.model import Progress
-from registry.slot_board import walk_line
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -26,7 +23,6 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def run(options: argparse.Namespace) -> int:
     from processor.job.open_job import open_job
     from processor.job.run_backfill import run_backfill
-    from processor.job.walk_progress import WalkProgress
 
     with (
         reachable_settings(options) as given,
@@ -51,25 +47,10 @@ def run(options: argparse.Namespace) -> int:
             raise StatestoreError(
                 f"{held}. The job that runs does this work itself: `statestore slots --watch` shows it"
             ) from None
-        progress = WalkProgress(driver=job.driver, registry=registry, report=_print_others, show=_print_walks)
-        job.driver.report = progress
         left = run_backfill(job)
-        progress.keep()
     tally = job.driver.tally
     published = tally["published"] + tally["corrections"]
     print(f"{tally['walked']} rows read, {tally['filled']} filled, {published} documents published")
     for reason in left:
         print(f"work remains, and a later `backfill` or `run` continues it: {reason}", file=sys.stderr)
     return 1 if left else 0
-
-
-def _print_others(event: str, tally: Mapping[str, int]) -> None:
-    """Prints the rounds that are not of walks: those have their own lines."""
-    if event != "walk":
-        print_round(event, tally)
-
-
-def _print_walks(walks: tuple[Progress, ...]) -> None:
-    for walk in walks:
-        if walk.rows and not walk.done:
-            print(walk_line(walk), file=sys.stderr, flush=True)

@@ -112,9 +112,9 @@ def run_to_end(
     """Runs the job until it has ended. SIGTERM and SIGINT end it within one batch, and nothing is lost. Raises Stopped when
     they come before the job is open."""
     from processor.job.open_job import open_job
+    from processor.job.run_backfill import keep_last_progress
     from processor.job.run_job import run_job
     from processor.job.source import is_local
-    from processor.job.walk_progress import WalkProgress
     from processor.local.jars import spark_kafka_jars
 
     jars = sorted(spark_kafka_jars(print_progress).glob("*.jar")) if embedded or is_local(settings) else []
@@ -130,10 +130,8 @@ def run_to_end(
             adopt=adopt,
             stopping=stopping,
         )
-        progress = WalkProgress(driver=job.driver, registry=registry, report=print_round)
-        job.driver.report = progress
         run_job(job, once=once)
-        progress.keep()
+        keep_last_progress(job)
     return job
 
 

@@ -1,6 +1,7 @@
 """Opens a job: takes the lease, binds table and checkpoint to the registry, creates the topics, and fences earlier runs."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 from processor.job.binding import adopt_parts, bind_parts, check_parts, earlier_sequences, fence_other_jobs
@@ -17,9 +18,11 @@ from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.ledger import Run
 from processor.rounds.clock import SystemClock
-from processor.rounds.driver import Driver, Report
+from processor.rounds.driver import Driver
+from processor.rounds.round_runner import Report
 from processor.rounds.steward import Steward
 from processor.settings import Settings
+from registry.model import Progress
 from registry.repository import Registry
 
 
@@ -82,6 +85,16 @@ def open_job(
                 admin.ensure(topics, partitions=settings.partitions, compacted=True)
                 driver.earlier_sequences = earlier_sequences(settings, plan, store)
 
+            def keep_progress(progress: list[Progress]) -> None:
+                """Shows how far the walks are, and how many rows the last statistics counted."""
+                taken = registry.statistics()
+                rows = {one.entity: one.rows for one in taken.entities} if taken else {}
+                roots = {name: product.product.root for name, product in driver.plan.products.items()}
+                entities = [(one, one.walk.split()[1]) for one in progress]
+                registry.keep_progress(
+                    [replace(one, of=one.of * rows.get(roots.get(name, name), 0)) for one, name in entities]
+                )
+
             job = Job(
                 driver=driver,
                 spark=spark,
@@ -89,7 +102,9 @@ def open_job(
                 admin=admin,
                 lease=lease,
                 renewal=renewal,
-                steward=Steward(driver=driver, registry=registry, lease=lease, prepare=prepare),
+                steward=Steward(
+                    driver=driver, registry=registry, lease=lease, prepare=prepare, keep_progress=keep_progress
+                ),
                 stopping=stopping,
             )
             job.start()

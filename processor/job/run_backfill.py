@@ -3,40 +3,43 @@
 All progress is in the table and in the registry. So a later backfill or run continues one that broke off.
 """
 
+from contextlib import suppress
 from time import sleep
 
 from processor.job.failures import failure_reason, is_stop
 from processor.job.job import Job
+from registry.errors import RegistryError
 
 
 def run_backfill(job: Job) -> tuple[str, ...]:
-    """Works until no walk and no step remains, until the rest cannot go on, or until an operator stops the job. Then gives the
-    lease back. Returns why work remains: nothing when all is done."""
+    """Works until no work remains that can go on, or until an operator stops the job. Then gives the lease back. Returns why work
+    remains: nothing when all is done."""
     try:
-        while job.pending and not job.stopping.is_set() and not _is_blocked(job):
+        while job.pending and not job.stopping.is_set():
             sleep(0 if job.driver.busy else 0.2)
             job.idle()
             job.renewal.check()
+        left = _obstacles(job) or (("stopped on request",) if job.pending else ())
+        keep_last_progress(job)
     except Exception as failure:
-        if not is_stop(failure, job.stopping):
-            raise failure_reason(job, failure) from failure
+        if is_stop(failure, job.stopping):
+            return ("stopped on request",)
+        raise failure_reason(job, failure) from failure
     finally:
         job.end()
-    return _blocked(job) or (("stopped on request",) if job.pending else ())
+    return left
 
 
-def _blocked(job: Job) -> tuple[str, ...]:
-    """The walks and the products that stopped in this run, each with its reason."""
+def keep_last_progress(job: Job) -> None:
+    """Shows operators how far the walks were when the job ended. The steward shows it once a second while the job runs."""
+    if job.steward is not None:
+        with suppress(RegistryError):
+            job.steward.keep_progress(job.driver.walks.progress(job.driver.clock.date()))
+
+
+def _obstacles(job: Job) -> tuple[str, ...]:
+    """Why walks, products and steps stopped in this run."""
     walks = (f"{' '.join(walk)} stopped: {reason}" for walk, reason in job.driver.walks.stuck.items())
     products = (f"product {name} stopped: {reason}" for name, reason in job.driver.backlog.stopped.items())
-    return (*walks, *products)
-
-
-def _is_blocked(job: Job) -> bool:
-    """Whether only stopped walks and products remain: no work is due later, and the registry has no step to take."""
-    if job.driver.pending or job.steward is None or not _blocked(job):
-        return False
-    version = job.driver.plan.version
-    job.steward.next_look = 0
-    job.take_version()
-    return version == job.driver.plan.version and not job.driver.pending
+    steps = (job.steward.obstacle,) if job.steward is not None and job.steward.obstacle else ()
+    return (*walks, *products, *steps)

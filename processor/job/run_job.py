@@ -15,15 +15,21 @@ from processor.records.dead_letters import DeadLetter
 
 
 def run_job(job: Job, *, once: bool) -> None:
-    """Streams until no work remains (`once`), an operator stops the job, or it fails; raises the reason of a failure."""
+    """Streams until no work remains (`once`), an operator stops the job, or it fails; raises the reason of a failure. A pause
+    of all work ends the stream, and the job only with `once`."""
     query: StreamingQuery | None = None
     try:
         while query is None or _is_outdated(job):
+            if job.paused and once:
+                job.driver.report(
+                    "all work is paused, so the job reads no topic: `statestore resume`, then start again", {}
+                )
+                break
             _wait_while_paused(job)
             job.failure = None
             query = job.stream(once)
             _watch(job, query)
-        failure = job.failure or query.exception()
+        failure = job.failure or (query.exception() if query is not None else None)
         if failure is not None and not isinstance(failure, Stopped | StreamOutdated):
             raise failure
         if once:

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 
 from processor.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.progress.ledger import entries_partition
+from registry.model import Progress
 from statestore import keys
 from statestore.item_attributes import key_of_item, write_note
 from statestore.keys import Key
@@ -82,11 +83,13 @@ class WalkedPage(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
     """A walk. `left`: the partitions that remain, with the sort key after which each continues, None at its start.
-    `verifies`: the fill has written all rows. `rows`, `written`: counts so far. `began`: seconds since 1970."""
+    `verifies`: the fill has written all rows; `passes`: how often it reads each row. `rows`, `written`: counts so far. `began`:
+    in seconds since 1970."""
 
     goal: FillGoal | PublishGoal
     left: Mapping[str, str | None]
     verifies: bool = False
+    passes: int = 1
     unseen: tuple[UnseenRow, ...] = ()
     rows: int = 0
     written: int = 0
@@ -99,7 +102,7 @@ class Walk:
 class Walks:
     """The walks of a job. `run`: the run that writes them; it never overwrites those of a later run. `wait`: W. `stuck`: the
     walks that stopped in this run, with the reason. `shown_at`: when fills got their last evidence, on the job's clock.
-    `claimed`: whether this run has written all walks."""
+    `claimed`: whether this run has written all walks; `moved`: the walks that this run continued."""
 
     run: int
     wait: float
@@ -107,6 +110,7 @@ class Walks:
     stuck: dict[WalkName, str] = field(default_factory=dict)
     shown_at: dict[WalkName, float] = field(default_factory=dict)
     claimed: bool = False
+    moved: set[WalkName] = field(default_factory=set)
 
     @property
     def held(self) -> frozenset[str]:
@@ -136,7 +140,8 @@ class Walks:
 
         def new(goal: FillGoal | PublishGoal, partitions: Iterable[str], *, verifies: bool = False) -> Walk:
             left = {pk: None for pk in partitions if not is_empty(pk)}
-            return Walk(goal=goal, left=left, verifies=verifies, done=not left, began=int(date))
+            passes = 2 if isinstance(goal, FillGoal) and not verifies else 1
+            return Walk(goal=goal, left=left, verifies=verifies, passes=passes, done=not left, began=int(date))
 
         for entity in plan.entities.values():
             if entity.slots or entity.edges:
@@ -194,6 +199,7 @@ class Walks:
             self.walks[name] = replace(
                 walk, left=left, unseen=unseen, rows=walk.rows + one.rows, written=walk.written + one.written
             )
+        self.moved.update(moved)
         for name in moved:
             self._finish(name, plan, now)
         return [self._write(name) for name in dict.fromkeys([*moved, *self._begin(plan)])]
@@ -213,6 +219,22 @@ class Walks:
     def published(self, plan: Plan) -> frozenset[str]:
         """The products of which this version has published every root."""
         return frozenset(name for name in plan.products if self._is_done("publish", name))
+
+    def progress(self, date: float) -> list[Progress]:
+        """How far each walk is that has something to do, or had in this run; `of` is how often it reads each row. `date`: in
+        seconds since 1970."""
+        return [
+            Progress(
+                walk=" ".join(name),
+                rows=walk.rows,
+                written=walk.written,
+                of=walk.passes,
+                done=walk.done,
+                seconds=max(0.0, date - walk.began),
+            )
+            for name, walk in self.walks.items()
+            if not walk.done or name in self.moved
+        ]
 
     def _is_done(self, kind: Literal["fill", "publish"], name: str) -> bool:
         walk = self.walks.get((kind, name))

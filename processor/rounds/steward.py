@@ -8,6 +8,7 @@ One version at a time: no round runs by two, and a step needs the version before
 operator has edited it meanwhile.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,8 +19,8 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
 from processor.rounds.driver import Driver
 from registry.advance import advance
-from registry.errors import SnapshotOutdated
-from registry.model import Applied, Lease, Snapshot
+from registry.errors import RegistryRefused, SnapshotOutdated
+from registry.model import Applied, Lease, Progress, Snapshot
 
 
 class EditedRegistry(Protocol):
@@ -34,24 +35,30 @@ class EditedRegistry(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Steward:
-    """The steward of a run. `prepare`: makes the job ready for a plan before the driver adopts it. `snapshot`: the version that
-    the job has applied, None before the first. `refused`: the version that the job cannot run by. `seconds`: between two looks
-    at the registry; `next_look`: when the next one is due, on the job's clock."""
+    """The steward of a run.
+
+    prepare: makes the job ready for a plan before the driver adopts it.
+    keep_progress: shows operators how far the walks are.
+    snapshot: the version that the job has applied, None before the first.
+    refused: the version that the job cannot run by. obstacle: why a step waits.
+    seconds: between two looks at the registry. next_look: when the next one is due, on the job's clock.
+    """
 
     driver: Driver
     registry: EditedRegistry
     lease: Lease
     prepare: Callable[[Plan], None]
+    keep_progress: Callable[[list[Progress]], None] = lambda _: None
     snapshot: Snapshot | None = None
     refused: int = 0
+    obstacle: str = ""
     seconds: float = 1.0
-    next_look: float = 0.0
+    next_look: float = -math.inf
 
     @property
     def pending(self) -> bool:
-        """Whether a product waits, or is to go, or a step can be taken now."""
-        found = self.snapshot
-        return found is not None and bool(found.waiting or any(p.retracted for p in found.products) or self._step())
+        """Whether a step can be taken now. The driver knows whether walks remain that lead to further steps."""
+        return not self.obstacle and self._step()
 
     def turn(self) -> None:
         """Takes new versions and next steps until there are none. Call it between rounds, and first after the driver's start."""
@@ -62,6 +69,8 @@ class Steward:
         self._adopt()
         while self._advance():
             self._adopt()
+        if self.driver.walks.moved:
+            self.keep_progress(self.driver.walks.progress(self.driver.clock.date()))
 
     def _adopt(self) -> None:
         """Takes the registry's version, if it is a new one."""
@@ -95,6 +104,12 @@ class Steward:
             self.registry.advance(self.lease, self.snapshot.version, **self._reached())
         except SnapshotOutdated:
             return False
+        except RegistryRefused as refusal:  # another job lives, and has not applied this version
+            if self.obstacle != str(refusal):
+                self.obstacle = str(refusal)
+                self.driver.report(f"the next step waits: {refusal}", {})
+            return False
+        self.obstacle = ""
         return True
 
     def _step(self) -> bool:

@@ -19,11 +19,11 @@ from processor.progress.open_changes import (
     open_change,
     overlay_of,
     split_by_item,
-    write_changes,
 )
 from processor.records.dead_letters import reject_message
 from processor.records.record import Change, Record, Rejected, Truncated
 from processor.rounds.freshness import oldest
+from processor.rounds.keep_changes import keep_changes
 from processor.rounds.round import CHUNK, PartResult, Round
 from processor.rounds.step_runner import Outbox, StepRunner
 from processor.steps.decode import decode
@@ -31,10 +31,8 @@ from processor.steps.dedupe import NetChange, dedupe, net_change
 from processor.steps.find_roots import find_roots
 from processor.steps.keep_edges import RowKeys, keep_edges
 from processor.steps.write_state import write_state
-from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.limits import key_text
-from statestore.store import Store, TooLarge
+from statestore.store import Store
 from statestore.versions import encode_version
 
 T = TypeVar("T")
@@ -80,15 +78,6 @@ def union(found: Iterable[FoundRoots]) -> FoundRoots:
     """All roots and fan-outs together."""
     all_ = list(found)
     return FoundRoots(frozenset().union(*(f.roots for f in all_)), tuple(chain.from_iterable(f.fan_outs for f in all_)))
-
-
-def keep_changes(item: Key, changes: Sequence[OpenChange], store: Store) -> None:
-    """Makes open changes durable."""
-    if isinstance(store.write(write_changes(item, changes)), TooLarge):
-        row = key_text(changes[0].key)
-        raise Terminal(
-            f"{row}: the former keys of this row, whose changes are open, fill an item: wait W, then start again"
-        )
 
 
 def _changes(

@@ -54,7 +54,7 @@ def fill(item: Item | None, plan: EntityPlan, *, verify: bool, version: str = ""
         Query(slot=slot_name(slot), value=key, row=row.key) for slot, key in row.slots.items() if slot in plan.slots
     ]
     pages = yield tuple(Lookup(probe, overlay=False) for probe in probes)
-    seen = all(shows(page, version) for page in pages)
+    seen = all(shows(probe, page, version) for probe, page in zip(probes, pages, strict=True))
     return FilledRow(row, former_keys, written, "" if seen else version)
 
 

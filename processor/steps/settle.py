@@ -31,7 +31,7 @@ def settle(change: OpenChange) -> Step[SettledChange]:
     unseen = [(slot, key) for slot, key in change.slots if slot not in change.seen]
     probes = [Query(slot=slot_name(slot), value=key, row=change.key) for slot, key in unseen]
     pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes)) if probes else ()
-    shown = all(shows(page, change.version) for page in pages)
+    shown = all(shows(probe, page, change.version) for probe, page in zip(probes, pages, strict=True))
     if shown and not change.again:
         return SettledChange(outcome=SettleOutcome(change, change.version, change.slots, True), touch=None)
     (item,) = yield (change.key,)

@@ -16,12 +16,18 @@ from typing import Any
 
 from tests.simulator.protection import Protection
 from tests.simulator.protections import PROTECTIONS
+from tests.simulator.registry_edits import EditSimulation
 from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 from tests.simulator.without.switch import Switch, combine
 
+KINDS: Mapping[str, type[Simulation]] = {
+    "changes": Simulation,
+    "replays": ReplaySimulation,
+    "edits": EditSimulation,
+}
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).parents[2] / "docs" / "correctness.md"
 BEGIN, END = "<!-- ablations -->\n", "<!-- end of ablations -->"
@@ -35,7 +41,7 @@ def problem_without(
     others = (PROTECTIONS[protection.also_without].switch,) if protection.also_without else ()
 
     def run(*off: Switch) -> Simulation:
-        kind = ReplaySimulation if protection.replays else Simulation
+        kind = KINDS[protection.kind]
         return simulate(seed, overrides=overrides, keep=keep, switch=combine(*off), simulation_class=kind)
 
     without = run(*others, protection.switch)

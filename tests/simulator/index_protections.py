@@ -18,7 +18,7 @@ def settle_protections() -> Iterator[Protection]:
             settling.not_after_a_start,
             CRASHED_REPLAYS,
         ),
-        replays=True,
+        kind="replays",
     )
     yield replace(
         protection(
@@ -26,7 +26,7 @@ def settle_protections() -> Iterator[Protection]:
             "a replay, which finds no roots itself",
             settling.not_after_a_replay,
         ),
-        replays=True,
+        kind="replays",
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tests.simulator.without.switch import Switch
 
@@ -11,8 +11,8 @@ from tests.simulator.without.switch import Switch
 class Protection:
     """A protection. `against`: the danger. `switch`: turns the protection off. `overrides`: conditions under which a run without
     it soon ends wrong. `also_without`: another protection that does the same work earlier, so it is off in both runs.
-    `saves_requests`: a run without the protection ends right, but needs more requests. `replays`: an operator replays dead
-    letters during the runs."""
+    `saves_requests`: a run without the protection ends right, but needs more requests. `kind`: of the runs: operators may also
+    replay dead letters, or edit the registry."""
 
     name: str
     against: str
@@ -20,7 +20,7 @@ class Protection:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     also_without: str | None = None
     saves_requests: bool = False
-    replays: bool = False
+    kind: Literal["changes", "replays", "edits"] = "changes"
 
 
 def protection(

@@ -3,6 +3,7 @@ a run without it soon ends wrong."""
 
 from collections.abc import Iterator
 
+from tests.simulator.edit_protections import edit_protections
 from tests.simulator.index_protections import index_protections, settle_protections
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import edges, fan_out, publisher, store, writes
@@ -194,6 +195,15 @@ def _edges() -> Iterator[Protection]:
 
 PROTECTIONS = {
     p.name: p
-    for group in (index_protections, settle_protections, _writes, _publisher, _store, _fan_out, _edges)
+    for group in (
+        index_protections,
+        settle_protections,
+        _writes,
+        _publisher,
+        _store,
+        _fan_out,
+        _edges,
+        edit_protections,
+    )
     for p in group()
 }

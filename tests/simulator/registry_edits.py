@@ -48,6 +48,7 @@ class EditSimulation(Simulation):
         self.edits_left = self.rng.randint(1, EDITS)
         self._apply(dict.fromkeys(self.rng.sample(sorted(CONTENTS), self.rng.randint(1, 2)), 0))
         Simulation.run(self)
+        self.problem = self.problem or self._old_version()
 
     def start_plan(self) -> Plan:
         return plan_of(self.world.registry.snapshot)
@@ -121,6 +122,16 @@ class EditSimulation(Simulation):
         registry = self.world.registry
         self._change(lambda stored: edit(stored, requirements_of(definitions), registry.has_run))
         self.left -= contents.keys()
+
+    def _old_version(self) -> str | None:
+        """A last document that shows an old version of its product."""
+        last = {(m.topic, m.key): m for _, m in self.world.broker.log}
+        versions = {one.name: one.version for one in self.world.registry.snapshot.products}
+        for (topic, key), message in last.items():
+            shown = int(dict(message.headers)["statestore.product_version"] or b"")
+            if message.value is not None and topic in versions and shown != versions[topic]:
+                return f"{topic} {key!r} shows version {shown}, not {versions[topic]}"
+        return None
 
     def _change(self, change: Any) -> None:
         registry = self.world.registry

@@ -45,7 +45,7 @@ def test_a_job_reads_the_edges_that_were_applied(registry: Registry) -> None:
         "org": ("org",),
     }
     assert compiled.entities["person"].edges == {"org": ("org",)}
-    assert not compiled.entities["team"].indexed
+    assert compiled.entities["team"].slots == {}
     members, allies = compiled.products["teams"].nodes
     assert (members.down, members.up) == (KeyRead(), EdgeRead(fields="people[].id::number"))
     assert (allies.down, allies.up) == (EdgeRead(fields="org"), EdgeRead(fields="org"))

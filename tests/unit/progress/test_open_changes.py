@@ -15,7 +15,7 @@ from processor.progress.open_changes import (
     read_changes,
     write_changes,
 )
-from processor.rounds.driver import close_open_changes
+from processor.rounds.keep_changes import close_open_changes
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 

@@ -1,0 +1,22 @@
+"""Operators edit the registry while the job runs: every history ends with the documents of the products as they are then."""
+
+import os
+
+import pytest
+
+from tests.simulator.registry_edits import EditSimulation
+from tests.simulator.simulate import simulate
+
+SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000")) // 15
+HARD = {"zombie_chance": 1.0, "many_moves": True, "max_faults": 5, "checkpoint_loss_chance": 1.0, "lag": "long"}
+
+
+@pytest.mark.parametrize("overrides", [{}, {"max_faults": 0}, HARD], ids=["plain", "no faults", "hard"])
+def test_every_history_ends_with_the_documents_of_the_last_registry(overrides: dict[str, object]) -> None:
+    runs = [
+        simulate(seed, simulation_class=EditSimulation, overrides={"shape": "edits", **overrides})
+        for seed in range(SEEDS // 3)
+    ]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    assert sum(run.facts["edits"] for run in runs) > SEEDS
+    assert sum(run.total_tally()["filled"] > 0 for run in runs) > SEEDS // 20

@@ -1,0 +1,110 @@
+"""A fill gives a stored row the slots and edges of a newer layout, under the version seen, and asks the indexes for it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from processor.definitions.load import load
+from processor.plan.plan import EntityPlan
+from processor.plan.planning import plan_alone
+from processor.plan.row_image import image_of
+from processor.plan.step import Lookup
+from processor.plan.touch import OVERSIZED
+from processor.records.record import Change, Record
+from processor.steps.fill import fill, fill_again
+from statestore.items import read_row, write_image
+from statestore.keys import Key
+from statestore.memory import MemoryStore
+from statestore.store import Done, Item, Page, Query, Refused, TooLarge
+from statestore.versions import next_fill
+from tests.unit.steps.dialogue import dialogue, run_step
+
+ENTITIES = "star: {key: [id], columns: {id: int, who: string, repo: string}}\nuser: {key: [id], columns: {id: int, name: string}}"
+PLAN = plan_alone(
+    load(
+        {
+            "entities.yaml": ENTITIES,
+            "p.yaml": "product: p\nroot: user\nfields: [id]\nembed: {stars: {many: star, on: {who: name}, value: id}}",
+        }
+    ),
+    20,
+).entities["star"]
+OLD: EntityPlan = replace(PLAN, slots={}, layout=0)
+NEW: EntityPlan = replace(PLAN, slots={1: ("who",), 2: ("repo",)}, layout=7)
+STAR = Key("TABLE#star", "1")
+
+
+def stored(plan: EntityPlan, *, offset: int = 4, who: str | None = "ada") -> tuple[MemoryStore, Item]:
+    """A table with star 1, as a job of this plan wrote it."""
+    record = Record(topic="star", partition=0, offset=offset, key=None, value=None)
+    change = Change(entity="star", key=(1,), row={"id": 1, "who": who, "repo": "r"}, record=record)
+    image = image_of(change, plan, STAR, None, 99)
+    store = MemoryStore(3)
+    store.write(write_image(image, below="9"))
+    return store, store.get([STAR])[STAR]
+
+
+def probe(slot: str, value: str) -> Lookup:
+    return Lookup(Query(slot=slot, value=value, row=STAR), overlay=False)
+
+
+def test_a_row_of_an_older_layout_gets_the_slots_and_a_higher_version() -> None:
+    store, item = stored(OLD)
+    _, filled = run_step(fill(item, NEW, verify=False), store)
+    row = read_row(store.get([STAR])[STAR])
+    assert filled.written
+    assert filled.row is not None
+    assert (filled.row.slots, filled.row.version) == (row.slots, row.version)
+    assert (row.slots, row.layout, row.version) == ({1: "ada", 2: "r"}, 7, next_fill(item["_v"]))
+    assert row.columns == {"id": 1, "who": "ada", "repo": "r"}
+
+
+@pytest.mark.parametrize("layout", [7, 8], ids=["the same layout", "a newer layout"])
+def test_a_row_of_this_or_a_newer_layout_stays_as_it_is(layout: int) -> None:
+    _, item = stored(replace(NEW, layout=layout))
+    assert not dialogue(fill(item, NEW, verify=False)).written
+
+
+def test_a_fill_that_a_live_change_overtook_fills_the_row_of_that_change() -> None:
+    store, item = stored(OLD)
+    newer = stored(OLD, offset=5, who="bob")[1]
+    step: Any = fill(item, NEW, verify=False)
+    (write,) = step.send(None)
+    assert isinstance(store.write(write._replace(when=None)), Done)
+    (again,) = step.send((Refused(newer),))
+    assert again.when.value == newer["_v"]
+    assert again.set["GSI_1"] == "bob"
+
+
+def test_a_row_that_is_gone_needs_no_fill() -> None:
+    assert dialogue(fill(None, NEW, verify=True)).row is None
+
+
+def test_every_slot_must_show_the_row_at_the_version_that_the_fill_found() -> None:
+    _, item = stored(NEW)
+    shown, older = Page([item], None), Page([{**item, "_v": "0"}], None)
+    probes = [probe("GSI_1", "ada"), probe("GSI_2", "r")]
+    assert dialogue(fill(item, NEW, verify=True), [(probes[0], shown), (probes[1], shown)]).unseen == ""
+    assert dialogue(fill(item, NEW, verify=True), [(probes[0], shown), (probes[1], older)]).unseen == item["_v"]
+    assert (
+        dialogue(fill(item, NEW, verify=True), [(probes[0], Page([], None)), (probes[1], shown)]).unseen == item["_v"]
+    )
+
+
+def test_a_row_that_was_not_seen_is_read_again_and_a_newer_version_counts() -> None:
+    _, item = stored(NEW, offset=6)
+    first = stored(NEW, offset=5)[1]["_v"]
+    shown = Page([item], None)
+    again = fill_again(STAR, NEW, version=first)
+    answers: Any = [[(STAR, item)], [(probe("GSI_1", "ada"), shown), (probe("GSI_2", "r"), shown)]]
+    assert dialogue(again, *answers).unseen == ""
+
+
+def test_a_row_without_room_for_the_slot_is_refused_by_name() -> None:
+    _, item = stored(OLD)
+    step: Any = fill(item, NEW, verify=False)
+    step.send(None)
+    with pytest.raises(StopIteration) as end:
+        step.send((TooLarge(),))
+    assert end.value.value.refused == f"TABLE#star / 1: {OVERSIZED}"
