@@ -64,6 +64,7 @@ def test_edits_reach_a_job_that_runs(scene: Scene, rows: SimpleNamespace) -> Non
     assert scene.documents() == scene.truth()
 
 
+@pytest.mark.slow
 def test_a_paused_product_publishes_what_it_missed(scene: Scene, rows: SimpleNamespace) -> None:
     scene.add("names", fields=["id", "name"])
     scene.produce(rows.user(1, "ada"), rows.user(2, "bob"))
@@ -79,6 +80,7 @@ def test_a_paused_product_publishes_what_it_missed(scene: Scene, rows: SimpleNam
     assert len(scene.published("names")) == 5
 
 
+@pytest.mark.slow
 def test_a_paused_job_reads_nothing_until_it_is_resumed(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"))
     with running(scene) as job:
@@ -115,6 +117,7 @@ def test_a_job_that_is_far_behind_publishes_each_root_once(scene: Scene, rows: S
     assert scene.documents() == scene.truth()
 
 
+@pytest.mark.slow
 def test_a_job_that_stays_behind_publishes_after_some_time_all_the_same(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(*(rows.user(n, f"u{n}") for n in range(20)), *(rows.star(f"u{n % 20}", f"r{n}") for n in range(100)))
     with scene.opened(batch_size=20, catch_up_records=40, catch_up_seconds=1) as job:
