@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
             return 0
         job.driver.tally.update({"read": others, "ignored": others})
         if options.to:
-            published, rejected = read_back(settings, plan)
+            published, rejected = read_back(settings, job.driver.plan)
             write_published(published, options.to)
             write_rejects(rejected, rejects_path(options.rejects, options.to))
     print(summary(job.driver.tally), file=sys.stderr)

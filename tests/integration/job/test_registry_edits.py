@@ -101,6 +101,30 @@ def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: Sim
         wait_for(scene, job, lambda: scene.documents("badges") == {'{"id":1}': {"id": 1, "badges": [7]}})
 
 
+def test_a_job_that_is_far_behind_publishes_each_root_once(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(*(rows.user(n, f"u{n}") for n in range(20)))
+    scene.produce(*(rows.star(f"u{n % 20}", f"r{n}") for n in range(100)))
+    lines: list[str] = []
+    with scene.opened(report=lambda what, _: lines.append(what), batch_size=20, catch_up_records=40) as job:
+        run_job(job, once=True)
+    assert any("records behind: rows first" in line for line in lines)
+    assert scene.documents() == scene.truth()
+    assert len(scene.published()) == 20
+    scene.produce(rows.star("u1", "later"))
+    scene.run()
+    assert scene.documents() == scene.truth()
+
+
+def test_a_job_that_stays_behind_publishes_after_some_time_all_the_same(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(*(rows.user(n, f"u{n}") for n in range(20)), *(rows.star(f"u{n % 20}", f"r{n}") for n in range(100)))
+    with scene.opened(batch_size=20, catch_up_records=40, catch_up_seconds=1) as job:
+        job.lag.since = -1e9
+        job.driver.hold()
+        run_job(job, once=True)
+    assert scene.documents() == scene.truth()
+    assert len(scene.published()) > 20
+
+
 BADGES = {"many": "badge", "on": {"of": "id"}, "value": "id"}
 
 
