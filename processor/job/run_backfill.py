@@ -4,10 +4,10 @@ All progress is in the table and in the registry. So a later backfill or run con
 """
 
 from contextlib import suppress
-from time import sleep
 
 from processor.job.failures import failure_reason, is_stop
 from processor.job.job import Job
+from processor.job.run_job import finish_background_work
 from registry.errors import RegistryError
 
 
@@ -15,10 +15,7 @@ def run_backfill(job: Job) -> tuple[str, ...]:
     """Works until no work remains that can go on, or until an operator stops the job. Then gives the lease back. Returns why work
     remains: nothing when all is done."""
     try:
-        while job.pending and not job.stopping.is_set():
-            sleep(0 if job.driver.busy else 0.2)
-            job.idle()
-            job.renewal.check()
+        finish_background_work(job)
         left = _obstacles(job) or (("stopped on request",) if job.pending else ())
         keep_last_progress(job)
     except Exception as failure:
