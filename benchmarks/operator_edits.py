@@ -88,7 +88,7 @@ class Operators:
         return ""
 
     def edit(self) -> None:
-        """One edit of a random kind. A pause of all work ends with the next edit."""
+        """One edit of a random kind. A pause of all work ends with the next edit. At most one product is paused at a time."""
         stored = self.registry.snapshot()
         kind = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
         self.note("pause or resume all work" if stored.paused else kind, stored)
@@ -117,14 +117,15 @@ class Operators:
         self.by_hand("UPDATE products SET paused = false", "UPDATE waiting_products SET paused = false")
 
     def _edit(self, kind: str, stored: Snapshot) -> str:
-        name = self.chance.choice([one.name for one in stored.products] or sorted(CONTENTS))
+        live = [one.name for one in stored.products]
+        name = self.chance.choice(live or sorted(CONTENTS))
         match kind:
             case "apply another content":
-                name = self.chance.choice(sorted(CONTENTS))
+                name = self.chance.choice([one for one in sorted(CONTENTS) if one not in live] or sorted(CONTENTS))
                 return self.apply({name: self.chance.randrange(len(CONTENTS[name]))})
             case "pause or resume a product":
-                paused = not any(one.paused for one in (*stored.products, *stored.waiting) if one.name == name)
-                return self.by_hand(*(statement.format(paused, name) for statement in PAUSE))
+                paused = [one.name for one in (*stored.products, *stored.waiting) if one.paused]
+                return self.by_hand(*(one.format(not paused, *paused[:1] or [name]) for one in PAUSE))
             case "publish a product again":
                 return self.by_hand(*(statement.format(name) for statement in REPUBLISH))
             case "retract a product":

@@ -54,15 +54,13 @@ START_SECONDS = 90.0
 
 @dataclass(slots=True, kw_only=True)
 class EditSoak:
-    """One run. `logs`: of each start of the job; `kills`: when each start was killed, the last one at the end; `flow`: when the
-    input began and ended."""
+    """One run. `logs`: of each start of the job; `flow`: when the input began and ended."""
 
     directory: Path
     operators: Operators
     watch: EditWatch
     source: EditedSource
     verdict: EditVerdict
-    kills: list[float] = field(default_factory=list)
     logs: list[Path] = field(default_factory=list)
     flow: tuple[float, float] = (0.0, 0.0)
 
@@ -86,11 +84,10 @@ class EditSoak:
 
     @contextmanager
     def job(self, *more: str) -> Iterator[Popen[bytes]]:
-        """A run of the job, which the end of the block kills."""
+        """A run of the job. The end of the block kills all its processes."""
         self.logs.append(self.directory / f"job{len(self.logs)}.log")
         with run_command([STATESTORE, "run", *more], self.logs[-1], **self.operators.environment) as process:
             yield process
-        self.kills.append(time())
 
     def pauses(self, messages: list[Record]) -> tuple[float, float]:
         """The longest time between two messages of products while the input flowed, by Kafka's timestamps; and the longest one
@@ -195,7 +192,7 @@ def report(soak: EditSoak) -> str:
         *((f"refused: {kind}: {reason}", str(n)) for (kind, reason), n in sorted(operators.refused.items())),
         ("source changes", str(soak.source.n)),
         ("registry versions", str(operators.registry.snapshot().version)),
-        ("kills during the edits", str(len(soak.kills) - 1)),
+        ("kills during the edits", str(len(soak.logs) - 1)),
         ("walks: fills", str(watch.seen["fill"])),
         ("walks: publications", str(watch.seen["publish"])),
         ("rows rewritten by fills", str(sum(watch.written.values()))),
