@@ -64,6 +64,10 @@ class Settings:
         500, "stored rows that a walk (a fill or a publication) takes from a partition in a round", 1
     )
     walk_rate: int = _setting(2_000, "stored rows a second that walks take, 0 for no limit", 0)
+    catch_up_records: int = _setting(
+        100_000, "a job that is further behind its topics writes rows first, and publishes each root later; 0: never", 0
+    )
+    catch_up_seconds: int = _setting(600, "after so long it publishes all documents although it is still behind", 1)
     transaction_seconds: int = _setting(
         900, "longest Kafka transaction of a publisher; at most the broker's transaction.max.timeout.ms", 1, 2_000_000
     )

@@ -124,6 +124,20 @@ class SlotUsed(RegistryError):
         self.products = tuple(products)
 
 
+class NoMove(RegistryError):
+    """The registry cannot move what a slot holds to the other slot."""
+
+    def __init__(self, assignment: Assignment, target: int, reason: str) -> None:
+        super().__init__(f"entity {assignment.entity}: {_list([assignment])} cannot move to GSI_{target}: {reason}")
+
+
+class NoUndo(RegistryError):
+    """The registry cannot reverse a version."""
+
+    def __init__(self, version: int, reason: str) -> None:
+        super().__init__(f"version {version} cannot be undone: {reason}")
+
+
 class SlotRetires(RegistryError):
     """A join needs the columns of a slot that retires."""
 

@@ -1,12 +1,12 @@
-"""The edits of an operator other than an apply: pause, publish again, remove a product, retire a slot. Pure."""
+"""The edits of an operator other than an apply: pause, publish again, remove a product, retire a slot, move it. Pure."""
 
 from dataclasses import replace
 
 from registry.edited import Edit, find_product, next_version
-from registry.errors import NoAssignment, NoProduct, SlotUsed
+from registry.errors import NoAssignment, NoMove, NoProduct, SlotUsed
 from registry.finish import finish
-from registry.lifecycle import may_follow
-from registry.model import AssignmentState, ProductEntry, Snapshot
+from registry.lifecycle import may_follow, reads
+from registry.model import Assignment, AssignmentState, ProductEntry, Snapshot
 
 
 def pause(stored: Snapshot, name: str | None, *, paused: bool) -> Edit:
@@ -47,9 +47,7 @@ def retire(stored: Snapshot, entity: str, slot: int) -> Edit:
         NoAssignment: the slot is free.
         SlotUsed: joins of products use it.
     """
-    found = next((one for one in stored.assignments_of(entity) if one.slot == slot), None)
-    if found is None:
-        raise NoAssignment(entity, slot)
+    found = _held(stored, entity, slot)
     used = {access.join for access in stored.joins if found in (access.down, access.up)}
     users = sorted({one.name for one in (*stored.products, *stored.waiting) if used.intersection(one.joins)})
     if users:
@@ -57,6 +55,36 @@ def retire(stored: Snapshot, entity: str, slot: int) -> Edit:
     if may_follow(found.state, AssignmentState.RETIRING):
         return finish(stored, Edit(assignments=(replace(found, state=AssignmentState.RETIRING),)))
     return finish(stored, Edit(freed=(found,) if found.state is AssignmentState.PLANNED else ()))
+
+
+def move(stored: Snapshot, entity: str, slot: int, target: int) -> Edit:
+    """Plans a second assignment of the same columns in a free slot. When it is full, the job moves the joins to it, and the
+    former one retires (`registry.advance`).
+
+    Raises:
+        NoAssignment: the slot is free.
+        NoMove: it does not serve, its columns move already, or the other slot is not free.
+    """
+    found = _held(stored, entity, slot)
+    others = {one.slot: one for one in stored.assignments_of(entity) if one.slot != slot}
+    if not reads(found.state):
+        raise NoMove(found, target, f"it is {found.state}, and only a slot that serves moves")
+    if target in others or target == slot:
+        raise NoMove(found, target, f"that slot holds {'#'.join(others.get(target, found).columns)}; choose a free one")
+    if not 1 <= target <= stored.slots:
+        raise NoMove(found, target, f"the table has GSI_1 to GSI_{stored.slots}")
+    for one in others.values():
+        if one.columns == found.columns and one.state is not AssignmentState.RETIRING:
+            raise NoMove(found, target, f"it moves to GSI_{one.slot} already; `statestore retire` ends that move")
+    return finish(stored, Edit(assignments=(replace(found, slot=target, state=AssignmentState.PLANNED),)))
+
+
+def _held(stored: Snapshot, entity: str, slot: int) -> Assignment:
+    """The assignment of a slot. Raises NoAssignment."""
+    for one in stored.assignments_of(entity):
+        if one.slot == slot:
+            return one
+    raise NoAssignment(entity, slot)
 
 
 def _product(stored: Snapshot, name: str) -> tuple[ProductEntry | None, ProductEntry | None]:

@@ -1,10 +1,14 @@
-"""The slots board: for each entity, the columns of its slots and the joins that they serve. Pure; prints nothing."""
+"""The slots board: for each entity, the columns of its slots and the joins that they serve. Below them: the work that waits, the
+jobs, and the walks. Pure; prints nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 from registry.lifecycle import reads
-from registry.model import KEY, AssignedPath, Direction, EntityEntry, Snapshot
+from registry.model import KEY, AssignedPath, Direction, EntityEntry, JobStatus, Progress, Snapshot
+from registry.pending import pending_lines, waits_for
 
 _DIRECTIONS: tuple[Direction, ...] = ("down", "up")
 
@@ -26,11 +30,20 @@ def board_rows(snapshot: Snapshot) -> list[list[str]]:
     return [["\n".join(cell) for cell in row] for row in [header, *rows]]
 
 
-def board_json(snapshot: Snapshot) -> dict[str, Any]:
-    """The board as JSON values: `{version, slots, entities: [{entity, key, key_serves, assignments: [...]}]}`."""
+def status_lines(snapshot: Snapshot, jobs: Iterable[JobStatus], walks: Iterable[Progress]) -> Iterator[str]:
+    """The lines below the board: the work that waits, each job, and each walk that goes on."""
+    yield from pending_lines(snapshot)
+    yield from (_job_line(snapshot, job) for job in jobs)
+    yield from (_walk_line(walk) for walk in walks if not walk.done)
+
+
+def board_json(snapshot: Snapshot, jobs: Iterable[JobStatus] = (), walks: Iterable[Progress] = ()) -> dict[str, Any]:
+    """The board as JSON values: `{version, slots, paused, entities: [{entity, key, key_serves, assignments: [...]}], products,
+    waiting, jobs, walks}`."""
     return {
         "version": snapshot.version,
         "slots": snapshot.slots,
+        "paused": snapshot.paused,
         "entities": [
             {
                 "entity": entity.name,
@@ -53,7 +66,41 @@ def board_json(snapshot: Snapshot) -> dict[str, Any]:
             }
             for entity in snapshot.entities
         ],
+        "products": [
+            {"product": one.name, "version": one.version, "paused": one.paused, "retracted": one.retracted}
+            for one in snapshot.products
+        ],
+        "waiting": [
+            {"product": one.name, "version": one.version, "waits_for": waits_for(snapshot, one)}
+            for one in snapshot.waiting
+        ],
+        "jobs": [asdict(job) | {"renewed_at": job.renewed_at.isoformat()} for job in jobs],
+        "walks": [asdict(w) | dict(zip(("rows_per_second", "seconds_left"), _speed(w), strict=True)) for w in walks],
     }
+
+
+def _walk_line(walk: Progress) -> str:
+    """How far a walk is. The rate is the mean since the walk began."""
+    rows = f"{walk.rows:,} of about {walk.of:,} rows" if walk.of else f"{walk.rows:,} rows"
+    rate, left = _speed(walk)
+    times = "" if rate is None else f", {rate:,.0f} rows/s"
+    times += "" if left is None else f", about {timedelta(seconds=round(left))} left"
+    return f"{walk.walk}: {rows}, {walk.written:,} written{times}"
+
+
+def _speed(walk: Progress) -> tuple[float | None, float | None]:
+    """The rows a second of a walk, and the seconds that it still needs; None where they are unknown."""
+    rate = walk.rows / walk.seconds if walk.seconds > 0 and not walk.done else None
+    return rate, max(walk.of - walk.rows, 0) / rate if rate and walk.of else None
+
+
+def _job_line(snapshot: Snapshot, job: JobStatus) -> str:
+    applied = job.applied_version
+    if not job.alive:
+        last = f", last version {applied}" if applied is not None else ""
+        return f"job {job.job}: does not run{last}"
+    behind = f", and the registry has version {snapshot.version}" if applied != snapshot.version else ""
+    return f"job {job.job}: runs as {job.owner}, by version {applied}{behind}"
 
 
 def _key_cell(snapshot: Snapshot, entity: EntityEntry) -> list[str]:

@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
             return 0
         job.driver.tally.update({"read": others, "ignored": others})
         if options.to:
-            published, rejected = read_back(settings, plan)
+            published, rejected = read_back(settings, job.driver.plan)
             write_published(published, options.to)
             write_rejects(rejected, rejects_path(options.rejects, options.to))
     print(summary(job.driver.tally), file=sys.stderr)
@@ -112,6 +112,7 @@ def run_to_end(
     """Runs the job until it has ended. SIGTERM and SIGINT end it within one batch, and nothing is lost. Raises Stopped when
     they come before the job is open."""
     from processor.job.open_job import open_job
+    from processor.job.run_backfill import keep_last_progress
     from processor.job.run_job import run_job
     from processor.job.source import is_local
     from processor.local.jars import spark_kafka_jars
@@ -130,6 +131,7 @@ def run_to_end(
             stopping=stopping,
         )
         run_job(job, once=once)
+        keep_last_progress(job)
     return job
 
 
@@ -141,6 +143,8 @@ def print_round(event: str, tally: Mapping[str, int]) -> None:
     names: tuple[str, ...] = ("settled", "corrections") if "settled" in tally else ("published",)
     if "read" in tally:
         names = ("read", "applied", "dead letters", "published")
+    elif "walked" in tally:
+        names = ("walked", "filled", "published")
     counts = [f"{tally.get(name, 0)} {name}" for name in names]
     print(f"{event}: " + ", ".join(filter(None, [*counts, freshness_text(tally)])), file=sys.stderr, flush=True)
 

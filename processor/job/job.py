@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.errors import Stopped, StreamOutdated
+from processor.job.catch_up import CatchUp
 from processor.job.checkpoint import Checkpoint, prepare_checkpoint
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import TransactionalOutbox
@@ -48,10 +49,14 @@ class Job:
     renewal: LeaseRenewal
     steward: Steward | None = None
     streamed: frozenset[str] = frozenset()
+    lag: CatchUp = field(init=False)
     failure: Exception | None = None
     failed_work: str = "the batch"
     stopping: threading.Event = field(default_factory=threading.Event)
     turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.lag = CatchUp(driver=self.driver, admin=self.admin)
 
     @property
     def settings(self) -> Settings:
@@ -131,6 +136,7 @@ class Job:
                 if self.outdated:
                     raise StreamOutdated("the stream begins again")
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
+                self.lag.look(ranges)
                 pieces = list(ranges.slices(self.settings.batch_size))
                 for piece in pieces:
                     self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)

@@ -33,7 +33,7 @@ def run_job(job: Job, *, once: bool) -> None:
         if failure is not None and not isinstance(failure, Stopped | StreamOutdated):
             raise failure
         if once:
-            _finish_background_work(job)
+            finish_background_work(job)
     except Exception as failure:
         if not is_stop(failure, job.stopping):
             raise failure_reason(job, failure) from failure
@@ -72,7 +72,7 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
     try:
         for portion in portions(letters):
             reports = job.driver.replay([with_whole_record(job.settings, letter) for letter in portion])
-            _finish_background_work(job)
+            finish_background_work(job)
             if job.stopping.is_set():
                 return
             job.driver.end_replays(reports)
@@ -86,7 +86,7 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
         job.end()
 
 
-def _finish_background_work(job: Job) -> None:
+def finish_background_work(job: Job) -> None:
     """Works until no background work remains, or an operator stops the job."""
     while not job.stopping.is_set() and job.pending:
         sleep(0 if job.driver.busy else 0.2)

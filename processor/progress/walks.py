@@ -11,98 +11,40 @@ fewer changes, so the goal of the fill shrinks with the plan.
 
 The job publishes nothing of a product whose walk is *held*: live work drops its roots, and the walk finds all of them later.
 
-An item keeps how far a walk is: the partitions of the table that remain, each with the sort key after which it continues. A
-cursor moves when the round of its page has ended.
+A cursor moves when the round of its page has ended.
 """
 
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from processor.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.progress.ledger import entries_partition
+from processor.progress.walk import (
+    FillGoal,
+    PublishGoal,
+    Walk,
+    WalkedPage,
+    WalkName,
+    WalkPage,
+    read_walk,
+    walk_key,
+    write_walk,
+)
 from registry.model import Progress
-from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
-from statestore.keys import Key
 from statestore.store import AbsentOrBelow, Delete, Item, Write
 
-PARTITION = keys.progress_partition("WALKS")
 PAGES_PER_ROUND = 4
 MOST_UNSEEN = 1_000
 """A fill takes no further page while the indexes lack so many rows of it. All of them fit into the item of the walk."""
-
-WalkName = tuple[Literal["fill", "publish"], str]
-"""The kind of a walk, and its entity or product."""
-UnseenRow = tuple[str, str, str]
-"""A row, by partition and sort key, and the version that an index has yet to show."""
-
-
-class FillGoal(NamedTuple):
-    """The goal of a fill. `used`: the columns whose changes are open, None for all of them."""
-
-    layout: int
-    used: frozenset[str] | None
-
-    def uses(self, other: "FillGoal") -> bool:
-        """Whether changes of all columns of the other goal are open."""
-        return self.used is None or (other.used is not None and other.used <= self.used)
-
-
-class PublishGoal(NamedTuple):
-    """The goal of a publication: all documents are of this version of the product."""
-
-    version: int
-
-
-class WalkPage(NamedTuple):
-    """The next piece of a walk: the rows of a partition behind the sort key `after` (None: from the first one), or some unseen
-    rows. `verifies`: the fill asks the indexes for them."""
-
-    walk: WalkName
-    pk: str = ""
-    after: str | None = None
-    verifies: bool = False
-    unseen: tuple[UnseenRow, ...] = ()
-
-
-class WalkedPage(NamedTuple):
-    """A piece that a part has processed. `after`: the sort key after which the walk continues, None at the end of the partition.
-    `unseen`: its rows that the indexes do not show yet. `rows`: how many it had; `written`: how many of them the part wrote.
-    `refused`: why a row cannot be filled, else empty."""
-
-    page: WalkPage
-    after: str | None
-    rows: int
-    written: int = 0
-    unseen: tuple[UnseenRow, ...] = ()
-    refused: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
-    """A walk. `left`: the partitions that remain, with the sort key after which each continues, None at its start.
-    `verifies`: the fill has written all rows; `passes`: how often it reads each row. `rows`, `written`: counts so far. `began`:
-    in seconds since 1970."""
-
-    goal: FillGoal | PublishGoal
-    left: Mapping[str, str | None]
-    verifies: bool = False
-    passes: int = 1
-    unseen: tuple[UnseenRow, ...] = ()
-    rows: int = 0
-    written: int = 0
-    began: int = 0
-    held: bool = False
-    done: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class Walks:
     """The walks of a job. `run`: the run that writes them; it never overwrites those of a later run. `wait`: W. `stuck`: the
     walks that stopped in this run, with the reason. `shown_at`: when fills got their last evidence, on the job's clock.
-    `claimed`: whether this run has written all walks; `moved`: the walks that this run continued."""
+    `claimed`: whether this run has written all walks; `moved`: the walks that this run continued. `behind`:
+    the job is far behind its topics, and publications wait until it has caught up."""
 
     run: int
     wait: float
@@ -110,6 +52,7 @@ class Walks:
     stuck: dict[WalkName, str] = field(default_factory=dict)
     shown_at: dict[WalkName, float] = field(default_factory=dict)
     claimed: bool = False
+    behind: bool = False
     moved: set[WalkName] = field(default_factory=set)
 
     @property
@@ -119,17 +62,7 @@ class Walks:
 
     def load(self, items: Iterable[Item]) -> None:
         """Takes the walks of earlier runs from the items of `PARTITION`."""
-        for item in items:
-            kind, name = key_of_item(item).sk.split("#", 1)
-            values = json.loads(item["walk"])
-            goal = values.pop("goal")
-            used = None if goal.get("used") is None else frozenset(goal["used"])
-            unseen = tuple((pk, sk, version) for pk, sk, version in values.pop("unseen"))
-            self.walks["fill" if kind == "fill" else "publish", name] = Walk(
-                goal=FillGoal(goal["layout"], used) if kind == "fill" else PublishGoal(goal["version"]),
-                unseen=unseen,
-                **values,
-            )
+        self.walks.update(map(read_walk, items))
 
     def adopt(self, plan: Plan, now: float, date: float, is_empty: Callable[[str], bool]) -> list[Write | Delete]:
         """Takes the goals of a plan, before the first write by it; returns the requests that make them durable. A run writes
@@ -159,14 +92,34 @@ class Walks:
             if walk is None or walk.goal != version or (product.paused and not walk.held):
                 partitions = _published_partitions(plan, product)
                 walk = new(version, partitions)
-                if product.paused or not self._has_proof(plan, product):
-                    walk = replace(walk, left=dict.fromkeys(partitions), held=True, done=False)
+                if product.paused or self.behind or not self._has_proof(plan, product):
+                    walk = _held(walk, partitions)
             self.walks["publish", name] = walk
         self._begin(plan)
-        gone = [Delete(key=_key(name), when=AbsentOrBelow("run", self.run + 1)) for name in before.keys() - self.walks]
+        gone = [
+            Delete(key=walk_key(name), when=AbsentOrBelow("run", self.run + 1)) for name in before.keys() - self.walks
+        ]
         changed = [name for name, walk in self.walks.items() if not self.claimed or before.get(name) != walk]
         self.claimed = True
         return [*map(self._write, changed), *gone]
+
+    def hold(self, plan: Plan, date: float) -> list[Write]:
+        """Holds all products until `release`; returns the writes that make that durable. The walks then begin at the first
+        root."""
+        self.behind = True
+        names: list[WalkName] = []
+        for name, product in plan.products.items():
+            walk = self.walks["publish", name]
+            if not walk.held:
+                partitions = _published_partitions(plan, product)
+                self.walks["publish", name] = _held(Walk(goal=walk.goal, left={}, began=int(date)), partitions)
+                names.append(("publish", name))
+        return [self._write(name) for name in names]
+
+    def release(self, plan: Plan) -> list[Write]:
+        """Begins the publications that waited only because the job was behind; returns the writes."""
+        self.behind = False
+        return [self._write(name) for name in self._begin(plan)]
 
     def next(self, stopped: Collection[str]) -> list[WalkPage]:
         """The pieces of the next round; none of the `stopped` products."""
@@ -262,20 +215,17 @@ class Walks:
         begun: list[WalkName] = [
             ("publish", name)
             for name, product in plan.products.items()
-            if self.walks["publish", name].held and not product.paused and self._has_proof(plan, product)
+            if not self.behind
+            and self.walks["publish", name].held
+            and not product.paused
+            and self._has_proof(plan, product)
         ]
         for name in begun:
             self.walks[name] = replace(self.walks[name], held=False)
         return iter(begun)
 
     def _write(self, name: WalkName) -> Write:
-        walk = self.walks[name]
-        goal: dict[str, Any] = walk.goal._asdict()
-        if goal.get("used") is not None:
-            goal["used"] = sorted(goal["used"])
-        values = {f: getattr(walk, f) for f in Walk.__slots__ if f != "goal"}
-        text = json.dumps({"goal": goal, **values})
-        return write_note(_key(name), {"run": self.run, "walk": text}, when=AbsentOrBelow("run", self.run + 1))
+        return write_walk(name, self.walks[name], self.run)
 
 
 def _published_partitions(plan: Plan, product: ProductPlan) -> list[str]:
@@ -284,10 +234,11 @@ def _published_partitions(plan: Plan, product: ProductPlan) -> list[str]:
     return ledger if product.retracted else [*plan.entities[product.product.root].partitions(), *ledger]
 
 
+def _held(walk: Walk, partitions: Iterable[str]) -> Walk:
+    """The walk from the first root on, as soon as it may begin."""
+    return replace(walk, left=dict.fromkeys(partitions), held=True, done=False)
+
+
 def goal_of(entity: EntityPlan) -> FillGoal:
     """The goal of the fill of an entity. Edges are strongly consistent, so only slots need open changes."""
     return FillGoal(entity.layout, entity.used if entity.slots else frozenset())
-
-
-def _key(name: WalkName) -> Key:
-    return Key(PARTITION, "#".join(name))

@@ -18,7 +18,7 @@ from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.open_changes import PARTITION, changed_rows
 from processor.progress.replays import ReplayReport, end_replay
-from processor.progress.walks import PARTITION as WALKS
+from processor.progress.walk import PARTITION as WALKS
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.executor import Work
 from processor.rounds.follow_up_parts import RootToRepair, backlog_part, repair_part, resume_part, settle_part
@@ -88,6 +88,16 @@ class Driver(RoundRunner):
             self._keep(request)
         self.plan = plan
         self._activate(self.backlog.stopped)
+
+    def hold(self) -> None:
+        """Publishes nothing until `release`: the job is far behind, and writes rows first."""
+        self.check_lease()
+        self._keep_walks(self.walks.hold(self.plan, self.clock.date()))
+
+    def release(self) -> None:
+        """Publishes each root once, as the rows are now, and from now on again what changes."""
+        self.check_lease()
+        self._keep_walks(self.walks.release(self.plan))
 
     def process_batch(self, records: Work, starts: Mapping[Partition, int], batch: int = 0) -> Counter[str]:
         """Processes a micro-batch, or a piece of it; returns its counts. `starts`: its first offset in each partition."""

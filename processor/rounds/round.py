@@ -19,7 +19,7 @@ from processor.progress.fan_outs import FanOut, ResumedFanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChange, SettleOutcome, Sight
 from processor.progress.replays import ReplayReport
-from processor.progress.walks import WalkedPage
+from processor.progress.walk import WalkedPage
 from processor.rounds.freshness import RootTimes
 from processor.rounds.step_runner import StepRunner
 from statestore.keys import Key

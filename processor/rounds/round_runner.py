@@ -22,7 +22,8 @@ from processor.progress.epochs import Partition
 from processor.progress.fan_outs import FanOuts
 from processor.progress.ledger import Run, end_round, read_run
 from processor.progress.open_changes import PARTITION, OpenChanges
-from processor.progress.walks import WalkPage, Walks
+from processor.progress.walk import WalkPage
+from processor.progress.walks import Walks
 from processor.rounds.account import check_account
 from processor.rounds.clock import Clock
 from processor.rounds.executor import Executor, Work

@@ -10,7 +10,7 @@ from processor.plan.plan import EntityPlan, Plan
 from processor.plan.step import Step
 from processor.plan.touch import Root
 from processor.progress.ledger import has_document
-from processor.progress.walks import WalkedPage, WalkPage
+from processor.progress.walk import WalkedPage, WalkPage
 from processor.rounds.freshness import UNKNOWN
 from processor.rounds.round import PartResult, Round
 from processor.rounds.step_runner import StepRunner

@@ -161,6 +161,15 @@ class Registry:
         """
         return self._operate(lambda stored: operations.retire(stored, entity, slot), who, why)
 
+    def move(self, entity: str, slot: int, target: int, *, who: str, why: str) -> Applied:
+        """Moves the columns of a slot to a free one. The job fills that, then moves the joins, and frees the former slot.
+
+        Raises:
+            NoAssignment: the slot is free.
+            NoMove: it does not serve, its columns move already, or the other slot is not free.
+        """
+        return self._operate(lambda stored: operations.move(stored, entity, slot, target), who, why)
+
     def _operate(self, make: Callable[[Snapshot], Edit], who: str, why: str) -> Applied:
         with self._database.transaction() as connection:
             lock(connection)

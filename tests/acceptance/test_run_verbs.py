@@ -140,7 +140,7 @@ def _other_join(story: Story, directory: Path) -> None:
 def test_slots_shows_the_columns_and_joins_of_each_slot(finished: tuple[Story, Path], capsys: Printed) -> None:
     story, _ = finished
     assert main(["slots", *story.flags]) == 0
-    assert capsys.readouterr().out == BOARD
+    assert capsys.readouterr().out == f"{BOARD}\njob {story.name}: does not run, last version 1\n"
     assert main(["slots", "--json", *story.flags]) == 0
     board = json.loads(capsys.readouterr().out)
     assert (board["version"], board["slots"]) == (1, 5)

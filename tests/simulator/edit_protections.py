@@ -10,7 +10,7 @@ from tests.simulator.without.switch import Switch
 from tests.simulator.worlds import ZOMBIES
 
 EDITS = {"shape": "edits"}
-CALM = {**EDITS, "max_faults": 0, "zombie_chance": 0, "lag": "long", "settle_first_chance": 0.9}
+CALM = {**EDITS, "events": 25, "max_faults": 0, "zombie_chance": 0, "lag": "long", "settle_first_chance": 0.9}
 OLD_TASKS = {**ZOMBIES, **EDITS, "checkpoint_loss_chance": 1.0}
 
 

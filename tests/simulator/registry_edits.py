@@ -27,8 +27,8 @@ from tests.simulator.run import Simulation
 from tests.simulator.shape_definitions import STARS
 from tests.simulator.shapes import SHAPES, Shape
 
-EDITS = 4
-"""The most edits of a run."""
+EDITS = (1, 2, 4, 10)
+"""How many edits a run has."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class EditSimulation(Simulation):
 
     def run(self) -> None:
         self.rng = Random(f"{self.seed} edits")
-        self.edits_left = self.rng.randint(1, EDITS)
+        self.edits_left = self.rng.choice(EDITS)
         self._apply(dict.fromkeys(self.rng.sample(sorted(CONTENTS), self.rng.randint(1, 2)), 0))
         Simulation.run(self)
         self.problem = self.problem or self._old_version()
@@ -58,7 +58,7 @@ class EditSimulation(Simulation):
         return self.versions[message.topic, int(headers["statestore.product_version"] or b"")]
 
     def left_topics(self) -> Collection[str]:
-        return self.left
+        return self.left - {one.name for one in self.world.registry.snapshot.products}
 
     def _start(self) -> None:
         Simulation._start(self)
@@ -75,6 +75,10 @@ class EditSimulation(Simulation):
         if self.job is not None and self.edits_left and self.rng.random() < 0.15:
             self._edit()
             return True
+        if self.job is not None and self.rng.random() < 0.05:  # far behind, or no more
+            behind = self.job.driver.walks.behind
+            self._run_driver(self.job, lambda job: job.driver.release() if behind else job.driver.hold())
+            return True
         if Simulation._act(self):
             return True
         if self.edits_left:
@@ -82,6 +86,9 @@ class EditSimulation(Simulation):
             return True
         self._resume_all()
         registry, job = self.world.registry, self.job
+        if job is not None and job.driver.walks.behind:
+            self._run_driver(job, lambda job: job.driver.release())
+            return True
         if job is not None and (job.steward is None or job.steward.snapshot != registry.snapshot):
             self._run_background_work(job)
             return True
@@ -102,9 +109,9 @@ class EditSimulation(Simulation):
                 self._change(lambda stored: republish(stored, name))
             elif kind == "remove":
                 tombstones = rng.random() < 0.5
+                if name in {one.name for one in registry.snapshot.products}:
+                    (self.left.discard if tombstones else self.left.add)(name)
                 self._change(lambda stored: remove(stored, name, tombstones=tombstones))
-                if not tombstones:
-                    self.left.add(name)
             elif kind == "retire":
                 one = rng.choice(registry.snapshot.assignments)
                 self._change(lambda stored: retire(stored, one.entity, one.slot))
@@ -121,7 +128,6 @@ class EditSimulation(Simulation):
         definitions = load({"entities.yaml": STARS["entities.yaml"], **texts(contents)})
         registry = self.world.registry
         self._change(lambda stored: edit(stored, requirements_of(definitions), registry.has_run))
-        self.left -= contents.keys()
 
     def _old_version(self) -> str | None:
         """A last document that shows an old version of its product."""

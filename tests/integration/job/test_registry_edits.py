@@ -65,6 +65,7 @@ def test_edits_reach_a_job_that_runs(scene: Scene, rows: SimpleNamespace) -> Non
     assert scene.documents() == scene.truth()
 
 
+@pytest.mark.slow
 def test_a_paused_product_publishes_what_it_missed(scene: Scene, rows: SimpleNamespace) -> None:
     scene.add("names", fields=["id", "name"])
     scene.produce(rows.user(1, "ada"), rows.user(2, "bob"))
@@ -80,6 +81,7 @@ def test_a_paused_product_publishes_what_it_missed(scene: Scene, rows: SimpleNam
     assert len(scene.published("names")) == 5
 
 
+@pytest.mark.slow
 def test_a_paused_job_reads_nothing_until_it_is_resumed(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"))
     with running(scene) as job:
@@ -114,6 +116,31 @@ def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: Sim
         wait_for(scene, job, lambda: "badges" in job.driver.plan.products)
         scene.produce(("badge", {"id": 7}, {"id": 7, "of": 1}))
         wait_for(scene, job, lambda: scene.documents("badges") == {'{"id":1}': {"id": 1, "badges": [7]}})
+
+
+def test_a_job_that_is_far_behind_publishes_each_root_once(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(*(rows.user(n, f"u{n}") for n in range(20)))
+    scene.produce(*(rows.star(f"u{n % 20}", f"r{n}") for n in range(100)))
+    lines: list[str] = []
+    with scene.opened(report=lambda what, _: lines.append(what), batch_size=20, catch_up_records=40) as job:
+        run_job(job, once=True)
+    assert any("records behind: rows first" in line for line in lines)
+    assert scene.documents() == scene.truth()
+    assert len(scene.published()) == 20
+    scene.produce(rows.star("u1", "later"))
+    scene.run()
+    assert scene.documents() == scene.truth()
+
+
+@pytest.mark.slow
+def test_a_job_that_stays_behind_publishes_after_some_time_all_the_same(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(*(rows.user(n, f"u{n}") for n in range(20)), *(rows.star(f"u{n % 20}", f"r{n}") for n in range(100)))
+    with scene.opened(batch_size=20, catch_up_records=40, catch_up_seconds=1) as job:
+        job.lag.since = -1e9
+        job.driver.hold()
+        run_job(job, once=True)
+    assert scene.documents() == scene.truth()
+    assert len(scene.published()) > 20
 
 
 BADGES = {"many": "badge", "on": {"of": "id"}, "value": "id"}

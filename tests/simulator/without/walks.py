@@ -8,7 +8,8 @@ import processor.progress.walks as walks
 import processor.steps.fill as fill
 from processor.plan.plan import Plan
 from processor.progress.ledger import LedgerEntry
-from processor.progress.walks import FillGoal, Walks
+from processor.progress.walk import FillGoal
+from processor.progress.walks import Walks
 from registry.advance import advance
 from statestore.items import Row
 from tests.simulator.leases import Registry

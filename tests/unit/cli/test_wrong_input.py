@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli import apply_command
+from processor.cli.edit_report import user_name
 from processor.cli.main import main
 from processor.errors import KafkaError
 from processor.job.kafka.admin import Admin
@@ -65,7 +65,7 @@ def test_a_user_without_a_name_has_a_number(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("getpass.getuser", getuser)
     monkeypatch.setattr("os.getuid", lambda: 12345)
-    assert apply_command.user_name() == "uid 12345"
+    assert user_name() == "uid 12345"
 
 
 @pytest.mark.parametrize("endpoint", ["localhost:8000", "http//x", "http://", "://", "http://a b"])

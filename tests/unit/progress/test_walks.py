@@ -8,7 +8,8 @@ import pytest
 from processor.definitions.load import load
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
-from processor.progress.walks import MOST_UNSEEN, WalkedPage, WalkName, Walks
+from processor.progress.walk import WalkedPage, WalkName
+from processor.progress.walks import MOST_UNSEEN, Walks
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Refused, Write
 

@@ -2,11 +2,12 @@
 
 import pytest
 
+from registry.advance import completed
 from registry.edit import edit
 from registry.edited import Edit, edited
-from registry.errors import NoAssignment, NoProduct, SlotUsed
+from registry.errors import NoAssignment, NoMove, NoProduct, SlotUsed
 from registry.model import Assignment, AssignmentState, Requirements, Snapshot
-from registry.operations import pause, remove, republish, retire
+from registry.operations import move, pause, remove, republish, retire
 from tests.unit.registry.test_waiting import ALL, products, with_join
 
 
@@ -113,3 +114,52 @@ def test_a_slot_that_nothing_uses_retires(applied: Snapshot, state: str) -> None
     after = edited(stored, retire(stored, "repo", 2))
     left = [str(one.state) for one in after.assignments_of("repo")]
     assert left == ([] if state == "planned" else ["retiring"])
+
+
+def test_a_moved_slot_serves_in_its_new_place_and_frees_the_old_one(applied: Snapshot) -> None:
+    change = move(applied, "star", 1, 7)
+    assert change.changes == ("entity star: GSI_7 will hold username (planned)",)
+    after = completed(edited(applied, change))
+    assert [(one.slot, *one.columns) for one in after.assignments_of("star")] == [
+        (2, "repo_owner", "repo_name"),
+        (7, "username"),
+    ]
+    assert {one.join for one in after.joins} == {one.join for one in applied.joins}
+    assert {one.state for one in after.assignments} == {AssignmentState.SERVING}
+
+
+def test_two_slots_change_places_by_moves_over_a_third(applied: Snapshot) -> None:
+    stored = applied
+    for slot, target in ((1, 3), (2, 1), (3, 2)):
+        stored = completed(edited(stored, move(stored, "star", slot, target)))
+    assert [(one.slot, *one.columns) for one in stored.assignments_of("star")] == [
+        (1, "repo_owner", "repo_name"),
+        (2, "username"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("slot", "target", "reason"),
+    [
+        (1, 2, "GSI_1 username cannot move to GSI_2: that slot holds repo_owner#repo_name; choose a free one"),
+        (1, 1, "that slot holds username"),
+        (1, 21, "the table has GSI_1 to GSI_20"),
+        (1, 0, "the table has GSI_1 to GSI_20"),
+        (3, 4, "it is planned, and only a slot that serves moves"),
+    ],
+)
+def test_a_move_to_a_slot_that_cannot_take_it_is_refused(
+    waiting: Snapshot, slot: int, target: int, reason: str
+) -> None:
+    with pytest.raises(NoMove, match=reason):
+        move(waiting, "star", slot, target)
+
+
+def test_a_second_move_of_the_same_columns_waits_for_the_first(applied: Snapshot) -> None:
+    stored = edited(applied, move(applied, "star", 1, 7))
+    with pytest.raises(NoMove, match="it moves to GSI_7 already"):
+        move(stored, "star", 1, 8)
+    back = edited(stored, retire(stored, "star", 7))
+    assert back.assignments == applied.assignments
+    with pytest.raises(NoAssignment):
+        move(applied, "star", 9, 8)

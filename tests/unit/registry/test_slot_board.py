@@ -2,10 +2,13 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
-from processor.cli.apply_command import board_text
-from registry.model import AssignmentState, Snapshot
-from registry.slot_board import board_json
+from processor.cli.slots_command import board_text
+from registry.edited import edited
+from registry.model import AssignmentState, JobStatus, Progress, Snapshot
+from registry.operations import republish
+from registry.slot_board import board_json, status_lines
 
 BOARD = """\
 entity        key                            GSI_1                       GSI_2
@@ -20,6 +23,10 @@ star          username#repo_name#repo_owner  username                    repo_ow
                                              down from user              up from repo
 user          email                          username                    id
                                              up from pull_request, star  up from payment_info"""
+
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+JOB = JobStatus(job="main", owner="host:7", alive=True, generation=3, applied_version=1, renewed_at=AT)
+WALK = Progress(walk="fill star", rows=1_200, written=900, of=2_000, done=False, seconds=10)
 
 
 def test_the_board_shows_what_each_slot_holds_and_serves(applied: Snapshot) -> None:
@@ -52,3 +59,30 @@ def test_the_board_as_json_has_the_same_content(applied: Snapshot) -> None:
             ],
         },
     ]
+
+
+def test_the_lines_below_the_board_show_waiting_products_jobs_and_walks(applied: Snapshot) -> None:
+    stored = edited(applied, republish(applied, "user_profile"))
+    ended = replace(JOB, job="old", owner=None, alive=False)
+    begun = replace(WALK, walk="publish user_profile", of=0, seconds=0)
+    assert list(status_lines(stored, [JOB, ended], [WALK, begun, replace(WALK, done=True)])) == [
+        "product user_profile: version 2 waits for the check of each row of payment_info, pull_request, repo, star, user",
+        "job main: runs as host:7, by version 1, and the registry has version 2",
+        "job old: does not run, last version 1",
+        "fill star: 1,200 of about 2,000 rows, 900 written, 120 rows/s, about 0:00:07 left",
+        "publish user_profile: 1,200 rows, 900 written",
+    ]
+    assert list(status_lines(applied, [JOB], [])) == ["job main: runs as host:7, by version 1"]
+
+
+def test_the_board_as_json_has_the_products_the_jobs_and_the_walks(applied: Snapshot) -> None:
+    stored = edited(applied, republish(applied, "user_profile"))
+    found = json.loads(json.dumps(board_json(stored, [JOB], [WALK])))
+    assert found["paused"] is False
+    assert found["products"] == [{"product": "user_profile", "version": 1, "paused": False, "retracted": False}]
+    rows = "the check of each row of payment_info, pull_request, repo, star, user"
+    assert found["waiting"] == [{"product": "user_profile", "version": 2, "waits_for": [rows]}]
+    (job,), (walk,) = found["jobs"], found["walks"]
+    assert (job["job"], job["alive"], job["applied_version"]) == ("main", True, 1)
+    assert (walk["walk"], walk["rows"], walk["of"]) == ("fill star", 1_200, 2_000)
+    assert (walk["rows_per_second"], round(walk["seconds_left"], 1)) == (120, 6.7)

@@ -10,9 +10,10 @@ from processor.plan.plan import EntityPlan
 from processor.plan.planning import plan_alone
 from processor.plan.row_image import image_of
 from processor.plan.step import Lookup
-from processor.plan.touch import OVERSIZED
+from processor.plan.touch import OVERSIZED, Touch
 from processor.records.record import Change, Record
 from processor.steps.fill import fill, fill_again
+from processor.steps.write_state import write_state
 from statestore.items import read_row, write_image
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -99,6 +100,20 @@ def test_a_row_that_was_not_seen_is_read_again_and_a_newer_version_counts() -> N
     again = fill_again(STAR, NEW, version=first)
     answers: Any = [[(STAR, item)], [(probe("GSI_1", "ada"), shown), (probe("GSI_2", "r"), shown)]]
     assert dialogue(again, *answers).unseen == ""
+
+
+def test_the_replay_of_a_change_fills_the_row_that_a_task_of_an_older_plan_wrote() -> None:
+    store, item = stored(OLD, offset=5)
+    record = Record(topic="star", partition=0, offset=5, key=None, value=None)
+    change = Change(entity="star", key=(1,), row={"id": 1, "who": "ada", "repo": "r"}, record=record)
+    _, touch = run_step(write_state(change, NEW, start=item["_v"], expires_at=99), store)
+    row = read_row(store.get([STAR])[STAR])
+    assert (row.slots, row.layout, row.version) == ({1: "ada", 2: "r"}, 7, next_fill(item["_v"]))
+    assert isinstance(touch, Touch)
+    assert touch.row.slots == row.slots
+    _, again = run_step(write_state(change, OLD, start=item["_v"], expires_at=99), store)
+    assert isinstance(again, Touch)
+    assert read_row(store.get([STAR])[STAR]) == row  # a task of the older plan changes nothing back
 
 
 def test_a_row_without_room_for_the_slot_is_refused_by_name() -> None:

@@ -1,0 +1,56 @@
+"""`statestore backfill`: does the work that edits of the registry left, while the job does not run."""
+
+import argparse
+import sys
+from dataclasses import replace
+
+from processor.cli.options import add_settings, reachable_settings
+from processor.cli.run_command import owner_name, print_round, require_settings, stop_on_signals
+from processor.errors import StatestoreError
+from processor.job.open_registry import open_registry
+from processor.plan.planning import plan_of
+from registry.errors import LeaseHeld
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser(
+        "backfill", help="fill slots and publish changed products while the job does not run; reads no topics"
+    )
+    add_settings(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from processor.job.open_job import open_job
+    from processor.job.run_backfill import run_backfill
+
+    with (
+        reachable_settings(options) as given,
+        open_registry(given) as registry,
+        stop_on_signals() as stopping,
+    ):
+        require_settings(given, "bootstrap_servers")
+        if not registry.binding().table:
+            raise StatestoreError("no job has run with this registry, so no row is stored: start with `statestore run`")
+        try:
+            job = open_job(
+                replace(given, checkpoint=""),
+                plan_of(registry.snapshot()),
+                registry,
+                owner=owner_name(),
+                take_over=False,
+                jars=[],
+                report=print_round,
+                stopping=stopping,
+            )
+        except LeaseHeld as held:
+            raise StatestoreError(
+                f"{held}. The job that runs does this work itself: `statestore slots --watch` shows it"
+            ) from None
+        left = run_backfill(job)
+    tally = job.driver.tally
+    published = tally["published"] + tally["corrections"]
+    print(f"{tally['walked']} rows read, {tally['filled']} filled, {published} documents published")
+    for reason in left:
+        print(f"work remains, and a later `backfill` or `run` continues it: {reason}", file=sys.stderr)
+    return 1 if left else 0

@@ -1,0 +1,109 @@
+"""One walk: its goal and how far it is, as an item of the table, and the pages that rounds process.
+
+WALKS, fill#<entity>        run: that wrote it; walk, as JSON: the goal, the partitions of the table that remain, each with the
+WALKS, publish#<product>    sort key after which it continues, and the rows that an index has yet to show
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from statestore import keys
+from statestore.item_attributes import key_of_item, write_note
+from statestore.keys import Key
+from statestore.store import AbsentOrBelow, Item, Write
+
+PARTITION = keys.progress_partition("WALKS")
+
+WalkName = tuple[Literal["fill", "publish"], str]
+"""The kind of a walk, and its entity or product."""
+UnseenRow = tuple[str, str, str]
+"""A row, by partition and sort key, and the version that an index has yet to show."""
+
+
+class FillGoal(NamedTuple):
+    """The goal of a fill. `used`: the columns whose changes are open, None for all of them."""
+
+    layout: int
+    used: frozenset[str] | None
+
+    def uses(self, other: "FillGoal") -> bool:
+        """Whether changes of all columns of the other goal are open."""
+        return self.used is None or (other.used is not None and other.used <= self.used)
+
+
+class PublishGoal(NamedTuple):
+    """The goal of a publication: all documents are of this version of the product."""
+
+    version: int
+
+
+class WalkPage(NamedTuple):
+    """The next piece of a walk: the rows of a partition behind the sort key `after` (None: from the first one), or some unseen
+    rows. `verifies`: the fill asks the indexes for them."""
+
+    walk: WalkName
+    pk: str = ""
+    after: str | None = None
+    verifies: bool = False
+    unseen: tuple[UnseenRow, ...] = ()
+
+
+class WalkedPage(NamedTuple):
+    """A piece that a part has processed. `after`: the sort key after which the walk continues, None at the end of the partition.
+    `unseen`: its rows that the indexes do not show yet. `rows`: how many it had; `written`: how many of them the part wrote.
+    `refused`: why a row cannot be filled, else empty."""
+
+    page: WalkPage
+    after: str | None
+    rows: int
+    written: int = 0
+    unseen: tuple[UnseenRow, ...] = ()
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """A walk. `left`: the partitions that remain, with the sort key after which each continues, None at its start.
+    `verifies`: the fill has written all rows; `passes`: how often it reads each row. `rows`, `written`: counts so far. `began`:
+    in seconds since 1970."""
+
+    goal: FillGoal | PublishGoal
+    left: Mapping[str, str | None]
+    verifies: bool = False
+    passes: int = 1
+    unseen: tuple[UnseenRow, ...] = ()
+    rows: int = 0
+    written: int = 0
+    began: int = 0
+    held: bool = False
+    done: bool = False
+
+
+def walk_key(name: WalkName) -> Key:
+    """The key of a walk's item."""
+    return Key(PARTITION, "#".join(name))
+
+
+def write_walk(name: WalkName, walk: Walk, run: int) -> Write:
+    """The write that makes a walk durable; refused when a later run has written it."""
+    goal: dict[str, Any] = walk.goal._asdict()
+    if goal.get("used") is not None:
+        goal["used"] = sorted(goal["used"])
+    values = {field: getattr(walk, field) for field in Walk.__slots__ if field != "goal"}
+    return write_note(
+        walk_key(name), {"run": run, "walk": json.dumps({"goal": goal, **values})}, when=AbsentOrBelow("run", run + 1)
+    )
+
+
+def read_walk(item: Item) -> tuple[WalkName, Walk]:
+    """The walk that an item holds."""
+    kind, name = key_of_item(item).sk.split("#", 1)
+    values = json.loads(item["walk"])
+    goal = values.pop("goal")
+    unseen = tuple((pk, sk, version) for pk, sk, version in values.pop("unseen"))
+    if kind == "publish":
+        return ("publish", name), Walk(goal=PublishGoal(goal["version"]), unseen=unseen, **values)
+    used = None if goal["used"] is None else frozenset(goal["used"])
+    return ("fill", name), Walk(goal=FillGoal(goal["layout"], used), unseen=unseen, **values)
