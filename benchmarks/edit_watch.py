@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from time import time
 
-from processor.progress.walks import PARTITION, FillGoal, PublishGoal, Walk, WalkName, Walks
+from processor.progress.walk import PARTITION, FillGoal, PublishGoal, Walk, WalkName, read_walk
 from registry.errors import RegistryError
 from registry.repository import Registry
 from statestore.errors import StoreError
@@ -47,9 +47,7 @@ class EditWatch:
         for job in jobs:
             for version in range(max(self.applied, default=0) + 1, (job.applied_version or 0) + 1):
                 self.applied[version] = time()
-        walks = Walks(run=0, wait=0)
-        walks.load(self.store.partition(PARTITION))
-        self.walks = walks.walks
+        self.walks = dict(map(read_walk, self.store.partition(PARTITION)))
         for name, walk in self.walks.items():
             self._note(name, walk)
         stored, now = self.registry.snapshot(), time()
