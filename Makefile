@@ -58,11 +58,12 @@ test-all: setup ## run every test, also the slow ones
 	@$(PY) -m pytest -q $(FAST)
 	@$(PY) -m pytest -q $(SLOW)
 
-soak: setup ## search for wrong documents: SEEDS=20000 random histories with faults, as many of random products, a tenth of mutated inputs, then killed processes (an hour)
+soak: setup ## search for wrong documents: SEEDS=20000 random histories with faults, as many of random products, a tenth of mutated inputs, then killed processes, and edits under load (an hour)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --products
 	@$(PY) -m tests.fuzz.soak --seeds $$(($(SEEDS) / 10))
 	@$(PY) -m pytest -v -m slow tests/integration/faults tests/acceptance/test_run_killed.py
+	@$(PY) -m benchmarks.registry_edits --seconds 90
 
 check: setup ## run ruff, mypy --strict (tests too) and import-linter
 	$(PY) -m ruff check .

@@ -24,9 +24,11 @@ from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_st
 from processor.job.spark_executor import BatchFrame
 from processor.job.topic_epochs import check_topics
 from processor.job.worker import transactional_id
+from processor.plan.planning import plan_of
 from processor.rounds.driver import Driver
 from processor.rounds.steward import Steward
 from processor.settings import Settings
+from registry.errors import SnapshotOutdated
 from registry.model import Lease
 from registry.repository import Registry
 
@@ -84,8 +86,17 @@ class Job:
                 transactional_id(settings, lane),
                 seconds=settings.transaction_seconds,
             )
-        self.registry.applied(self.lease, self.driver.plan.version)
+        self._apply_version()
         self.driver.start()
+
+    def _apply_version(self) -> None:
+        """Records the version of the driver's plan. Operators may edit the registry while Spark starts, or while the job waits
+        for the lease. Then the driver begins by the newer plan: by an older one it would drop the work of newer products."""
+        while True:
+            try:
+                return self.registry.applied(self.lease, self.driver.plan.version)
+            except SnapshotOutdated:
+                self.driver.replan(plan_of(self.registry.snapshot()))
 
     def stream(self, once: bool) -> StreamingQuery:
         """Starts the stream: with the records that are there now (`once`), or for good."""

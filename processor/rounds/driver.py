@@ -57,6 +57,11 @@ class Driver(RoundRunner):
         walks = self.next_walk <= self.clock.now() and self._pages()
         return bool(self.fan_outs.waiting or self.backlog.next() or walks)
 
+    def replan(self, plan: Plan) -> None:
+        """Begins by another plan than that of its creation. Call it before `start`."""
+        self.plan = plan
+        self.__post_init__()
+
     def start(self) -> None:
         """Takes over what earlier runs left in the table. The caller has fenced those runs. Then waits W, so that the
         indexes show their writes; the first run of a job need not wait."""

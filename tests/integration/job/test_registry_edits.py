@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from processor.job.job import Job
+from processor.job.lease import take_lease
 from processor.job.run_job import run_job
 from registry.model import AssignmentState
 
@@ -91,6 +92,20 @@ def test_a_paused_job_reads_nothing_until_it_is_resumed(scene: Scene, rows: Simp
         assert '{"id":2}' not in scene.documents()
         scene.registry.resume(None, who="a test", why="")
         wait_for(scene, job, lambda: scene.documents() == scene.truth())
+
+
+def test_a_job_starts_while_operators_edit(
+    scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_late(*given: Any, **more: Any) -> Any:
+        scene.add("names", fields=["id", "name"])
+        return take_lease(*given, **more)
+
+    scene.produce(rows.user(1, "ada"))
+    monkeypatch.setattr("processor.job.open_job.take_lease", take_late)
+    scene.run()
+    assert scene.documents("names") == scene.truth("names")
+    assert scene.documents() == scene.truth()
 
 
 def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: SimpleNamespace) -> None:
