@@ -68,11 +68,6 @@ def entries_partition(product: str) -> str:
     return progress_partition("LEDGER", product)
 
 
-def has_document(item: Item) -> bool:
-    """Whether the last message of the root was a document."""
-    return bool(item["hash"] != NO_DOCUMENT)
-
-
 def entry_key(product: str, root: str) -> Key:
     """The key of a root's ledger entry."""
     return Key(entries_partition(product), root)

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.step import Step
 from processor.plan.touch import Root
-from processor.progress.ledger import has_document
 from processor.progress.walk import WalkedPage, WalkPage
 from processor.rounds.freshness import UNKNOWN
 from processor.rounds.round import PartResult, Round
@@ -51,16 +50,17 @@ def walk_part(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> P
 
 
 def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list[str]:
-    """The roots in a page: the rows; and of the ledger, the documents whose row is gone, or all of a retracted product."""
+    """The roots in a page: the rows; and of the ledger, the roots whose row is gone, or all of a retracted product. An entry
+    without a document counts too: nobody may have acknowledged its tombstone."""
     product = plan.products[page.walk[1]]
     entity = plan.entities[product.product.root]
     if page.pk in entity.partitions():
         return [key_of_item(item).sk for item in answer.items if read_columns(item) is not None]
-    documents = [key_of_item(item).sk for item in answer.items if has_document(item)]
+    entries = [key_of_item(item).sk for item in answer.items]
     if product.retracted:
-        return documents
-    rows = runner.store.get([entity.key(sk) for sk in documents])
-    return [sk for sk in documents if (row := rows.get(entity.key(sk))) is None or read_columns(row) is None]
+        return entries
+    rows = runner.store.get([entity.key(sk) for sk in entries])
+    return [sk for sk in entries if (row := rows.get(entity.key(sk))) is None or read_columns(row) is None]
 
 
 def _filled(page: WalkPage, answer: Page, rows: Iterable[FilledRow]) -> WalkedPage:

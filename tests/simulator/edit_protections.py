@@ -21,6 +21,20 @@ def edit_protections() -> Iterator[Protection]:
     )
     yield _edited("a publication reads the ledger too", "documents of rows that are gone", walks.rows_only, CALM)
     yield _edited(
+        "a publication reads tombstones too",
+        "a tombstone that nobody acknowledged",
+        walks.documents_only,
+        {
+            **EDITS,
+            "zombie_chance": 1.0,
+            "many_moves": True,
+            "max_faults": 5,
+            "fault_chance": 0.05,
+            "checkpoint_loss_chance": 1.0,
+            "lag": "long",
+        },
+    )
+    yield _edited(
         "an equal document goes out again in a new version",
         "documents that show an old version",
         walks.any_version_of_document,

@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import processor.progress.walks as walks
+import processor.rounds.walk_part as walk_part
 from processor.plan.plan import Plan
-from processor.progress.ledger import LedgerEntry
+from processor.progress.ledger import NO_DOCUMENT, LedgerEntry
 from processor.progress.walks import Walks
 from tests.simulator.without.switch import always, replacing
 
@@ -39,6 +40,17 @@ unseen_forgotten = replacing((Walks, "advance", _without_unseen))
 rows_only = replacing(
     (walks, "_published_partitions", lambda _: lambda plan, p: plan.entities[p.product.root].partitions())
 )
+
+
+def _with_documents(roots: Any) -> Any:
+    def changed(page: Any, answer: Any, *args: Any) -> Any:
+        items = [item for item in answer.items if item.get("hash") != NO_DOCUMENT]
+        return roots(page, answer._replace(items=items), *args)
+
+    return changed
+
+
+documents_only = replacing((walk_part, "_roots", _with_documents))
 any_version_of_document = replacing((LedgerEntry, "shows", lambda _: lambda self, digest, _: self.hash == digest))
 
 
