@@ -1,5 +1,5 @@
 """The verbs that edit the registry of a job with stored rows: the edits by the command, the results by `get`, `verify` and the
-published messages."""
+published messages. The page docs/edits.md runs the same verbs, so these are slow tests."""
 
 import gc
 import json
@@ -19,7 +19,7 @@ from processor.job.kafka.reader import read_topic
 Story = Any  # the class in conftest.py
 Printed = pytest.CaptureFixture[str]
 # the command closes some connections only when its process ends
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.slow]
 WHY = ["--why", "a test"]
 NO_JOB = "no job runs: `statestore run` does the work, or `statestore backfill`, which reads no topics"
 

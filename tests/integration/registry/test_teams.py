@@ -150,7 +150,7 @@ def test_columns_of_stored_rows_keep_their_meaning(
             assert "but a job has run with user, and nothing rewrites its stored rows" in capsys.readouterr().err
     assert registry.snapshot() == before
     assert verb("apply", USER.replace("name: string", "name: json, age: int"), PROFILE) == 0
-    assert "published documents stay as they are" in capsys.readouterr().err
+    assert "documents over a changed entity stay as they are" in capsys.readouterr().err
 
 
 def test_two_entities_may_change_their_topics_for_each_other(verb: Verb, registry: Registry) -> None:
