@@ -9,14 +9,15 @@ operator has edited it meanwhile.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from processor.definitions.problems import DefinitionError
 from processor.errors import PlanError
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
+from processor.progress.walk import Walk, WalkName
 from processor.rounds.driver import Driver
 from registry.advance import advance
 from registry.errors import RegistryRefused, SnapshotOutdated
@@ -38,7 +39,7 @@ class Steward:
     """The steward of a run.
 
     prepare: makes the job ready for a plan before the driver adopts it.
-    keep_progress: shows operators how far the walks are.
+    keep_progress: shows operators how far the walks are. shown: the walks as it showed them last.
     snapshot: the version that the job has applied, None before the first.
     refused: the version that the job cannot run by. obstacle: why a step waits.
     seconds: between two looks at the registry. next_look: when the next one is due, on the job's clock.
@@ -49,6 +50,7 @@ class Steward:
     lease: Lease
     prepare: Callable[[Plan], None]
     keep_progress: Callable[[list[Progress]], None] = lambda _: None
+    shown: Mapping[WalkName, Walk] = field(default_factory=dict)
     snapshot: Snapshot | None = None
     refused: int = 0
     obstacle: str = ""
@@ -69,8 +71,10 @@ class Steward:
         self._adopt()
         while self._advance():
             self._adopt()
-        if self.driver.walks.moved:
-            self.keep_progress(self.driver.walks.progress(self.driver.clock.date()))
+        walks = self.driver.walks
+        if walks.moved and walks.walks != self.shown:
+            self.shown = dict(walks.walks)
+            self.keep_progress(walks.progress(self.driver.clock.date()))
 
     def _adopt(self) -> None:
         """Takes the registry's version, if it is a new one."""
