@@ -49,14 +49,14 @@ class Job:
     renewal: LeaseRenewal
     steward: Steward | None = None
     streamed: frozenset[str] = frozenset()
-    lag: CatchUp = field(init=False)
+    catch_up: CatchUp = field(init=False)
     failure: Exception | None = None
     failed_work: str = "the batch"
     stopping: threading.Event = field(default_factory=threading.Event)
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.lag = CatchUp(driver=self.driver, admin=self.admin)
+        self.catch_up = CatchUp(driver=self.driver, admin=self.admin)
 
     @property
     def settings(self) -> Settings:
@@ -136,7 +136,7 @@ class Job:
                 if self.outdated:
                     raise StreamOutdated("the stream begins again")
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
-                self.lag.look(ranges)
+                self.catch_up.look(ranges)
                 pieces = list(ranges.slices(self.settings.batch_size))
                 for piece in pieces:
                     self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)

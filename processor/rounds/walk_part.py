@@ -28,25 +28,28 @@ def walk_part(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> P
     roots: list[Root] = []
     for page in pages:
         kind, name = page.walk
-        if page.unseen:
-            plan = round_.plan.entities[name]
-            steps = [fill_again(Key(pk, sk), plan, version=version) for pk, sk, version in page.unseen]
-            walked.append(_filled(page, Page([], None), run_in_chunks(runner, [_edged(step, plan) for step in steps])))
-            continue
-        after = None if page.after is None else Key(page.pk, page.after)
-        answer = runner.store.page(page.pk, after, round_.walk_page)
+        answer = _read(page, round_, runner)
         if kind == "publish":
             roots += [(name, sk) for sk in _roots(page, answer, round_.plan, runner)]
             walked.append(WalkedPage(page, _sort_key(answer), rows=len(answer.items)))
-        else:
-            plan = round_.plan.entities[name]
-            steps = [fill(item, plan, verify=page.verifies) for item in answer.items]
-            walked.append(_filled(page, answer, run_in_chunks(runner, [_edged(step, plan) for step in steps])))
+            continue
+        plan = round_.plan.entities[name]
+        steps = [fill(item, plan, verify=page.verifies) for item in answer.items]
+        steps += [fill_again(Key(pk, sk), plan, version=version) for pk, sk, version in page.unseen]
+        walked.append(_filled(page, answer, run_in_chunks(runner, [_edged(step, plan) for step in steps])))
     return PartResult(
         tally=Counter({"walked": sum(one.rows for one in walked), "filled": sum(one.written for one in walked)}),
         roots=dict.fromkeys(roots, UNKNOWN),
         walked=tuple(walked),
     )
+
+
+def _read(page: WalkPage, round_: Round, runner: StepRunner) -> Page:
+    """The rows of a page of a partition. Unseen rows have no page."""
+    if page.unseen:
+        return Page([], None)
+    after = None if page.after is None else Key(page.pk, page.after)
+    return runner.store.page(page.pk, after, round_.walk_page)
 
 
 def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list[str]:
