@@ -1,11 +1,9 @@
 """The verdict of `benchmarks.registry_edits`: compares all documents with Postgres over the source tables."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from processor.definitions.load import load
 from processor.demo.report import differing_keys
 from processor.inspect.oracle import oracle
 from processor.job.kafka.admin import Admin
@@ -13,10 +11,8 @@ from processor.job.kafka.reader import read_topic
 from processor.product.product import Definitions
 from processor.records.record import Record, Value
 from processor.settings import Settings
-from registry.model import Snapshot
 from registry.repository import Registry
-from tests.simulator.edit_shapes import CONTENTS
-from tests.simulator.shape_definitions import STARS
+from tests.simulator.edit_shapes import CONTENTS, definitions_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +26,7 @@ class EditVerdict:
     def differences(self) -> list[str]:
         """A line for each document that is not the answer of SQL, and for each of an older version."""
         stored = self.registry.snapshot()
-        truth = self._truth(_definitions(stored))
+        truth = self._truth(definitions_of(stored.products))
         found = []
         for name in CONTENTS:
             published = self.published(name)
@@ -61,11 +57,6 @@ class EditVerdict:
                 name: tables.documents(definitions.products[name]) if name in definitions.products else {}
                 for name in CONTENTS
             }
-
-
-def _definitions(stored: Snapshot) -> Definitions:
-    products = {f"{one.name}.json": json.dumps(one.definition) for one in stored.products}
-    return load({"entities.yaml": STARS["entities.yaml"], **products})
 
 
 def _disordered(name: str, published: list[Record]) -> Iterator[str]:

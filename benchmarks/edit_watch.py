@@ -6,13 +6,13 @@ from threading import Event
 from time import time
 
 from processor.progress.walk import PARTITION, FillGoal, PublishGoal, Walk, WalkName, read_walk
+from registry.advance import WHY
 from registry.errors import RegistryError
 from registry.repository import Registry
 from statestore.errors import StoreError
 from statestore.store import Store
 
 LOOK_SECONDS = 0.3
-JOB_STEP = "the job's next step"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,14 +78,14 @@ class EditWatch:
 
     def slowest_version(self) -> float:
         """The longest time from an edit of an operator until the job had applied its version."""
-        edits = {one.version: one.at.timestamp() for one in self.registry.history(100_000) if one.why != JOB_STEP}
+        edits = {one.version: one.at.timestamp() for one in self.registry.history() if one.why != WHY}
         return max((self.applied[v] - at for v, at in edits.items() if v in self.applied), default=0.0)
 
     def publications(self) -> tuple[list[float], int]:
         """The times from an edit that made a new version of a product to its publication in full; and how many versions
         another edit replaced before."""
         began: dict[tuple[str, int], float] = {}
-        for one in reversed(self.registry.history(100_000)):
+        for one in reversed(self.registry.history()):
             if one.entry in ("products", "waiting_products") and one.new is not None:
                 began.setdefault((one.new["name"], one.new["version"]), one.at.timestamp())
         times = [self.published[key] - at for key, at in began.items() if key in self.published]

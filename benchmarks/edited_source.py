@@ -10,6 +10,7 @@ from typing import Any
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.records import canonical_json
 from processor.records.message import Message
+from tests.simulator.check import KEYS
 
 USERS, REPOS, STARS, LABELS = 60, 30, 400, 60
 NAMES = 30
@@ -49,7 +50,6 @@ DRAW: dict[str, Callable[[Random], dict[str, Any]]] = {
     },
     "label": lambda r: {"id": r.randrange(LABELS), **_repo(r), "text": f"text{r.randrange(20)}"},
 }
-KEYS = {"user": ("email",), "repo": ("owner", "name"), "star": ("id",), "label": ("id",)}
 
 
 @dataclass(slots=True, kw_only=True)

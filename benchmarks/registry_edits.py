@@ -29,7 +29,7 @@ from time import sleep, time
 
 from benchmarks.edit_verdict import EditVerdict
 from benchmarks.edit_watch import EditWatch
-from benchmarks.edited_source import KEYS, EditedSource
+from benchmarks.edited_source import EditedSource
 from benchmarks.job import start_parts
 from benchmarks.operator_edits import STATESTORE, Operators, environment
 from processor.errors import StatestoreError
@@ -40,6 +40,7 @@ from processor.job.worker import open_store
 from processor.records.record import Record
 from processor.text_table import table_lines
 from tests.faulty.processes import run_command
+from tests.simulator.check import KEYS
 from tests.simulator.edit_shapes import CONTENTS
 
 EDIT_SECONDS = 3.0
@@ -235,7 +236,7 @@ def keep_logs(soak: EditSoak) -> None:
     kept = Path(tempfile.mkdtemp(prefix="statestore-edits-"))
     for log in soak.logs:
         (kept / log.name).write_bytes(log.read_bytes())
-    edits = reversed(soak.operators.registry.history(100_000))
+    edits = reversed(soak.operators.registry.history())
     lines = (f"{e.version} {e.at} {e.who} {e.why} {e.entry} {e.operation} {e.old} -> {e.new}\n" for e in edits)
     (kept / "history").write_text("".join(lines))
     print(f"the logs of the job and the history of the registry are in {kept}", file=sys.stderr)

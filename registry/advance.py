@@ -15,6 +15,8 @@ from registry.finish import finish
 from registry.lifecycle import reads
 from registry.model import AssignedPath, Assignment, AssignmentState, JoinAccess, Snapshot
 
+WHY = "the job's next step"
+"""The reason of these edits in the history."""
 _State = AssignmentState
 
 

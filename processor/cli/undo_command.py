@@ -21,9 +21,6 @@ from registry.undo import Reversal, reverse
 if TYPE_CHECKING:
     from registry.repository import Registry
 
-ENTRIES = 1_000_000
-"""More entries than a history has: an undo reads all of them, back to its version."""
-
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("undo", help="put back the definitions and pauses as they were before a registry version")
@@ -37,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     why = f"undo of version {options.version}: {reason(options)}"
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         stored, has_run = registry.snapshot_for_apply()
-        reversal = reverse(stored, registry.history(ENTRIES), options.version)
+        reversal = reverse(stored, registry.history(), options.version)
         kept = sorted({*reversal.added, *(has_run & reversal.entities.keys())})
         texts = _texts(stored, reversal, {name for name in reversal.entities if name not in has_run})
         made = [_apply(registry, stored, texts, settings.rejects_topic, why)] if texts else []

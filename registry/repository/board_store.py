@@ -10,8 +10,8 @@ from registry.tables import history as history_table
 from registry.tables import leases, walk_progress
 
 
-def history(connection: Connection, limit: int) -> tuple[HistoryEntry, ...]:
-    """The last edits, the newest first."""
+def history(connection: Connection, limit: int | None) -> tuple[HistoryEntry, ...]:
+    """The last entries of the history, the newest first; all of them for None."""
     columns = [column for column in history_table.c if column.name != "id"]
     rows = connection.execute(select(*columns).order_by(history_table.c.id.desc()).limit(limit))
     return tuple(HistoryEntry(**row) for row in rows.mappings())

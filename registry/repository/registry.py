@@ -7,7 +7,7 @@ from typing import Self
 from sqlalchemy import text
 
 from registry import operations
-from registry.advance import advance
+from registry.advance import WHY, advance
 from registry.edit import edit
 from registry.edited import Edit, edited
 from registry.migrations.roles import role_statements
@@ -130,7 +130,7 @@ class Registry:
         with self._database.transaction() as connection:
             lock(connection)
             leases.check_applied(connection, lease, version)
-            sign(connection, lease.owner, "the job's next step")
+            sign(connection, lease.owner, WHY)
             change = advance(read(connection), proven=proven, published=published)
             return Applied(version=write(connection, change), changes=change.changes)
 
@@ -177,8 +177,8 @@ class Registry:
             change = make(read(connection))
             return Applied(version=write(connection, change), changes=change.changes)
 
-    def history(self, limit: int) -> tuple[HistoryEntry, ...]:
-        """The last edits, the newest first."""
+    def history(self, limit: int | None = None) -> tuple[HistoryEntry, ...]:
+        """The last entries of the history, the newest first; all of them without a limit."""
         with self._database.reading() as connection:
             return boards.history(connection, limit)
 

@@ -5,7 +5,13 @@ order. No two contents of one product have different roots.
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any
+
+from processor.definitions.load import load
+from processor.product.product import Definitions
+from registry.model import ProductEntry
+from tests.simulator.shape_definitions import STARS
 
 STARS_OF_USER = {"many": "star", "on": {"username": "username"}, "fields": ["id", "n"]}
 STARS_OF_REPO = {"many": "star", "on": {"repo_owner": "owner", "repo_name": "name"}, "fields": ["id", "n"]}
@@ -68,6 +74,12 @@ CONTENTS: dict[str, list[dict[str, Any]]] = {
 def texts(contents: dict[str, int]) -> dict[str, str]:
     """The definitions of these products, each with the content of this number."""
     return {f"{name}.json": json.dumps(CONTENTS[name][number]) for name, number in contents.items()}
+
+
+def definitions_of(products: Iterable[ProductEntry]) -> Definitions:
+    """The definitions of these entries of a registry."""
+    stored = {f"{one.name}.json": json.dumps(one.definition) for one in products}
+    return load({"entities.yaml": STARS["entities.yaml"], **stored})
 
 
 def all_texts() -> dict[str, str]:

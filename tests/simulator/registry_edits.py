@@ -5,8 +5,7 @@ At the end every product runs again, and the last documents are those of the pro
 """
 
 import copy
-import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -19,10 +18,9 @@ from processor.records.message import Message
 from processor.rounds.steward import Steward
 from registry.edit import edit
 from registry.errors import RegistryError
-from registry.model import ProductEntry
 from registry.operations import pause, remove, republish, retire
 from tests.simulator.actor import Actor, RegistryClient
-from tests.simulator.edit_shapes import CONTENTS, texts
+from tests.simulator.edit_shapes import CONTENTS, definitions_of, texts
 from tests.simulator.run import Simulation
 from tests.simulator.shape_definitions import STARS
 from tests.simulator.shapes import SHAPES, Shape
@@ -92,7 +90,7 @@ class EditSimulation(Simulation):
         if job is not None and (job.steward is None or job.steward.snapshot != registry.snapshot):
             self._run_background_work(job)
             return True
-        self.shape = _shape_with(_definitions(registry.snapshot.products))
+        self.shape = _shape_with(definitions_of(registry.snapshot.products))
         return job is not None and job.pending
 
     def _edit(self) -> None:
@@ -145,12 +143,7 @@ class EditSimulation(Simulation):
             self.facts["edits"] += 1
             self.world.log(f"edit: {line}")
         for one in (*registry.snapshot.products, *registry.snapshot.waiting):
-            self.versions[one.name, one.version] = _definitions([one]).products[one.name]
-
-
-def _definitions(products: Iterable[ProductEntry]) -> Definitions:
-    stored = {f"{one.name}.json": json.dumps(one.definition) for one in products}
-    return load({"entities.yaml": STARS["entities.yaml"], **stored})
+            self.versions[one.name, one.version] = definitions_of([one]).products[one.name]
 
 
 def _shape_with(definitions: Definitions) -> Shape:
