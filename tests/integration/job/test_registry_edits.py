@@ -89,6 +89,8 @@ def test_a_paused_job_reads_nothing_until_it_is_resumed(scene: Scene, rows: Simp
         scene.registry.pause(None, who="a test", why="maintenance")
         wait_for(scene, job, lambda: job.paused)
         scene.produce(rows.user(2, "bob"))
+        scene.add("names", fields=["id", "name"])  # takes the job several looks at the registry: time for a batch
+        wait_for(scene, job, lambda: "names" in job.driver.plan.products and not job.pending)
         assert '{"id":2}' not in scene.documents()
         scene.registry.resume(None, who="a test", why="")
         wait_for(scene, job, lambda: scene.documents() == scene.truth())

@@ -16,7 +16,10 @@ Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python reads an archive again only when it must")
+@pytest.mark.skipif(
+    sys.version_info >= (3, 12),
+    reason="Python 3.12 itself reads an archive again only when it must: nothing to prevent",
+)
 def test_a_worker_that_ran_a_task_does_not_read_its_archives_again(scene: Scene, rows: SimpleNamespace) -> None:
     def archives_read(_: int) -> list[str]:
         """The archives whose directory Python reads when PySpark asks it to look again."""

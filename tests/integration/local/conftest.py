@@ -95,7 +95,7 @@ def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def processes(temporary: Path) -> Callable[[Path], list[str]]:
     """The processes that work in a directory, or among the test's temporary files."""
     if not os.path.isdir("/proc/self"):
-        pytest.skip("counts processes through /proc")
+        pytest.skip("only Linux has /proc, through which the test counts the processes that remain")
     return lambda directory: processes_in(directory) + processes_in(temporary)
 
 

@@ -76,7 +76,10 @@ def test_data_are_served_again_after_their_directory_was_closed(temporary: Path,
         remove_folder(directory)
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="reads a process's rights through /proc")
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self"),
+    reason="only Linux has /proc, which shows the rights of a process",
+)
 def test_a_server_in_a_closed_folder_has_no_rights_of_root(closed: Path) -> None:
     part = start_postgres(closed / "postgres")
     try:

@@ -8,6 +8,7 @@ import pytest
 from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements
 
 STARS = JoinSpec(child="star", child_columns=("username",), parent="user", parent_columns=("username",))
+OWNERS = JoinSpec(child="repo", child_columns=("owner",), parent="user", parent_columns=("username",))
 REPOS = JoinSpec(child="repo", child_columns=("owner", "name"), parent="star", parent_columns=("owner", "repo"))
 
 
@@ -43,6 +44,19 @@ def required() -> Requirements:
             JoinPaths(join=REPOS, down=KEY, up=of_repo),
         ),
         groups=([of_user], [by_name], [of_repo]),
+    )
+
+
+@pytest.fixture
+def more(required: Requirements) -> Requirements:
+    """The product with one more join, which needs a new slot of `repo`."""
+    up = Need(entity="user", columns=("username",))
+    path = JoinPaths(join=OWNERS, down=Need(entity="repo", columns=("owner",)), up=up)
+    (product,) = required.products
+    return replace(
+        required,
+        products=(replace(product, joins=(*product.joins, OWNERS)),),
+        paths=(*required.paths, path),
     )
 
 

@@ -7,21 +7,13 @@ from sqlalchemy.exc import IntegrityError
 from registry.lifecycle import may_follow
 from registry.model import AssignmentState, Requirements
 from registry.repository import Registry
+from tests.integration.registry.by_hand import run
 
 
 @pytest.fixture
 def filled(registry: Registry, required: Requirements) -> Registry:
     registry.apply(required, who="me", why="first")
     return registry
-
-
-def run(psql: Engine, *statements: str, announced: bool = True) -> None:
-    """Runs the statements in a transaction that announces its edit."""
-    with psql.begin() as connection:
-        if announced:
-            connection.execute(text("SELECT edit_by_hand('a test')"))
-        for statement in statements:
-            connection.execute(text(statement))
 
 
 UNSERVED = "is not served"

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -14,24 +13,11 @@ from registry import operations
 from registry.advance import advance
 from registry.edited import Edit, edited
 from registry.errors import LeaseLost, NoAssignment, NoProduct, SlotUsed, SnapshotOutdated
-from registry.model import Applied, JoinPaths, JoinSpec, Lease, Need, Requirements, Snapshot
+from registry.model import Applied, Lease, Requirements, Snapshot
 from registry.repository import Registry
+from tests.integration.registry.by_hand import run
 
 ALL = ("user", "star", "repo")
-OWNERS = JoinSpec(child="repo", child_columns=("owner",), parent="user", parent_columns=("username",))
-
-
-@pytest.fixture
-def more(required: Requirements) -> Requirements:
-    """The product with one more join, which needs a new slot of `repo`."""
-    up = Need(entity="user", columns=("username",))
-    path = JoinPaths(join=OWNERS, down=Need(entity="repo", columns=("owner",)), up=up)
-    (product,) = required.products
-    return replace(
-        required,
-        products=(replace(product, joins=(*product.joins, OWNERS)),),
-        paths=(*required.paths, path),
-    )
 
 
 @pytest.fixture
@@ -52,12 +38,6 @@ def take_step(registry: Registry, lease: Lease, *, published: tuple[str, ...] = 
     version = registry.snapshot().version
     registry.applied(lease, version)
     return registry.advance(lease, version, proven=ALL, published=published)
-
-
-def run(psql: Engine, statement: str) -> None:
-    with psql.begin() as connection:
-        connection.execute(text("SELECT edit_by_hand('a test')"))
-        connection.execute(text(statement))
 
 
 def test_each_step_leaves_the_registry_that_the_pure_functions_say(

@@ -1,39 +1,24 @@
 """Waiting products in the database: psql cannot break them, and the layout follows psql's edits too."""
 
-from dataclasses import replace
-
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 
 from registry.errors import RegistryRefused
-from registry.model import JoinPaths, JoinSpec, Need, Requirements
+from registry.model import Requirements
 from registry.repository import Registry
-
-OWNERS = JoinSpec(child="repo", child_columns=("owner",), parent="user", parent_columns=("username",))
+from tests.integration.registry.by_hand import run
 
 
 @pytest.fixture
-def waiting(registry: Registry, required: Requirements) -> Registry:
+def waiting(registry: Registry, required: Requirements, more: Requirements) -> Registry:
     """A registry whose product waits as version 2, for a planned slot of `repo`. No job is alive."""
     registry.apply(required, who="me", why="first")
     lease = registry.take_lease("job", "here", 4, take_over=False, expires_after=60)
     registry.applied(lease, 1)
     registry.release(lease)
-    path = JoinPaths(
-        join=OWNERS, down=Need(entity="repo", columns=("owner",)), up=Need(entity="user", columns=("username",))
-    )
-    product = replace(required.products[0], joins=(*required.products[0].joins, OWNERS))
-    registry.apply(replace(required, products=(product,), paths=(*required.paths, path)), who="me", why="one more join")
+    registry.apply(more, who="me", why="one more join")
     return registry
-
-
-def run(psql: Engine, *statements: str, announced: bool = True) -> None:
-    with psql.begin() as connection:
-        if announced:
-            connection.execute(text("SELECT edit_by_hand('a test')"))
-        for statement in statements:
-            connection.execute(text(statement))
 
 
 REFUSED = {

@@ -97,22 +97,14 @@ def test_an_equal_document_that_the_broker_acknowledged_is_not_sent_again() -> N
 
 
 @pytest.mark.parametrize(
-    "mark", ["3.8.1.0", "3.7.1.1"], ids=["a round that did not end", "an attempt without a commit"]
+    ("mark", "version"),
+    [("3.8.1.0", 4), ("3.7.1.1", 4), ("3.7.1.0", 3)],
+    ids=["a round that did not end", "an attempt without a commit", "another version of the product"],
 )
-def test_an_equal_document_that_nobody_acknowledged_is_sent_again(mark: str) -> None:
-    before = entry(5, ADA, mark=mark)
-    outcome = dialogue(
-        publishing(ADA),
-        [(ENTRY, before)],
-        [(ROW, {})],
-        [(reservation(6, ADA, Equals("seq", 5)), Done(before))],
-        [(message(6, ADA), None)],
-    )
-    assert outcome == "published"
-
-
-def test_an_equal_document_goes_out_again_under_another_version_of_the_product() -> None:
-    before = entry(5, ADA, mark="3.7.1.0", version=3)
+def test_an_equal_document_that_nobody_acknowledged_or_of_another_version_is_sent_again(
+    mark: str, version: int
+) -> None:
+    before = entry(5, ADA, mark=mark, version=version)
     outcome = dialogue(
         publishing(ADA),
         [(ENTRY, before)],
