@@ -36,10 +36,14 @@ def run_command(words: list[str], log: Path, **environment: str) -> Iterator[sub
 
 
 def sender_of(request: Request, process: subprocess.Popen[bytes]) -> psutil.Process:
-    """The process below `process` that sent a request: it has the other end of the connection. Raises LookupError if none has."""
+    """The process below `process` that sent a request: it has the other end of the connection. Raises LookupError if none has.
+
+    Both ports count: the system may give one local port to two connections that go to different servers.
+    """
+    ends = (request.port, request.proxy_port)
     for child in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.Error):
-            if any(c.laddr.port == request.port for c in child.net_connections("tcp")):
+            if any(c.raddr and (c.laddr.port, c.raddr.port) == ends for c in child.net_connections("tcp")):
                 return child
     raise LookupError(f"no process below {process.pid} has a connection from port {request.port}")
 

@@ -23,12 +23,13 @@ WRITES = ("UpdateItem", "DeleteItem", "PutItem", "BatchExecuteStatement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request. operation: the API's name; body: its JSON; port: that of the client, which identifies the client's process;
-    signer: the access key; moment: when the client signed it (`20261122T080000Z`)."""
+    """One request. operation: the API's name; body: its JSON; port, proxy_port: the two ends of the connection, which identify the
+    client's process; signer: the access key; moment: when the client signed it (`20261122T080000Z`)."""
 
     operation: str
     body: Mapping[str, Any]
     port: int
+    proxy_port: int
     signer: str = ""
     moment: str = ""
 
@@ -123,7 +124,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         operation = self.headers["X-Amz-Target"].rpartition(".")[2]
         signed = {"signer": _access_key(self.headers["Authorization"]), "moment": self.headers["X-Amz-Date"]}
-        request = Request(operation=operation, body=body, port=self.client_address[1], **signed)
+        ends = self.client_address[1], self.server.server_port
+        request = Request(operation=operation, body=body, port=ends[0], proxy_port=ends[1], **signed)
         names = ("Content-Type", "Authorization", "X-Amz-Date")
         try:
             answer = self.server.answer(request, {name: self.headers[name] for name in names})
