@@ -1,5 +1,6 @@
 """An edit of the registry, and the registry after it. Pure; the repository and the database's triggers do the same."""
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +29,11 @@ class Edit:
     withdrawn: tuple[str, ...] = ()
     paused: bool | None = None
     changes: tuple[str, ...] = ()
+
+
+def plan_id(after: Snapshot) -> str:
+    """The name of a planned edit, from the registry after it: an edit of another version, or another edit, has another name."""
+    return hashlib.sha256(repr(after).encode()).hexdigest()[:12]
 
 
 def edited(stored: Snapshot, change: Edit) -> Snapshot:
