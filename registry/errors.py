@@ -30,8 +30,8 @@ class PlanOutdated(RegistryError):
 
     def __init__(self, planned: str) -> None:
         super().__init__(
-            f"plan {planned} no longer fits, since the definitions or the registry changed after it; nothing was changed: look at "
-            "`statestore plan` again"
+            f"plan {planned} no longer fits, since the definitions or the registry changed after it; nothing was changed: look "
+            "at `statestore plan` again"
         )
 
 

@@ -34,8 +34,8 @@ def stops_cleanly(stopping: threading.Event) -> Iterator[None]:
 
 
 def failure_reason(job: Job, failure: Exception) -> StatestoreError:
-    """The reason why the job failed. Where a topic is not the recorded one, or gone, that is the reason: Spark's source may fail of
-    it first."""
+    """The reason why the job failed. Where a topic is gone, or not the recorded one, that is the reason: Spark's source may fail
+    of it first."""
     if isinstance(failure, StatestoreError):
         return failure
     try:

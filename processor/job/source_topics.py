@@ -1,7 +1,7 @@
 """The topics that the job reads, as the broker has them.
 
-A topic that does not exist yet stops nothing: its entity has no rows, and the stream begins again once the topic is there. A topic
-that the job has read, and that is gone, is a failure: somebody deleted it.
+A topic that does not exist yet stops nothing: its entity has no rows, and the stream begins again once the topic is there. A
+topic that the job has read, and that is gone, is a failure: somebody deleted it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,8 +46,8 @@ class SourceTopics:
         missing = self.find_missing(readers)
         for topic in sorted(missing - (self.readers.keys() - self.present)):
             self.report(
-                f"topic {topic} of entity {readers[topic]} does not exist: the job reads it from its first record once it is there; "
-                "create it, or correct `topic` of the entity"
+                f"topic {topic} of entity {readers[topic]} does not exist: the job reads it from its first record once it is "
+                "there; create it, or correct `topic` of the entity"
             )
         self.readers, self.present = dict(readers), frozenset(readers.keys() - missing)
         self.next_look = self.now() + LOOK_SECONDS

@@ -37,10 +37,10 @@ class SlotPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The effect of an apply. `plan`: its `plan_id`; `version`: of the registry now; `changes`: as `apply` prints them, empty if nothing would change;
-    `kept`: entities and products of the registry that the definitions do not name, and that stay; `free`: free slots by entity;
-    `backfills`: of stored rows, for which products wait; `costs`: empty without prices; `estimates`: of the same events, by the
-    statistics of `taken_at`, empty without statistics."""
+    """The effect of an apply. `plan`: its `plan_id`; `version`: of the registry now; `changes`: as `apply` prints them, empty if
+    nothing would change; `kept`: entities and products of the registry that the definitions do not name, and that stay; `free`:
+    free slots by entity; `backfills`: of stored rows, for which products wait; `costs`: empty without prices; `estimates`: of the
+    same events, by the statistics of `taken_at`, empty without statistics."""
 
     plan: str
     version: int
