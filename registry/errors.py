@@ -116,6 +116,14 @@ class NoProduct(RegistryError):
         self.name = name
 
 
+class NoTopic(RegistryError):
+    """No entity of the registry reads this topic."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"no entity of the registry reads topic {topic}")
+        self.topic = topic
+
+
 class NoAssignment(RegistryError):
     """The slot of the entity is free, or there is no such entity or slot."""
 

@@ -30,7 +30,7 @@ from processor.rounds.driver import Driver
 from processor.rounds.steward import Steward
 from processor.settings import Settings
 from registry.errors import SnapshotOutdated
-from registry.model import Lease
+from registry.model import Lease, Snapshot
 from registry.repository import Registry
 
 LAST_ROUND_SECONDS = 30.0
@@ -72,15 +72,27 @@ class Job:
 
     @property
     def readers(self) -> dict[str, str]:
-        """The topics to read, and the entity that reads each."""
+        """The topics to read, and the entity that reads each: without those that operators paused."""
+        paused = self.snapshot.paused_topics if self.snapshot else ()
+        return {topic: entity for topic, entity in self._topics.items() if topic not in paused}
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The registry's version that the job has taken; None before the first."""
+        return self.steward.snapshot if self.steward else None
+
+    @property
+    def _topics(self) -> dict[str, str]:
+        """The topics of all entities, and the entity of each."""
         return {e.entity.topic: name for name, e in self.driver.plan.entities.items()}
 
     def fit_checkpoint(self) -> None:
         """Fits the checkpoint, if the job has one, to the topics. Raises CheckpointError when that is impossible."""
         if self.settings.checkpoint:
-            boundaries = self.registry.epochs(list(self.readers), list(self.readers.values()))
+            topics = self._topics
+            boundaries = self.registry.epochs(list(topics), list(topics.values()))
             checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
-            prepare_checkpoint(checkpoint, self.readers, boundaries, self.admin)
+            prepare_checkpoint(checkpoint, topics, topics.keys() - self.readers.keys(), boundaries, self.admin)
 
     def start(self) -> None:
         """Fences every producer of earlier runs, takes over what they left, and waits until the indexes show their
@@ -116,11 +128,11 @@ class Job:
     @property
     def paused(self) -> bool:
         """Whether an operator paused all work: the job reads no batches."""
-        return self.steward is not None and self.steward.snapshot is not None and self.steward.snapshot.paused
+        return self.snapshot is not None and self.snapshot.paused
 
     @property
     def waits(self) -> bool:
-        """Whether there is nothing to stream: the job is paused, or none of its topics exists."""
+        """Whether there is nothing to stream: the job is paused, or each of its topics is, or none exists."""
         return self.paused or not self.topics.present
 
     @property

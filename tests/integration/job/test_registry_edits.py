@@ -96,6 +96,24 @@ def test_a_paused_job_reads_nothing_until_it_is_resumed(scene: Scene, rows: Simp
         wait_for(scene, job, lambda: scene.documents() == scene.truth())
 
 
+def test_a_paused_topic_waits_where_it_is(scene: Scene, rows: SimpleNamespace) -> None:
+    """Its records wait in Kafka, also over a restart, and the other topics go on. Afterwards the job reads only what waited."""
+    scene.produce(rows.user(1, "ada"), *(rows.star("ada", f"r{n}") for n in range(5)))
+    operator = {"who": "a test", "why": "a source writes nonsense"}
+    with running(scene) as job:
+        wait_for(scene, job, lambda: scene.documents() == scene.truth())
+        scene.registry.pause_topic(scene.topic("star"), paused=True, **operator)
+        wait_for(scene, job, lambda: scene.topic("star") not in job.topics.streamed)
+        scene.produce(rows.star("ada", "later"), rows.user(2, "bob"))
+        wait_for(scene, job, lambda: '{"id":2}' in scene.documents())
+        assert len(scene.documents()['{"id":1}']["stars"]) == 5
+    scene.produce(rows.user(3, "cyd"))
+    assert scene.run().tally["read"] == 1
+    scene.registry.pause_topic(scene.topic("star"), paused=False, **operator)
+    assert scene.run().tally["read"] == 1
+    assert scene.documents() == scene.truth()
+
+
 def test_a_job_starts_while_operators_edit(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
