@@ -114,6 +114,21 @@ def test_a_paused_topic_waits_where_it_is(scene: Scene, rows: SimpleNamespace) -
     assert scene.documents() == scene.truth()
 
 
+@pytest.mark.slow
+def test_a_topic_paused_after_a_failed_batch_goes_on_where_that_batch_began(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    scene.produce(rows.user(1, "ada"), *(rows.star("ada", f"r{n}") for n in range(5)))
+    scene.run()
+    scene.uncommit_last()
+    operator = {"who": "a test", "why": "a source writes nonsense"}
+    scene.registry.pause_topic(scene.topic("star"), paused=True, **operator)
+    assert scene.run().tally["read"] == 1
+    scene.registry.pause_topic(scene.topic("star"), paused=False, **operator)
+    assert scene.run().tally["read"] == 5
+    assert scene.documents() == scene.truth()
+
+
 def test_a_job_starts_while_operators_edit(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
