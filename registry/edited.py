@@ -14,7 +14,7 @@ class Edit:
     """The entries to put and to drop. `changes`: the same as lines for people.
 
     `assignments`: new ones, and those with another state; `freed`: those that end; `products`, `removed`: live ones; `waiting`,
-    `withdrawn`: products that wait, and those that wait no more; `paused`: of all work, None for no change.
+    `withdrawn`: products that wait, and those that wait no more; `paused`: of all work, None for no change; `slots`: new ones.
     """
 
     entities: tuple[EntityEntry, ...] = ()
@@ -27,6 +27,7 @@ class Edit:
     waiting: tuple[ProductEntry, ...] = ()
     withdrawn: tuple[str, ...] = ()
     paused: bool | None = None
+    slots: tuple[int, ...] = ()
     changes: tuple[str, ...] = ()
 
 
@@ -44,6 +45,7 @@ def edited(stored: Snapshot, change: Edit) -> Snapshot:
     after = replace(
         products_after(stored, change),
         version=stored.version + 1,
+        slots=stored.slots + len(change.slots),
         entities=_put(stored.entities, change.entities),
         assignments=tuple(slots[place] for place in sorted(slots)),
         joins=tuple(

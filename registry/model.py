@@ -10,6 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+MAX_SLOTS = 20
+"""The most indexes that DynamoDB gives a table by default."""
 _ELEMENTS = re.compile(r"(.+?)\[\](?:\..+?)?(?:::\w+)?")
 Direction = Literal["down", "up"]
 """`down`: from a parent's row to its children; the query reads the child. `up`: from a child's row to its parents; the query

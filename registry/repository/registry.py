@@ -69,12 +69,8 @@ class Registry:
         self._database.engine.dispose()
 
     def migrate(self, slots: int) -> None:
-        """Creates the schema and its tables, or brings them to this release. The second call changes nothing.
-
-        Raises:
-            SlotsDiffer: the registry has another number of slots.
-            UnknownRevision: another release migrated the schema, and this one does not know its revision.
-        """
+        """Creates the schema and its tables, or brings them to this release. `slots`: of a new registry. The second call changes
+        nothing. Raises UnknownRevision for a schema that another release migrated."""
         with self._database.transaction(migrates=True) as connection:
             migrate(connection, self._database.schema, slots)
 
@@ -169,6 +165,10 @@ class Registry:
             NoMove: it does not serve, its columns move already, or the other slot is not free.
         """
         return self._operate(lambda stored: operations.move(stored, entity, slot, target), who, why)
+
+    def add_slots(self, slots: int, *, who: str, why: str) -> Applied:
+        """Raises the number of slots to this, once the table has their indexes. Raises NoMoreSlots."""
+        return self._operate(lambda stored: operations.add_slots(stored, slots), who, why)
 
     def _operate(self, make: Callable[[Snapshot], Edit], who: str, why: str) -> Applied:
         with self._database.transaction() as connection:
