@@ -52,14 +52,23 @@ class DefinitionChanged(RegistryError):
 
 
 class ColumnStored(RegistryError):
-    """A column changed its type, or is declared no more, and rows are stored with it."""
+    """A column has another type than when rows were stored with it."""
 
-    def __init__(self, entity: str, column: str, old: str, new: str | None) -> None:
-        change = f"was {old} and is now {new}" if new else "is declared no more"
-        wider = " or a type that takes all its values" if new else " (records without it have null there)"
+    def __init__(self, entity: str, column: str, old: str, new: str) -> None:
         super().__init__(
-            f"entity {entity}: column {column} {change}, but a job has run with {entity}, and nothing rewrites its stored "
-            f"rows: keep `{column}: {old}`{wider}, or use a new table and registry schema"
+            f"entity {entity}: column {column} was {old} and is now {new}, but a job has run with {entity}, and nothing rewrites "
+            f"its stored rows: declare `{column}: {old}` or a type that takes all its values, or use a new table and registry "
+            "schema"
+        )
+
+
+class ColumnUsed(RegistryError):
+    """A column is declared no more, and a slot or edges hold it."""
+
+    def __init__(self, entity: str, column: str, old: str, where: str) -> None:
+        super().__init__(
+            f"entity {entity}: column {column} is declared no more, but {where} holds it: keep `{column}: {old}` until no "
+            "product joins by it and its slots are free (`statestore retire`, `statestore slots`)"
         )
 
 

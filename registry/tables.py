@@ -68,6 +68,13 @@ entities = Table(
     Column("key", ARRAY(Text), nullable=False, comment="never changes: rows are stored under it"),
     Column("shards", Integer, nullable=False, comment="never changes: rows are stored under it"),
     Column("columns", JSON, nullable=False, comment="declared column: its type"),
+    Column(
+        "dropped",
+        JSON,
+        nullable=False,
+        server_default=text("'{}'"),
+        comment="column of stored rows that is declared no more: its last type; kept by a trigger",
+    ),
     Column("definition", JSON, nullable=False),
     Column("created_version", BigInteger, nullable=False, server_default=text("edit_version()")),
     UniqueConstraint("topic", deferrable=True, initially="DEFERRED"),

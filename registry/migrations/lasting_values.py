@@ -24,6 +24,18 @@ $$;
 COMMENT ON FUNCTION has_run IS 'whether some job has run with the entity, so that rows of it may be stored'
 """
 
+DROPPED_COLUMNS = """
+CREATE FUNCTION remember_dropped() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  NEW.dropped := '{}';
+  IF TG_OP = 'UPDATE' AND has_run(NEW.name) THEN
+    NEW.dropped := (OLD.dropped::jsonb || OLD.columns::jsonb) - ARRAY(SELECT jsonb_object_keys(NEW.columns::jsonb));
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER remembers BEFORE INSERT OR UPDATE ON entities FOR EACH ROW EXECUTE FUNCTION remember_dropped()
+"""
+
 ENTITY_REMAINS = """
 CREATE FUNCTION entity_remains() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -110,6 +122,7 @@ CREATE TRIGGER stays BEFORE UPDATE OR DELETE ON slots
 LASTING_VALUES = (
     ENTITY_STAYS,
     HAS_RUN,
+    DROPPED_COLUMNS,
     ENTITY_REMAINS,
     ASSIGNMENT_STAYS,
     ASSIGNMENT_OF_STORED_ROWS,

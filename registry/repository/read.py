@@ -78,6 +78,7 @@ def _entities(connection: Connection) -> tuple[EntityEntry, ...]:
             shards=row["shards"],
             columns=row["columns"],
             definition=row["definition"],
+            dropped=row["dropped"],
             layout=written.get(row["name"], 0),
         )
         for row in _rows(connection, select(entities).order_by("name"))

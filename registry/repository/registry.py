@@ -33,11 +33,11 @@ from registry.repository.read import has_run, read
 from registry.repository.write import announce, lock, sign, write
 from registry.state_statistics import Statistics
 
-Check = Callable[[Snapshot], object]
-"""The caller's own check of the whole registry. Raises an error for content that the caller's jobs could not run."""
+Check = Callable[[Snapshot, Snapshot], object]
+"""The caller's own check of the registry before and after an edit. Raises an error for content that its jobs could not run."""
 
 
-def no_check(_after: Snapshot) -> None:
+def no_check(_before: Snapshot, _after: Snapshot) -> None:
     """The check of a caller who runs no jobs."""
 
 
@@ -98,7 +98,7 @@ class Registry:
 
         Args:
             who, why: for the history.
-            check: gets the whole registry as the apply would leave it, before the apply writes. Its error ends the apply.
+            check: gets the registry as it is, and as the apply would leave it, before the apply writes. Its error ends the apply.
 
         Raises:
             Malformed, DefinitionChanged, NoSlot, TopicTaken and others: see `registry.edit.edit`.
@@ -109,7 +109,7 @@ class Registry:
             sign(connection, who, why)
             stored = read(connection)
             change = edit(stored, required, has_run(connection))
-            check(edited(stored, change))
+            check(stored, edited(stored, change))
             return Applied(version=write(connection, change), changes=change.changes)
 
     def advance(self, lease: Lease, version: int, *, proven: Collection[str], published: Collection[str]) -> Applied:

@@ -86,6 +86,13 @@ def _definitions() -> None:
         sa.Column("key", ARRAY(sa.Text), nullable=False, comment="never changes: rows are stored under it"),
         sa.Column("shards", sa.Integer, nullable=False, comment="never changes: rows are stored under it"),
         sa.Column("columns", sa.JSON, nullable=False, comment="declared column: its type"),
+        sa.Column(
+            "dropped",
+            sa.JSON,
+            nullable=False,
+            server_default=sa.text("'{}'"),
+            comment="column of stored rows that is declared no more: its last type; kept by a trigger",
+        ),
         sa.Column("definition", sa.JSON, nullable=False),
         sa.Column("created_version", sa.BigInteger, nullable=False, server_default=sa.text("edit_version()")),
         sa.PrimaryKeyConstraint("name", name="entities_pk"),

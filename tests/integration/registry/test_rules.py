@@ -240,6 +240,19 @@ def test_an_edit_by_psql_is_in_the_history_with_old_and_new(filled: Registry, ps
     ]
 
 
+def test_a_column_that_psql_drops_is_remembered_once_rows_may_be_stored(filled: Registry, psql: Engine) -> None:
+    add = """UPDATE entities SET dropped = '{"x"\\: "int"}', columns = '{"email"\\: "string", "username"\\: "string"%s}'
+        WHERE name = 'user'"""
+    run(psql, add % r', "age"\: "int"')
+    run(psql, add % "")
+    assert filled.snapshot().entities[-1].dropped == {}
+    run(psql, add % r', "age"\: "int"')
+    lease = filled.take_lease("job", "here", 4, take_over=False, expires_after=30)
+    filled.applied(lease, filled.snapshot().version)
+    run(psql, add % "")
+    assert filled.snapshot().entities[-1].dropped == {"age": "int"}
+
+
 def test_an_operator_adds_slots_by_psql_as_the_next_version(filled: Registry, psql: Engine) -> None:
     run(psql, "INSERT INTO slots VALUES (6), (7)")
     assert (filled.snapshot().slots, filled.snapshot().version) == (7, 2)
