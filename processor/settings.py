@@ -32,7 +32,9 @@ class Settings:
 
     job: str = _setting("statestore", "name of the job: its lease and its transactional ids contain it")
     table: str = _setting("statestore", "name of the DynamoDB table")
-    slots: int = _setting(20, "number of index columns GSI_n that the table is created with", 1, 20)
+    slots: int = _setting(
+        20, "number of index columns GSI_n of a new registry and its table (`add-slots` raises it later)", 1, 20
+    )
     endpoint: str = _setting("", "address of the DynamoDB API, if it is not that of AWS")
     region: str = _setting("", "AWS region, if AWS_REGION is not set")
     dynamodb_client: Literal["lean", "boto3"] = _setting(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from registry.errors import ColumnHeld, ColumnStored, DefinitionChanged, Malformed, RootChanged, TopicTaken
+from registry.errors import ColumnHeld, ColumnStored, ColumnUsed, DefinitionChanged, Malformed, RootChanged, TopicTaken
 from registry.model import EdgePath, EntityEntry, JoinPaths, KeyPath, Need, Requirements, Snapshot, column_of
 
 
@@ -59,11 +59,11 @@ def check_entities(stored: Snapshot, required: Requirements, has_run: Collection
     """Checks that the required entities keep the definitions under which rows are stored.
 
     Raises:
-        DefinitionChanged: a key, the type of a key column or the number of shards changed, or the definition no longer declares
-            a column that a slot or edges hold.
-        ColumnHeld: the type of a column that a slot or edges hold changed, and rows may be stored.
-        ColumnStored: a column has a type that does not take all values of its old type, or is declared no more, and rows may be
-            stored.
+        DefinitionChanged: a key, the type of a key column or the number of shards changed.
+        ColumnUsed: the definition no longer declares a column that a slot or edges hold.
+        ColumnHeld: a column that a slot or edges hold has a type with another encoding, and rows may be stored.
+        ColumnStored: a column has a type that does not take all values of its old type, and rows may be stored. The old type of a
+            dropped column is its last one.
     """
     before = {entity.name: entity for entity in stored.entities}
     for entity in required.entities:
@@ -128,21 +128,22 @@ def _check_held(stored: Snapshot, old: EntityEntry, new: EntityEntry, has_run: C
         for column in map(column_of, fields):
             was, now = old.columns[column], new.columns.get(column)
             if now is None:
-                raise DefinitionChanged(new.name, f"column {column}, which {where} holds,", was, "not declared")
-            if was != now and new.name in has_run:
+                raise ColumnUsed(new.name, column, was, where)
+            if was != now and new.name in has_run and (now == "json" or not _takes_all(was, now)):
                 raise ColumnHeld(new.name, column, was, now, where)
 
 
 def _check_columns(old: EntityEntry, new: EntityEntry) -> None:
-    for column, was in old.columns.items():
-        now = new.columns.get(column)
-        if now is None or not (was == now or _takes_all(was, now)):
+    for column, was in {**old.dropped, **old.columns}.items():
+        now = new.columns.get(column, was)
+        if was != now and not _takes_all(was, now):
             raise ColumnStored(new.name, column, was, now)
 
 
 def _takes_all(was: str, now: str) -> bool:
     """Whether each stored value of the type `was` is a value of the type `now`, with the same meaning. The arguments of decimals
-    and timestamps say how decode reads a value, and not which values there are."""
+    and timestamps say how decode reads a value, and not which values there are. Slots and edges encode a value alike in both
+    types, except in json: `keys.encode` gives one text for an int and the equal decimal."""
     before, after = (re.fullmatch(r"(\w+)(?:\(.*\))?(\[\])?", text) for text in (was, now))
     if before is None or after is None:
         return False

@@ -42,7 +42,7 @@ def edit(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> 
     Raises:
         Malformed: the requirements name an entity, column or path that is neither required nor stored.
         DefinitionChanged: a key, its types or the shards of a stored entity changed.
-        ColumnHeld, ColumnStored: a column changed that stored rows have.
+        ColumnHeld, ColumnStored, ColumnUsed: a column changed that stored rows have, or that slots hold.
         RootChanged: a product over stored rows has another root.
         NoSlot: an entity has no free slot.
         SlotRetires: the only slot with the columns of a join retires.
@@ -59,7 +59,11 @@ def edit(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> 
     live = tuple(one for one in changed if not one.entities() & {*has_run} and served.issuperset(one.joins))
     known = {one.name: one for one in stored.entities}
     change = Edit(
-        entities=tuple(one for one in required.entities if not _same_entity(known.get(one.name), one)),
+        entities=tuple(
+            _with_dropped(known.get(one.name), one, has_run)
+            for one in required.entities
+            if not _same_entity(known.get(one.name), one)
+        ),
         assignments=assignments,
         joins=joins,
         products=live,
@@ -136,6 +140,12 @@ def _joins(paths: Iterable[JoinPaths], assignments: Sequence[Assignment]) -> tup
     return tuple(
         JoinAccess(join=one.join, down=answer(one.join, one.down), up=answer(one.join, one.up)) for one in paths
     )
+
+
+def _with_dropped(old: EntityEntry | None, new: EntityEntry, has_run: Collection[str]) -> EntityEntry:
+    """The entity with the columns that stored rows may hold and that it declares no more."""
+    stored = {**old.dropped, **old.columns} if old and old.name in has_run else {}
+    return replace(new, dropped={name: kind for name, kind in stored.items() if name not in new.columns})
 
 
 def _same_entity(old: EntityEntry | None, new: EntityEntry) -> bool:

@@ -16,7 +16,7 @@ class Edit:
 
     `assignments`: new ones, and those with another state; `freed`: those that end; `products`, `removed`: live ones; `waiting`,
     `withdrawn`: products that wait, and those that wait no more; `paused`, `paused_topics`: of all work, and of topics; None for
-    no change.
+    no change; `slots`: new ones.
     """
 
     entities: tuple[EntityEntry, ...] = ()
@@ -30,6 +30,7 @@ class Edit:
     withdrawn: tuple[str, ...] = ()
     paused: bool | None = None
     paused_topics: tuple[str, ...] | None = None
+    slots: tuple[int, ...] = ()
     changes: tuple[str, ...] = ()
 
 
@@ -52,6 +53,7 @@ def edited(stored: Snapshot, change: Edit) -> Snapshot:
     after = replace(
         products_after(stored, change),
         version=stored.version + 1,
+        slots=stored.slots + len(change.slots),
         entities=_put(stored.entities, change.entities),
         assignments=tuple(slots[place] for place in sorted(slots)),
         joins=tuple(

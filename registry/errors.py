@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from registry.model import Assignment, JoinSpec, Need
+from registry.model import MAX_SLOTS, Assignment, JoinSpec, Need
 
 
 class RegistryError(Exception):
@@ -39,14 +39,12 @@ class RegistryRefused(RegistryError):
     """A constraint of the database refused the edit; the message is the database's own."""
 
 
-class SlotsDiffer(RegistryError):
-    """The number of slots never changes after the registry exists, since the table's indexes do not."""
+class NoMoreSlots(RegistryError):
+    """The registry cannot get this number of slots."""
 
-    def __init__(self, stored: int, required: int) -> None:
-        super().__init__(
-            f"the registry has {stored} slots, not {required}: the table's indexes never change, so use "
-            f"--slots {stored}, or another table and registry schema"
-        )
+    def __init__(self, stored: int, slots: int) -> None:
+        cure = f"give a number from {stored + 1} to {MAX_SLOTS}" if stored < MAX_SLOTS else "a table has no more"
+        super().__init__(f"the registry has {stored} slots, and cannot have {slots}: slots never go; {cure}")
 
 
 class Malformed(RegistryError):
@@ -64,14 +62,23 @@ class DefinitionChanged(RegistryError):
 
 
 class ColumnStored(RegistryError):
-    """A column changed its type, or is declared no more, and rows are stored with it."""
+    """A column has another type than when rows were stored with it."""
 
-    def __init__(self, entity: str, column: str, old: str, new: str | None) -> None:
-        change = f"was {old} and is now {new}" if new else "is declared no more"
-        wider = " or a type that takes all its values" if new else " (records without it have null there)"
+    def __init__(self, entity: str, column: str, old: str, new: str) -> None:
         super().__init__(
-            f"entity {entity}: column {column} {change}, but a job has run with {entity}, and nothing rewrites its stored "
-            f"rows: keep `{column}: {old}`{wider}, or use a new table and registry schema"
+            f"entity {entity}: column {column} was {old} and is now {new}, but a job has run with {entity}, and nothing rewrites "
+            f"its stored rows: declare `{column}: {old}` or a type that takes all its values, or use a new table and registry "
+            "schema"
+        )
+
+
+class ColumnUsed(RegistryError):
+    """A column is declared no more, and a slot or edges hold it."""
+
+    def __init__(self, entity: str, column: str, old: str, where: str) -> None:
+        super().__init__(
+            f"entity {entity}: column {column} is declared no more, but {where} holds it: keep `{column}: {old}` until no "
+            "product joins by it and its slots are free (`statestore retire`, `statestore slots`)"
         )
 
 
@@ -175,8 +182,10 @@ class NoSlot(RegistryError):
         cure = (
             f"no join asks for {_list(unused)} any more: retire and free one of these"
             if unused
-            else "joins need every one of them: remove a join, or use a registry and a table with more slots"
+            else "joins need every one of them: remove a join"
         )
+        if len(taken) < MAX_SLOTS:
+            cure += f", or add a slot (`statestore add-slots {len(taken) + 1}`)"
         super().__init__(
             f"entity {entity}: no slot is free for {'#'.join(columns)}; all {len(taken)} are taken "
             f"({_list(taken)}); {cure}"

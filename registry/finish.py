@@ -29,6 +29,8 @@ def _lines(stored: Snapshot, change: Edit) -> Iterator[str]:
     yield from _product_lines(stored, change)
     for join in change.dropped:
         yield f"join {join}: dropped, no product uses it"
+    if change.slots:
+        yield f"slots: GSI_1 to GSI_{change.slots[-1]}, {stored.slots} before"
     if change.paused is not None:
         yield f"all work: {'paused' if change.paused else 'resumed'}"
     if change.paused_topics is not None:

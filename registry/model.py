@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+MAX_SLOTS = 20  # the most indexes that DynamoDB gives a table by default
 _ELEMENTS = re.compile(r"(.+?)\[\](?:\..+?)?(?:::\w+)?")
 Direction = Literal["down", "up"]
 """`down`: from a parent's row to its children; the query reads the child. `up`: from a child's row to its parents; the query
@@ -133,9 +134,9 @@ class JoinAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityEntry:
-    """A source table. `columns`: each declared column with its type, as text. `definition`: its JSON. `layout`: the registry
-    version at which a slot or edges of its rows last became written, 0 for never; the registry derives it, and the layout of
-    a caller has no effect."""
+    """A source table. `columns`: each declared column with its type, as text. `definition`: its JSON. The registry derives the
+    rest. `layout`: the registry version at which a slot or edges of its rows last became written, 0 for never. `dropped`: columns
+    that it declares no more, with the last type; stored rows may hold values of them."""
 
     name: str
     topic: str
@@ -144,6 +145,7 @@ class EntityEntry:
     columns: Mapping[str, str]
     definition: Mapping[str, Any]
     layout: int = field(default=0, compare=False)
+    dropped: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,11 +210,7 @@ class Snapshot:
         return tuple(dict.fromkeys(path for path in paths if isinstance(path, EdgePath)))
 
     def access(self, join: JoinSpec) -> JoinAccess:
-        """The paths that answer a join.
-
-        Raises:
-            KeyError: the registry does not know the join.
-        """
+        """The paths that answer a join. Raises KeyError for one that the registry does not know."""
         for one in self.joins:
             if one.join == join:
                 return one

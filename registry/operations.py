@@ -1,12 +1,12 @@
-"""The edits of an operator other than an apply: pause, publish again, remove a product, retire a slot, move it. Pure."""
+"""The edits of an operator other than an apply: pause, publish again, remove, retire and move a slot, add slots. Pure."""
 
 from dataclasses import replace
 
 from registry.edited import Edit, find_product, next_version
-from registry.errors import NoAssignment, NoMove, NoProduct, NoTopic, SlotUsed
+from registry.errors import NoAssignment, NoMoreSlots, NoMove, NoProduct, NoTopic, SlotUsed
 from registry.finish import finish
 from registry.lifecycle import may_follow, reads
-from registry.model import Assignment, AssignmentState, ProductEntry, Snapshot
+from registry.model import MAX_SLOTS, Assignment, AssignmentState, ProductEntry, Snapshot
 
 
 def pause(stored: Snapshot, name: str | None, *, paused: bool) -> Edit:
@@ -86,6 +86,14 @@ def move(stored: Snapshot, entity: str, slot: int, target: int) -> Edit:
         if one.columns == found.columns and one.state is not AssignmentState.RETIRING:
             raise NoMove(found, target, f"it moves to GSI_{one.slot} already; `statestore retire` ends that move")
     return finish(stored, Edit(assignments=(replace(found, slot=target, state=AssignmentState.PLANNED),)))
+
+
+def add_slots(stored: Snapshot, slots: int) -> Edit:
+    """Raises the number of slots, once the table has their indexes. Changes nothing if the registry has so many. Raises
+    NoMoreSlots."""
+    if not stored.slots <= slots <= MAX_SLOTS:
+        raise NoMoreSlots(stored.slots, slots)
+    return finish(stored, Edit(slots=tuple(range(stored.slots + 1, slots + 1))))
 
 
 def _held(stored: Snapshot, entity: str, slot: int) -> Assignment:

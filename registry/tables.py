@@ -38,7 +38,6 @@ meta = Table(
     "meta",
     metadata,
     Column("one", Boolean, primary_key=True, server_default=text("true"), comment="there is one row"),
-    Column("slots", Integer, nullable=False, comment="n, of GSI_1..GSI_n; never changes"),
     Column("version", BigInteger, nullable=False, server_default=text("0"), comment="rises with each edit transaction"),
     Column("edited_in", Text, comment="the transaction that raised the version last"),
     Column(
@@ -51,10 +50,15 @@ meta = Table(
     Column("job", Text, comment="the job that runs by this registry; null: none ever ran"),
     Column("table_name", Text, comment="the table that the job writes; null: none"),
     CheckConstraint("one", name="meta_one_row_ck"),
-    CheckConstraint("slots BETWEEN 1 AND 20", name="meta_slots_of_dynamodb_ck"),
 )
 
-slots = Table("slots", metadata, Column("slot", Integer, primary_key=True, autoincrement=False), comment="1..n")
+slots = Table(
+    "slots",
+    metadata,
+    Column("slot", Integer, primary_key=True, autoincrement=False),
+    CheckConstraint("slot BETWEEN 1 AND 20", name="slots_of_dynamodb_ck"),
+    comment="1..n: the table has GSI_1..GSI_n",
+)
 
 entities = Table(
     "entities",
@@ -64,6 +68,13 @@ entities = Table(
     Column("key", ARRAY(Text), nullable=False, comment="never changes: rows are stored under it"),
     Column("shards", Integer, nullable=False, comment="never changes: rows are stored under it"),
     Column("columns", JSON, nullable=False, comment="declared column: its type"),
+    Column(
+        "dropped",
+        JSON,
+        nullable=False,
+        server_default=text("'{}'"),
+        comment="column of stored rows that is declared no more: its last type; kept by a trigger",
+    ),
     Column("definition", JSON, nullable=False),
     Column("created_version", BigInteger, nullable=False, server_default=text("edit_version()")),
     UniqueConstraint("topic", deferrable=True, initially="DEFERRED"),

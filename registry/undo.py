@@ -65,8 +65,9 @@ def reverse(stored: Snapshot, history: Sequence[HistoryEntry], version: int) -> 
         if entry.entry == "work" and entry.old and entry.new:
             if entry.old["paused"] != stored.paused:
                 found["paused"][None] = entry.old["paused"]
-            old, new = ({*row["paused_topics"]} for row in (entry.old, entry.new))
-            found["topics"] |= {topic: topic in old for topic in (old ^ new) & (old ^ {*stored.paused_topics})}
+            topics, changed_to = {*entry.old["paused_topics"]}, {*entry.new["paused_topics"]}
+            differ = (topics ^ changed_to) & (topics ^ {*stored.paused_topics})
+            found["topics"] |= {topic: topic in topics for topic in differ}
     if not any((*found.values(), removed)):
         raise NoUndo(version, _reason(changed))
     added = tuple(name for name in _names(changed, "entities") if name not in before["entities"])
@@ -117,6 +118,8 @@ def _check_unchanged(version: int, entry: str, then: _Row | None, now: _Row | No
 def _reason(changed: Iterable[HistoryEntry]) -> str:
     """Why a version without definitions and pauses cannot be reversed."""
     tables = {entry.entry for entry in changed}
+    if "slots" in tables:
+        return "it added slots, and the table keeps their indexes; a slot that nothing uses costs nothing"
     if "entities" in tables:
         return "it only added entities, and an entity stays"
     if tables & {"products", "waiting_products"}:

@@ -68,7 +68,7 @@ class Image(NamedTuple):
     declared column that `columns` leaves out keeps its value. `slots`: slot -> encoded key, None for no key. `since`: column ->
     the version of its value, where that is older than `version`. `edges`: the keys by which edges name the row, None for an
     entity without edges. `layout`: the number of the layout that `slots` and `edges` follow. It rises when the entity gets
-    another slot or other edges."""
+    another slot or other edges. `dropped`: columns whose attributes the write removes."""
 
     key: Key
     version: str
@@ -80,6 +80,7 @@ class Image(NamedTuple):
     edges: frozenset[Edge] | None = None
     forget: int = 0
     layout: int = 0
+    dropped: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
@@ -237,9 +238,10 @@ def _older(version: str) -> Condition:
 
 
 def _unset(image: Image) -> tuple[str, ...]:
+    gone = tuple(map(attribute, image.dropped)) if image.dropped else ()
     if image.columns is None:
-        return ("_more", *map(attribute, image.declared))
-    return (DELETED, "ttl") if image.more else (DELETED, "ttl", "_more")
+        return ("_more", *map(attribute, image.declared), *gone)
+    return (DELETED, "ttl", *gone) if image.more else (DELETED, "ttl", "_more", *gone)
 
 
 def _pending(item: Item, now: Collection[JoinKey], former: Iterable[JoinKey], version: str) -> Iterable[PendingKey]:

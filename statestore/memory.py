@@ -30,12 +30,13 @@ from statestore.store import (
     Page,
     Query,
     Refused,
+    ReportIndex,
     TableDescription,
     TooLarge,
     Write,
     WriteOutcome,
 )
-from statestore.table import MAX_SLOTS, ROW, slot_names
+from statestore.table import MAX_SLOTS, ROW, slot_names, too_few
 
 _NAME = "memory"
 
@@ -79,12 +80,20 @@ class MemoryStore:
         """Creates the table, or checks the one that exists."""
         names = slot_names(slots)
         with self._lock:
-            if self._indexes and len(self._indexes) != slots:
-                raise Terminal(
-                    f"table {_NAME} exists, but does not fit: it has {len(self._indexes)} slots, not {slots}: set slots to "
-                    f"{len(self._indexes)}"
-                )
+            if self._indexes and len(self._indexes) < slots:
+                raise Terminal(f"table {_NAME} exists, but does not fit: {too_few(len(self._indexes), slots)}")
             self._indexes = self._indexes or {name: _Index() for name in names}
+
+    def add_slots(self, slots: int, progress: ReportIndex) -> None:
+        """Adds the missing indexes, which show the stored items at once."""
+        with self._lock:
+            self._check_created()
+            missing = [name for name in slot_names(slots) if name not in self._indexes]
+            self._indexes |= {name: _Index() for name in missing}
+            for key, item in self._items.items():
+                self._show(key, item, missing)
+            for name in missing:
+                progress(f"index {name}: ACTIVE")
 
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""

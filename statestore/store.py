@@ -7,7 +7,7 @@ implementations keep one contract (tests/contract): `statestore.memory`, the pla
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
@@ -15,6 +15,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from statestore.keys import Key, entity_of
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+ReportIndex = Callable[[str], object]
+"""Gets a line of progress about an index."""
 
 Item = Mapping[str, Any]
 """An item of the table. Stores return integral numbers as int, others as Decimal."""
@@ -150,6 +153,10 @@ class Store(Protocol):
     def create(self, slots: int) -> None:
         """Creates the table with 1 to 20 slots, and waits until requests can use it. A table that exists keeps its items; the
         store checks it and raises Terminal with what does not fit. Without a table, every request but `describe` is Terminal."""
+
+    def add_slots(self, slots: int, progress: ReportIndex) -> None:
+        """Gives the table the indexes that it lacks of `GSI_1 .. GSI_n`, one after another. Waits for each until it shows the
+        stored items. A later call continues a call that broke off."""
 
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""

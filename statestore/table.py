@@ -1,6 +1,7 @@
 """The table definition: its keys, its indexes `GSI_1 .. GSI_n`, its TTL attribute. Builds requests, sends none.
 
-The table has all its indexes from the start: an empty index costs nothing, and a new join is then a registry row, never DDL.
+The table has its indexes from the start: an empty index costs nothing, and a new join is then a registry row, never DDL. A table
+that was made with fewer gets more of them by `add_index`, one after another.
 """
 
 import re
@@ -53,6 +54,20 @@ def create_table(table: str, slots: int) -> dict[str, Any]:
     }
 
 
+def add_index(table: str, name: str) -> dict[str, Any]:
+    """The UpdateTable request for one more index. DynamoDB makes one at a time, and fills it from the stored items."""
+    return {
+        "TableName": table,
+        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in (name, ROW)],
+        "GlobalSecondaryIndexUpdates": [{"Create": _index(name)}],
+    }
+
+
+def index_states(description: Mapping[str, Any]) -> dict[str, str]:
+    """The state of each index of a table, such as `CREATING` and `ACTIVE`, from DescribeTable's `Table`."""
+    return {one["IndexName"]: one["IndexStatus"] for one in description.get("GlobalSecondaryIndexes", ())}
+
+
 def enable_ttl(table: str) -> dict[str, Any]:
     """The UpdateTimeToLive request."""
     return {"TableName": table, "TimeToLiveSpecification": {"Enabled": True, "AttributeName": TTL}}
@@ -78,7 +93,7 @@ def table_description(description: Mapping[str, Any], ttl: Mapping[str, Any]) ->
 
 
 def misfits(description: Mapping[str, Any], slots: int) -> list[str]:
-    """The differences of an existing table from the definition, each with what to do; empty when the table fits."""
+    """The differences of an existing table from one with so many slots, each with what to do; empty when the table fits."""
     wrong = []
     if _schema(description) != _KEYS:
         wrong.append("its key is not PK (hash), SK (range): give another table name")
@@ -86,8 +101,8 @@ def misfits(description: Mapping[str, Any], slots: int) -> list[str]:
     wrong += [
         f"{name} is of type {kind}, not S: give another table name" for name, kind in kinds.items() if kind != "S"
     ]
-    if (found := slots_of(description)) != slots:
-        wrong.append(f"it has {found} slots, not {slots}: set slots to {found}, or change its indexes (UpdateTable)")
+    if (found := slots_of(description)) < slots:
+        wrong.append(too_few(found, slots))
     for index in description.get("GlobalSecondaryIndexes", ()):
         name = index["IndexName"]
         fits = {"KeySchema": _schema(index), "Projection": {"ProjectionType": index["Projection"]["ProjectionType"]}}
@@ -96,6 +111,11 @@ def misfits(description: Mapping[str, Any], slots: int) -> list[str]:
                 f"index {name} is not {name} (hash), {ROW} (range), projection ALL: delete it and create it again"
             )
     return wrong
+
+
+def too_few(found: int, slots: int) -> str:
+    """The misfit of a table with fewer slots than the registry. A table with more of them fits."""
+    return f"it has {found} slots, not {slots}: `statestore add-slots {slots}` adds the missing indexes"
 
 
 def _schema(described: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -38,10 +38,10 @@ def run_apply(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         runs = check_after(definitions, settings.rejects_topic)
 
-        def check(after: Snapshot) -> None:
+        def check(before: Snapshot, after: Snapshot) -> None:
             if options.plan and options.plan != plan_id(after):
                 raise PlanOutdated(options.plan)
-            runs(after)
+            runs(before, after)
 
         registry.migrate(settings.slots)
         applied = registry.apply(required, who=user_name(), why=options.why, check=check)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from processor.cli import (
+    add_slots_command,
     apply_command,
     backfill_command,
     demo_command,
@@ -39,6 +40,7 @@ VERBS = (
     apply_command,
     slots_command,
     operator_command,
+    add_slots_command,
     history_command,
     undo_command,
     statistics_command,

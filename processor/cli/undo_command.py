@@ -64,10 +64,10 @@ def _apply(registry: "Registry", stored: Snapshot, texts: dict[str, str], reject
     definitions = load(texts)
     runs = check_after(definitions, rejects_topic)
 
-    def check(after: Snapshot) -> None:
-        if after.version > stored.version + 1:
+    def check(before: Snapshot, after: Snapshot) -> None:
+        if before.version > stored.version:
             raise StatestoreError("another edit came first: give the command again")
-        runs(after)
+        runs(before, after)
 
     return registry.apply(requirements_of(definitions), who=user_name(), why=why, check=check)
 

@@ -31,7 +31,7 @@ from registry.model import Binding
 from registry.repository import Registry
 from statestore.dynamodb import DynamoStore
 from statestore.keys import ProgressKind, progress_partition
-from statestore.store import Refused, Store
+from statestore.store import Refused, ReportIndex, Store
 
 FILE = "statestore.identity"
 _TRACES: tuple[ProgressKind, ...] = ("RUNS", "OPEN", "REPLAYS")
@@ -79,6 +79,20 @@ def open_readable_store(settings: Settings, registry: Registry) -> DynamoStore:
     return store
 
 
+def widen_table(settings: Settings, registry: Registry, slots: int, progress: ReportIndex) -> None:
+    """Gives the registry's table the indexes that it lacks. Does nothing where no start has created the table yet. Raises
+    ForeignPart for a table of another registry."""
+    store = open_store(settings)
+    try:
+        binding, identity = registry.binding(), _identity(store)
+        if binding.table or identity:
+            check_readable(binding, settings.table, identity)
+        if identity is not None:
+            store.add_slots(slots, progress)
+    finally:
+        store.close()
+
+
 def adopt_parts(settings: Settings, registry: Registry, store: Store, *, take_over: bool) -> None:
     """Makes the job's name the registry's, and lets the registry forget a table in whose place an empty one is used. Call
     it after `check_parts`."""
@@ -94,7 +108,7 @@ def bind_parts(settings: Settings, registry: Registry, store: Store, checkpoint:
     caller holds the lease and has called `check_parts`."""
     binding = registry.binding()
     if not binding.table:
-        store.create(settings.slots)
+        store.create(registry.snapshot().slots)
         written = store.write(write_identity(binding.identity))
         if isinstance(written, Refused) and identity_in(written.current) != binding.identity:
             raise ForeignPart(f"another job bound the table {settings.table} just now: start again")

@@ -62,7 +62,7 @@ def open_job(
         try:
             check_parts(settings, registry, store, checkpoint)
             bind_parts(settings, registry, store, checkpoint)
-            store.create(settings.slots)
+            store.create(registry.snapshot().slots)
             fence_other_jobs(settings, registry)
             admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
             admin.ensure([settings.rejects_topic], partitions=1, compacted=False)

@@ -26,6 +26,7 @@ def compile_plan(
     product_versions: Mapping[str, int],
     written: Slots | None = None,
     layouts: Mapping[str, int] = MappingProxyType({}),
+    dropped: Mapping[str, Columns] = MappingProxyType({}),
     waiting: Iterable[Definitions] = (),
 ) -> Plan:
     """The plan of these definitions over these slot assignments.
@@ -35,6 +36,7 @@ def compile_plan(
         version: the registry's.
         written: the assignments that a job fills; None for those of `slots`.
         layouts: the layout of each entity; `version` for an entity that it does not name.
+        dropped: the columns that each entity declares no more.
         waiting: definitions of products that go live later. A job already writes what they read.
 
     Raises:
@@ -73,6 +75,7 @@ def compile_plan(
             edges=edges.get(e.name, {}),
             layout=layouts.get(e.name, version),
             instants=_instants(e, written.get(e.name, {}), edges.get(e.name, {})),
+            dropped=dropped.get(e.name, ()),
         )
         for e in definitions.entities.values()
     }

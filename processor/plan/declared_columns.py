@@ -2,6 +2,8 @@
 
 A column that is declared later is undeclared in older rows: their items hold its value in `_more`, as the source sent it. These
 functions convert such a value to the declared type. A value that does not fit, or that has two meanings, is null and counted.
+A column that is declared no more is undeclared in all rows. Older items hold its value in an attribute of its own, and the next
+write of the row moves this value to `_more`, or replaces it.
 """
 
 from collections import Counter
@@ -23,7 +25,11 @@ def declared_columns(item: Item, plan: EntityPlan, tally: Counter[str] | None = 
     """The declared columns of the row that an item holds; None for a delete marker. Counts in `tally` the values that do not
     fit."""
     columns = read_columns(item)
-    if columns is None or plan.entity.columns.keys() <= columns.keys():
+    if columns is None:
+        return None
+    for name in plan.dropped:
+        columns.pop(name, None)
+    if plan.entity.columns.keys() <= columns.keys():
         return columns
     return columns | _declared_later(columns, read_more(item), plan, tally)
 
@@ -31,15 +37,29 @@ def declared_columns(item: Item, plan: EntityPlan, tally: Counter[str] | None = 
 def undeclared_columns(item: Item, plan: EntityPlan) -> dict[str, Any]:
     """The columns of the row that the entity does not declare."""
     more = read_more(item)
+    if plan.dropped:
+        more = _undeclared(read_columns(item), more, plan)
     return {name: value for name, value in more.items() if name not in plan.entity.columns} if more else more
 
 
 def declared_row(item: Item, plan: EntityPlan) -> Row:
-    """The row that an item holds. Its `more` is as stored: a write that keeps `more` loses no value."""
+    """The row that an item holds. Its `more` has all values that no declared column has: a write that keeps `more` loses none."""
     row = read_row(item)
-    if row.columns is None or plan.entity.columns.keys() <= row.columns.keys():
+    if row.columns is None:
         return row
-    return row._replace(columns={**row.columns, **_declared_later(row.columns, row.more, plan, None)})
+    if plan.dropped:
+        declared = {name: value for name, value in row.columns.items() if name not in plan.dropped}
+        row = row._replace(columns=declared, more=_undeclared(row.columns, row.more, plan))
+    if plan.entity.columns.keys() <= (row.columns or {}).keys():
+        return row
+    columns = row.columns or {}
+    return row._replace(columns={**columns, **_declared_later(columns, row.more, plan, None)})
+
+
+def _undeclared(columns: Mapping[str, Any] | None, more: Mapping[str, Any], plan: EntityPlan) -> dict[str, Any]:
+    """The values outside declared columns: those of `_more`, and those of dropped columns."""
+    held = {name: columns[name] for name in plan.dropped if name in columns} if columns else {}
+    return {**held, **more}
 
 
 def _declared_later(

@@ -27,7 +27,8 @@ from statestore.store import Query
 class EntityPlan:
     """An entity as the job stores it. `used`: the columns that some product reads, None for all of them. `edges`: the
     fields that edges name its rows by, as `keys.field_names` encodes them. `layout`: the registry version at which a slot or
-    an edge of its rows was written first. `instants`: the columns of slots and edges that hold timestamps."""
+    an edge of its rows was written first. `instants`: the columns of slots and edges that hold timestamps. `dropped`: columns
+    that the entity declares no more, and that rows of older plans hold as declared ones."""
 
     entity: Entity
     declared: Columns
@@ -36,6 +37,7 @@ class EntityPlan:
     edges: Mapping[str, Columns]
     layout: int
     instants: Columns = ()
+    dropped: Columns = ()
 
     @property
     def name(self) -> str:

@@ -13,12 +13,14 @@ from processor.plan.plan import JoinPlan, Plan, ProductPlan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.product.join_sides import align_columns
 from processor.product.product import Definitions, Join, Product
+from processor.product.used_columns import used_by_entity
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from registry import model as stored
 from registry.advance import completed
 from registry.lifecycle import writes
 from registry.slots import assign
+from statestore.items import MAX_COLUMNS
 
 
 def requirements_of(definitions: Definitions) -> stored.Requirements:
@@ -53,6 +55,7 @@ def plan_of(snapshot: stored.Snapshot) -> Plan:
         product_versions={p.name: p.version for p in snapshot.products},
         written=_slots(one for one in snapshot.assignments if writes(one.state)),
         layouts={entity.name: entity.layout for entity in snapshot.entities},
+        dropped={entity.name: tuple(entity.dropped) for entity in snapshot.entities},
         waiting=[_definitions(snapshot, [one]) for one in snapshot.waiting],
     )
     states = {p.name: (p.paused and not p.retracted, p.retracted) for p in snapshot.products}
@@ -80,15 +83,39 @@ def plan_after(snapshot: stored.Snapshot, given: Definitions) -> Plan:
         ) from None
 
 
-def check_after(given: Definitions, rejects_topic: str) -> Callable[[stored.Snapshot], object]:
-    """The check of `Registry.apply`: jobs can run the whole registry as an apply of `given` would leave it, with their dead
-    letters in `rejects_topic`: at once, and when the products that wait are live."""
+def check_after(given: Definitions, rejects_topic: str) -> Callable[[stored.Snapshot, stored.Snapshot], object]:
+    """The check of `Registry.apply`: no product loses a column, and jobs can run the whole registry as an apply of `given` would
+    leave it, with their dead letters in `rejects_topic`: at once, and when the products that wait are live."""
 
-    def check(snapshot: stored.Snapshot) -> None:
-        for after in (snapshot, completed(snapshot)):
-            check_rejects_topic(plan_after(after, given), rejects_topic)
+    def check(before: stored.Snapshot, after: stored.Snapshot) -> None:
+        check_dropped(before, after)
+        for snapshot in (after, completed(after)):
+            check_rejects_topic(plan_after(snapshot, given), rejects_topic)
 
     return check
+
+
+def check_dropped(before: stored.Snapshot, after: stored.Snapshot) -> None:
+    """Checks that no product, live or waiting, reads a column that its entity declares no more, and that a write can remove the
+    values of all dropped columns. Raises PlanError."""
+    old = {one.name: one.columns for one in before.entities}
+    gone = {one.name: old.get(one.name, {}).keys() - one.columns.keys() for one in after.entities}
+    wide = replace(after, entities=tuple(_widened(one, old.get(one.name, {})) for one in after.entities))
+    for product in (*after.products, *after.waiting):
+        if any(map(gone.get, product.entities())):
+            for entity, used in used_by_entity(_definitions(wide, [product]).products[product.name]):
+                for column in sorted(gone[entity] if used is None else gone[entity] & used):
+                    raise PlanError(
+                        f"entity {entity}: column {column} is declared no more, but product {product.name}, version "
+                        f"{product.version}, reads {'whole rows' if used is None else 'it'}: keep the column until the product "
+                        "is removed, or until a version of it that does not read the column is live"
+                    )
+    for one in after.entities:
+        if one.dropped and len(one.columns) + len(one.dropped) > MAX_COLUMNS:
+            raise PlanError(
+                f"entity {one.name}: {len(one.columns)} declared and {len(one.dropped)} dropped columns; one write holds "
+                f"{MAX_COLUMNS} at most: keep the columns"
+            )
 
 
 def plan_alone(definitions: Definitions, slots: int) -> Plan:
@@ -130,6 +157,11 @@ def _check_entries(snapshot: stored.Snapshot, definitions: Definitions) -> None:
         known = products[product.name]
         if (known.topic, known.root, {*known.joins}) != (product.topic, product.root, {*product.joins}):
             raise _changed_by_hand(f"product {product.name}")
+
+
+def _widened(entity: stored.EntityEntry, columns: Mapping[str, str]) -> stored.EntityEntry:
+    """The entity whose definition declares these columns, too."""
+    return replace(entity, definition={**entity.definition, "columns": {**columns, **entity.columns}})
 
 
 def _changed_by_hand(entry: str) -> PlanError:

@@ -51,6 +51,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
             edges=plan.edges_of(None),
             forget=expires_at,
             layout=plan.layout,
+            dropped=plan.dropped,
         )
     declared = tuple(row) == plan.declared
     columns: dict[str, Any] = dict(row) if declared else {name: row.get(name) for name in plan.declared}
@@ -73,6 +74,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
         since,
         plan.edges_of(columns),
         layout=plan.layout,
+        dropped=plan.dropped,
     )
 
 
@@ -105,6 +107,7 @@ def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mappin
         since=since,
         edges=plan.edges_of(columns),
         layout=plan.layout,
+        dropped=plan.dropped,
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from processor.plan.access import SlotRead
 from processor.plan.plan import Plan
-from processor.plan.planning import plan_after, requirements_of
+from processor.plan.planning import check_dropped, plan_after, requirements_of
 from processor.pricing.backfill_estimate import Backfill, needed_backfills
 from processor.pricing.estimate import Estimate, estimate_events, index_statistics
 from processor.pricing.price import Cost, price_events
@@ -72,6 +72,7 @@ def preview(
     index = index_statistics(statistics) if statistics else None
     change = edit(stored, wanted, has_run)
     after = edited(stored, change)
+    check_dropped(stored, after)
     if after.waiting:
         plan_after(after, definitions)  # raises, if the live versions do not fit meanwhile
     plan = plan_after(completed(after), definitions)

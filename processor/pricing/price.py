@@ -95,7 +95,7 @@ class EventTrials:
     def __init__(self, plan: Plan, settings: Settings, size: int) -> None:
         self._plan = without_filters(plan)
         self._worlds = [World(plan, pair) for pair in range(size)]
-        self._store = MeteredStore(settings.slots)
+        self._store = MeteredStore()
         self._settled = _without_sample(Trial(plan=self._plan, settings=settings, other_store=self._store))
         self._settled.batch(self._records())
         self._settled.finish()

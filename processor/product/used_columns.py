@@ -34,6 +34,12 @@ def used_columns(product: Product) -> Mapping[Path, frozenset[str] | None]:
     return {at: None if at in whole else frozenset(columns) for at, columns in found.items()}
 
 
+def used_by_entity(product: Product) -> Iterator[tuple[str, frozenset[str] | None]]:
+    """The columns that the product reads at each level, with the level's entity. None: all columns."""
+    entities = {(): product.root} | {at: join.entity for at, join in _paths((), product.joins)}
+    return ((entities[at], columns) for at, columns in used_columns(product).items())
+
+
 def _paths(above: Path, joins: Sequence[Join]) -> Iterator[tuple[Path, Join]]:
     for join in joins:
         at = (*above, join.name)

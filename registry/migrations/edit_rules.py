@@ -2,7 +2,7 @@
 
 EDITED = (
     *("entities", "assignments", "joins", "access_paths", "products", "product_joins"),
-    *("waiting_products", "waiting_joins", "work"),
+    *("waiting_products", "waiting_joins", "work", "slots"),
 )
 """The tables whose edits go into the history and raise the version."""
 
@@ -18,7 +18,7 @@ DECLARE
   before json := CASE WHEN TG_OP <> 'INSERT' THEN row_to_json(OLD) END;
   after json := CASE WHEN TG_OP <> 'DELETE' THEN row_to_json(NEW) END;
 BEGIN
-  IF before::text IS DISTINCT FROM after::text THEN
+  IF before::text IS DISTINCT FROM after::text AND EXISTS (SELECT FROM meta) THEN
     INSERT INTO history (version, at, who, why, entry, operation, old, new)
     VALUES (edit_version(), clock_timestamp(),
       coalesce(nullif(current_setting('statestore.who', true), ''), current_user),
@@ -28,6 +28,7 @@ BEGIN
   RETURN NULL;
 END $$
 """
+"""The slots of a new registry come before its settings, in no edit."""
 
 EDIT_BY_HAND = """
 CREATE FUNCTION edit_by_hand(why text) RETURNS void LANGUAGE plpgsql AS $$

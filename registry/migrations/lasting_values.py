@@ -1,4 +1,4 @@
-"""The rules of lasting values, as SQL: keys, assignments and slots that stored rows depend on never change."""
+"""The rules of lasting values, as SQL: keys and assignments that stored rows depend on never change, and slots only come."""
 
 ENTITY_STAYS = """
 CREATE FUNCTION entity_stays() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -22,6 +22,18 @@ CREATE FUNCTION has_run(entity text) RETURNS boolean LANGUAGE sql STABLE SET sea
   )
 $$;
 COMMENT ON FUNCTION has_run IS 'whether some job has run with the entity, so that rows of it may be stored'
+"""
+
+DROPPED_COLUMNS = """
+CREATE FUNCTION remember_dropped() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  NEW.dropped := '{}';
+  IF TG_OP = 'UPDATE' AND has_run(NEW.name) THEN
+    NEW.dropped := (OLD.dropped::jsonb || OLD.columns::jsonb) - ARRAY(SELECT jsonb_object_keys(NEW.columns::jsonb));
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER remembers BEFORE INSERT OR UPDATE ON entities FOR EACH ROW EXECUTE FUNCTION remember_dropped()
 """
 
 ENTITY_REMAINS = """
@@ -77,13 +89,13 @@ CREATE TRIGGER of_stored_rows BEFORE INSERT OR DELETE ON assignments
 META_STAYS = """
 CREATE FUNCTION meta_stays() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.slots, NEW.version) = (OLD.slots, OLD.version)
+  IF NEW.version = OLD.version
     AND (NEW.identity, NEW.job, NEW.table_name) IS DISTINCT FROM (OLD.identity, OLD.job, OLD.table_name)
   THEN
     RETURN NEW;  -- the binding to a job and a table is no part of a version
   END IF;
-  IF NEW.slots <> OLD.slots OR NEW.version <> OLD.version + 1 OR NEW.edited_in IS NOT DISTINCT FROM OLD.edited_in THEN
-    RAISE EXCEPTION 'meta: the number of slots never changes, the version only rises, by one for each edit'
+  IF NEW.version <> OLD.version + 1 OR NEW.edited_in IS NOT DISTINCT FROM OLD.edited_in THEN
+    RAISE EXCEPTION 'meta: the version only rises, by one for each edit'
       USING ERRCODE = '23000';
   END IF;
   RETURN NEW;
@@ -93,19 +105,24 @@ CREATE TRIGGER kept BEFORE DELETE OR TRUNCATE ON meta EXECUTE FUNCTION refuse('t
 """
 
 SLOTS_STAY = """
-CREATE FUNCTION slots_stay() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION next_slot() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  next int := (SELECT coalesce(max(slot), 0) + 1 FROM slots);
 BEGIN
-  IF EXISTS (SELECT FROM meta) THEN
-    RAISE EXCEPTION 'slots: the table has its indexes, their number never changes' USING ERRCODE = '23000';
+  IF NEW.slot <> next THEN
+    RAISE EXCEPTION 'slots: the next one is %, not %', next, NEW.slot USING ERRCODE = '23000';
   END IF;
-  RETURN NULL;
+  RETURN NEW;
 END $$;
-CREATE TRIGGER stays BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON slots EXECUTE FUNCTION slots_stay()
+CREATE TRIGGER follows BEFORE INSERT ON slots FOR EACH ROW EXECUTE FUNCTION next_slot();
+CREATE TRIGGER stays BEFORE UPDATE OR DELETE ON slots
+  EXECUTE FUNCTION refuse('the table keeps its indexes, so their number only rises')
 """
 
 LASTING_VALUES = (
     ENTITY_STAYS,
     HAS_RUN,
+    DROPPED_COLUMNS,
     ENTITY_REMAINS,
     ASSIGNMENT_STAYS,
     ASSIGNMENT_OF_STORED_ROWS,

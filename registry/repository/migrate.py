@@ -9,7 +9,8 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, func, insert, select, text
 
-from registry.errors import RegistryError, SlotsDiffer, UnknownRevision
+from registry.errors import RegistryError, UnknownRevision
+from registry.model import MAX_SLOTS
 from registry.repository.write import announce
 from registry.tables import meta
 from registry.tables import slots as slots_table
@@ -18,26 +19,23 @@ _MIGRATIONS: Final = Path(__file__).parent.parent / "migrations"
 
 
 def migrate(connection: Connection, schema: str, slots: int) -> None:
-    """Migrates within the caller's transaction. Other migrations of the same schema wait for its end.
+    """Migrates within the caller's transaction. Other migrations of the same schema wait for its end. `slots` counts for a new
+    registry only.
 
     Raises:
         RegistryError: `slots` is not 1 to 20.
-        SlotsDiffer: the registry has another number of slots.
         UnknownRevision: another release migrated the schema, and this one does not know its revision.
     """
-    if not 1 <= slots <= 20:
-        raise RegistryError(f"{slots} slots: a DynamoDB table has 1 to 20 indexes")
+    if not 1 <= slots <= MAX_SLOTS:
+        raise RegistryError(f"{slots} slots: a DynamoDB table has 1 to {MAX_SLOTS} indexes")
     connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"statestore migrate {schema}", 0))))
     if not connection.scalar(text("SELECT to_regnamespace(:schema)"), {"schema": f'"{schema}"'}):
         connection.execute(text(f'CREATE SCHEMA "{schema}"'))
     _upgrade(connection, schema)
-    stored = connection.scalar(select(meta.c.slots))
-    if stored is None:
+    if connection.scalar(select(meta.c.one)) is None:
         announce(connection)
         connection.execute(insert(slots_table), [{"slot": slot} for slot in range(1, slots + 1)])
-        connection.execute(insert(meta).values(slots=slots))
-    elif stored != slots:
-        raise SlotsDiffer(stored, slots)
+        connection.execute(insert(meta))
 
 
 def check_revision(connection: Connection, schema: str) -> None:

@@ -28,6 +28,7 @@ from registry.tables import (
     product_joins,
     product_versions,
     products,
+    slots,
     waiting_joins,
     waiting_products,
     work,
@@ -37,13 +38,12 @@ from registry.tables import (
 def read(connection: Connection) -> Snapshot:
     """The registry as this transaction sees it. The caller's transaction must see one moment: REPEATABLE READ, or the lock of an
     edit."""
-    settings = connection.execute(select(meta.c.version, meta.c.slots)).one()
     paused, paused_topics = connection.execute(select(work.c.paused, work.c.paused_topics)).one()
     known = tuple(_assignment(row) for row in _rows(connection, select(assignments).order_by("entity", "slot")))
     specs = {row["id"]: _join(row) for row in _rows(connection, select(joins))}
     return Snapshot(
-        version=settings.version,
-        slots=settings.slots,
+        version=connection.execute(select(meta.c.version)).scalar_one(),
+        slots=connection.execute(select(func.count()).select_from(slots)).scalar_one(),
         entities=_entities(connection),
         products=_products(connection, products, product_joins, specs),
         assignments=known,
@@ -80,6 +80,7 @@ def _entities(connection: Connection) -> tuple[EntityEntry, ...]:
             shards=row["shards"],
             columns=row["columns"],
             definition=row["definition"],
+            dropped=row["dropped"],
             layout=written.get(row["name"], 0),
         )
         for row in _rows(connection, select(entities).order_by("name"))

@@ -33,11 +33,11 @@ from registry.repository.read import has_run, read
 from registry.repository.write import announce, lock, sign, write
 from registry.state_statistics import Statistics
 
-Check = Callable[[Snapshot], object]
-"""The caller's own check of the whole registry. Raises an error for content that the caller's jobs could not run."""
+Check = Callable[[Snapshot, Snapshot], object]
+"""The caller's own check of the registry before and after an edit. Raises an error for content that its jobs could not run."""
 
 
-def no_check(_after: Snapshot) -> None:
+def no_check(_before: Snapshot, _after: Snapshot) -> None:
     """The check of a caller who runs no jobs."""
 
 
@@ -69,12 +69,8 @@ class Registry:
         self._database.engine.dispose()
 
     def migrate(self, slots: int) -> None:
-        """Creates the schema and its tables, or brings them to this release. The second call changes nothing.
-
-        Raises:
-            SlotsDiffer: the registry has another number of slots.
-            UnknownRevision: another release migrated the schema, and this one does not know its revision.
-        """
+        """Creates the schema and its tables, or brings them to this release. `slots`: of a new registry. The second call changes
+        nothing. Raises UnknownRevision for a schema that another release migrated."""
         with self._database.transaction(migrates=True) as connection:
             migrate(connection, self._database.schema, slots)
 
@@ -102,7 +98,7 @@ class Registry:
 
         Args:
             who, why: for the history.
-            check: gets the whole registry as the apply would leave it, before the apply writes. Its error ends the apply.
+            check: gets the registry as it is, and as the apply would leave it, before the apply writes. Its error ends the apply.
 
         Raises:
             Malformed, DefinitionChanged, NoSlot, TopicTaken and others: see `registry.edit.edit`.
@@ -113,7 +109,7 @@ class Registry:
             sign(connection, who, why)
             stored = read(connection)
             change = edit(stored, required, has_run(connection))
-            check(edited(stored, change))
+            check(stored, edited(stored, change))
             return Applied(version=write(connection, change), changes=change.changes)
 
     def advance(self, lease: Lease, version: int, *, proven: Collection[str], published: Collection[str]) -> Applied:
@@ -173,6 +169,10 @@ class Registry:
             NoMove: it does not serve, its columns move already, or the other slot is not free.
         """
         return self._operate(lambda stored: operations.move(stored, entity, slot, target), who, why)
+
+    def add_slots(self, slots: int, *, who: str, why: str) -> Applied:
+        """Raises the number of slots to this, once the table has their indexes. Raises NoMoreSlots."""
+        return self._operate(lambda stored: operations.add_slots(stored, slots), who, why)
 
     def _operate(self, make: Callable[[Snapshot], Edit], who: str, why: str) -> Applied:
         with self._database.transaction() as connection:

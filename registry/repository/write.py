@@ -16,6 +16,7 @@ from registry.tables import (
     meta,
     product_joins,
     products,
+    slots,
     waiting_joins,
     waiting_products,
     work,
@@ -58,6 +59,8 @@ def write(connection: Connection, edit: Edit) -> int:
     connection.execute(delete(products).where(products.c.name.in_(edit.removed)))
     for join in edit.dropped:
         connection.execute(delete(joins).where(joins.c.id == ids[join]))
+    for slot in edit.slots:
+        connection.execute(insert(slots).values(slot=slot))
     if edit.paused is not None:
         connection.execute(update(work).values(paused=edit.paused))
     if edit.paused_topics is not None:

@@ -22,7 +22,7 @@ from statestore import table as definition
 from statestore.attribute_values import fits
 from statestore.dynamodb.boto_client import BotoClient
 from statestore.dynamodb.client_failures import failure, is_refusal, is_too_large, statement_error
-from statestore.dynamodb.dynamo_table import create_table, describe_table, enable_ttl
+from statestore.dynamodb.dynamo_table import add_slots, create_table, describe_table, enable_ttl
 from statestore.dynamodb.lean_client import LeanClient
 from statestore.dynamodb.retries import Patience, may_pass
 from statestore.errors import Terminal, Transient
@@ -36,6 +36,7 @@ from statestore.store import (
     Page,
     Query,
     Refused,
+    ReportIndex,
     TableDescription,
     TooLarge,
     Write,
@@ -77,7 +78,7 @@ class DynamoStore:
     def create(self, slots: int) -> None:
         """Creates the table with its indexes and its TTL, and waits until it is active. Checks a table that exists.
 
-        Raises Terminal, with the differences, when the existing table has another key, other indexes or another TTL.
+        Raises Terminal, with the differences, when the existing table has another key, fewer indexes or another TTL.
         """
         definition.slot_names(slots)
         exists = self.describe() is not None
@@ -85,6 +86,12 @@ class DynamoStore:
             create_table(self._boto3.api, self.table, slots, exists=exists)
         with self._failures("enabling the TTL"):
             enable_ttl(self._boto3.api, self.table)
+
+    def add_slots(self, slots: int, progress: ReportIndex) -> None:
+        """Adds the missing indexes. Each takes some minutes, and longer in a large table."""
+        definition.slot_names(slots)
+        with self._failures("adding slots"):
+            add_slots(self._boto3.api, self.table, slots, progress)
 
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""

@@ -181,6 +181,35 @@ def test_a_killed_backfill_continues_with_the_next(stored: Story, statestore: li
     assert keys == {key for key, value in last.items() if value is not None}
 
 
+def test_a_product_that_needs_one_slot_more_goes_live_once_a_slot_is_added(
+    stored: Story, tmp_path: Path, capsys: Printed
+) -> None:
+    with_six_joins(stored, tmp_path)
+    wanted = ["apply", "--definitions", str(tmp_path), *WHY, *stored.flags]
+    assert main(wanted) == 1
+    assert "all 5 are taken" in (refusal := capsys.readouterr().err)
+    assert refusal.endswith(" or add a slot (`statestore add-slots 6`)\n")
+    assert main(["add-slots", "4", *WHY, *stored.flags]) == 1
+    assert "the registry has 5 slots, and cannot have 4" in capsys.readouterr().err
+    assert main(["add-slots", "6", *WHY, *stored.flags]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "slots: GSI_1 to GSI_6, 5 before\n"
+    assert [line for line in printed.err.splitlines() if line.startswith("index ")][-1] == "index GSI_6: ACTIVE"
+    assert main(["history", "--limit", "1", *stored.flags]) == 0
+    version, added = capsys.readouterr().out.splitlines()
+    assert added == "  slots GSI_6: insert"
+    assert main(["undo", version.split(",")[0].split()[1], *WHY, *stored.flags]) == 1
+    assert "it added slots, and the table keeps their indexes" in capsys.readouterr().err
+    assert main(wanted) == 0
+    assert main(["backfill", *stored.flags]) == 0
+    assert main(["slots", "--json", *stored.flags]) == 0
+    board = json.loads(capsys.readouterr().out.split("published\n")[1])
+    held = {a["slot"]: a["state"] for e in board["entities"] if e["entity"] == "pull_request" for a in e["assignments"]}
+    assert held == dict.fromkeys(range(1, 7), "serving")
+    assert main(["verify", "--sql", *stored.flags]) == 0
+    assert main(["remove", "pulls", *WHY, *stored.flags]) == 0
+
+
 def test_watch_prints_the_board_until_it_is_interrupted(
     stored: Story, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,3 +261,14 @@ def with_titles(story: Story, directory: Path) -> None:
     for file in (story.directory / "definitions").iterdir():
         changed = file.read_text().replace('"on": {"author": "username"}', '"on": {"title": "username"}')
         (directory / file.name).write_text(changed)
+
+
+def with_six_joins(story: Story, directory: Path) -> None:
+    """The story's entities, and a product whose joins need six slots of pull requests."""
+    text = (story.directory / "definitions" / "entities.yaml").read_text()
+    (directory / "entities.yaml").write_text(text)
+    on = [{name: "username"} for name in ("repo", "repo_owner", "author", "title", "status")]
+    pairs = [*on, {"title": "username", "status": "email"}]
+    embed = {f"by{n}": {"many": "pull_request", "on": pair, "value": "index"} for n, pair in enumerate(pairs)}
+    product = {"product": "pulls", "topic": f"{story.name}.pulls", "root": "user", "fields": ["email"], "embed": embed}
+    (directory / "pulls.json").write_text(json.dumps(product))

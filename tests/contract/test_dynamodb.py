@@ -60,11 +60,22 @@ def test_a_table_made_by_other_means_gets_its_ttl(doorway: Doorway) -> None:
     assert ttl["AttributeName"] == "ttl"
 
 
-def test_a_table_with_another_number_of_slots_is_not_taken(doorway: Doorway) -> None:
-    doorway("slots").create(2)
+def test_slots_are_added_to_a_table_while_others_use_it(doorway: Doorway) -> None:
+    store = doorway("slots")
+    store.create(2)
+    doorway("slots").add_slots(4, print)
 
-    with pytest.raises(Terminal, match=r"slots exists, but does not fit: it has 2 slots, not 3: set slots to 2, or"):
-        doorway("slots").create(3)
+    store.write(Write(key=USER, set={"GSI_4": "a"}))
+    assert [item["SK"] for item in store.query(Query(slot="GSI_4", value="a"))] == [USER.sk]
+
+
+def test_an_interrupted_addition_of_slots_goes_on_with_the_index_that_is_made(doorway: Doorway) -> None:
+    store = doorway("resumed")
+    store.create(1)
+    doorway.client.update_table(**table.add_index(store.table, "GSI_2"))
+    store.add_slots(3, print)
+
+    store.create(3)
 
 
 def test_a_table_of_something_else_is_not_taken(doorway: Doorway) -> None:
@@ -76,8 +87,12 @@ def test_a_table_of_something_else_is_not_taken(doorway: Doorway) -> None:
         AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
     )
 
-    with pytest.raises(Terminal, match=r"its key is not PK \(hash\), SK \(range\): give another table name"):
+    message = r"its key is not PK \(hash\), SK \(range\): give another table name"
+    with pytest.raises(Terminal, match=message):
         store.create(1)
+    with pytest.raises(Terminal, match=message):
+        store.add_slots(1, print)
+    assert store.describe() == TableDescription(name=store.table, slots=0, keys=("id",), expires=False)
 
 
 def test_a_table_that_expires_items_by_another_attribute_is_not_taken(doorway: Doorway) -> None:

@@ -64,12 +64,41 @@ def test_a_table_that_is_created_again_keeps_its_items(new_store: Store) -> None
     assert new_store.query(Query(slot="GSI_1", value="a")) == [INDEXED]
 
 
-def test_a_table_with_another_number_of_slots_is_refused(new_store: Store) -> None:
+def test_a_table_with_fewer_slots_is_refused_with_the_cure_and_one_with_more_is_taken(new_store: Store) -> None:
     new_store.create(2)
+    new_store.create(1)
 
-    with pytest.raises(Terminal, match="exists, but does not fit: it has 2 slots, not 3: set slots to 2"):
+    with pytest.raises(
+        Terminal, match="exists, but does not fit: it has 2 slots, not 3: `statestore add-slots 3` adds the missing"
+    ):
         new_store.create(3)
     assert new_store.describe().slots == 2  # type: ignore[union-attr]
+
+
+def test_an_added_slot_shows_rows_that_were_stored_before_and_after(new_store: Store) -> None:
+    new_store.create(1)
+    new_store.write(Write(key=USER, set={"GSI_1": "a", "GSI_3": "b"}))
+    lines: list[str] = []
+    new_store.add_slots(3, lines.append)
+    other = Key("TABLE#user", "hubot")
+    new_store.write(Write(key=other, set={"GSI_3": "b"}))
+
+    assert [line for line in lines if line.endswith(": ACTIVE")] == ["index GSI_2: ACTIVE", "index GSI_3: ACTIVE"]
+    assert new_store.query(Query(slot="GSI_1", value="a")) == [INDEXED | {"GSI_3": "b"}]
+    assert [item["SK"] for item in new_store.query(Query(slot="GSI_3", value="b"))] == ["hubot", "octocat"]
+    new_store.create(3)
+
+
+def test_slots_are_added_once_however_often_the_call_comes(new_store: Store) -> None:
+    new_store.create(1)
+    lines: list[str] = []
+    for slots in (2, 3, 3, 2):
+        new_store.add_slots(slots, lines.append)
+
+    assert [line for line in lines if line.endswith(": ACTIVE")] == ["index GSI_2: ACTIVE", "index GSI_3: ACTIVE"]
+    assert new_store.describe().slots == 3  # type: ignore[union-attr]
+    with pytest.raises(Terminal, match="a table has 1 to 20 slots, not 21"):
+        new_store.add_slots(21, lines.append)
 
 
 @pytest.mark.parametrize("slots", [0, 21])
@@ -91,6 +120,7 @@ def test_a_table_has_1_to_20_slots(new_store: Store, slots: int) -> None:
         lambda store: store.partition(USER.pk),
         lambda store: list(store.items(USER.pk)),
         lambda store: list(store.walk(USER.pk, "_deleted")),
+        lambda store: store.add_slots(2, print),
     ],
 )
 def test_a_request_without_a_table_is_refused_and_the_error_says_what_to_do(

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from tests.simulator.column_edits import ColumnSimulation
 from tests.simulator.registry_edits import EditSimulation
 from tests.simulator.simulate import simulate
 
@@ -20,3 +21,13 @@ def test_every_history_ends_with_the_documents_of_the_last_registry(overrides: d
     assert {run.seed: run.problem for run in runs if run.problem} == {}
     assert sum(run.facts["edits"] for run in runs) > SEEDS
     assert sum(run.total_tally()["filled"] > 0 for run in runs) > SEEDS // 20
+
+
+@pytest.mark.parametrize("overrides", [{}, HARD], ids=["plain", "hard"])
+def test_columns_that_operators_drop_and_declare_again_show_no_old_value(overrides: dict[str, object]) -> None:
+    runs = [
+        simulate(seed, simulation_class=ColumnSimulation, overrides={"shape": "edits", **overrides})
+        for seed in range(SEEDS // 6)
+    ]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    assert sum(run.facts["drops"] for run in runs) > SEEDS // 6

@@ -50,7 +50,6 @@ def _settings() -> None:
             server_default=sa.text("true"),
             comment="there is one row",
         ),
-        sa.Column("slots", sa.Integer, nullable=False, comment="n, of GSI_1..GSI_n; never changes"),
         sa.Column(
             "version",
             sa.BigInteger,
@@ -69,13 +68,13 @@ def _settings() -> None:
         sa.Column("job", sa.Text, comment="the job that runs by this registry; null: none ever ran"),
         sa.Column("table_name", sa.Text, comment="the table that the job writes; null: none"),
         sa.PrimaryKeyConstraint("one", name="meta_pk"),
-        sa.CheckConstraint("slots BETWEEN 1 AND 20", name="meta_slots_of_dynamodb_ck"),
     )
     op.create_table(
         "slots",
         sa.Column("slot", sa.Integer, autoincrement=False),
         sa.PrimaryKeyConstraint("slot", name="slots_pk"),
-        comment="1..n",
+        sa.CheckConstraint("slot BETWEEN 1 AND 20", name="slots_of_dynamodb_ck"),
+        comment="1..n: the table has GSI_1..GSI_n",
     )
 
 
@@ -87,6 +86,13 @@ def _definitions() -> None:
         sa.Column("key", ARRAY(sa.Text), nullable=False, comment="never changes: rows are stored under it"),
         sa.Column("shards", sa.Integer, nullable=False, comment="never changes: rows are stored under it"),
         sa.Column("columns", sa.JSON, nullable=False, comment="declared column: its type"),
+        sa.Column(
+            "dropped",
+            sa.JSON,
+            nullable=False,
+            server_default=sa.text("'{}'"),
+            comment="column of stored rows that is declared no more: its last type; kept by a trigger",
+        ),
         sa.Column("definition", sa.JSON, nullable=False),
         sa.Column("created_version", sa.BigInteger, nullable=False, server_default=sa.text("edit_version()")),
         sa.PrimaryKeyConstraint("name", name="entities_pk"),

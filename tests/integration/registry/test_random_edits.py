@@ -73,7 +73,7 @@ def test_the_database_and_the_pure_functions_agree(registry: Registry, required:
 def take_action(registry: Registry, before: Snapshot, required: Requirements, lease: Lease, rng: Random) -> Edit:
     """One action of an operator or the job, by the registry and by the pure function."""
     name, entity, slot = rng.choice("pq"), rng.choice(ALL), rng.randint(1, 5)
-    match rng.choice(["apply", "apply", "step", "step", "step", "pause", "republish", "remove", "retire"]):
+    match rng.choice(["apply", "apply", "step", "step", "step", "pause", "republish", "remove", "retire", "slots"]):
         case "apply":
             paths = tuple(rng.sample(PATHS, rng.randint(0, 4)))
             joins = tuple(path.join for path in paths)
@@ -97,6 +97,9 @@ def take_action(registry: Registry, before: Snapshot, required: Requirements, le
             tombstones = rng.random() < 0.7
             change = operations.remove(before, name, tombstones=tombstones)
             registry.remove(name, tombstones=tombstones, who="op", why="x")
+        case "slots":
+            change = operations.add_slots(before, before.slots + 1)
+            registry.add_slots(before.slots + 1, who="op", why="x")
         case _:
             registry.applied(lease, before.version)
             change = operations.retire(before, entity, slot)

@@ -51,6 +51,7 @@ def test_an_operator_applies_and_a_job_takes_the_steps(
     for one in (job, operator):
         one.migrate(5)
     operator.apply(wider, who="op", why="an index")
+    operator.add_slots(6, who="op", why="a join to come")
     operator.republish("profile", who="op", why="again")
     steps = 0
     while True:
@@ -96,6 +97,7 @@ DENIED = [
     ("job", "INSERT INTO assignments VALUES ('user', 5, '{email}', 'planned')"),
     ("job", "INSERT INTO waiting_products VALUES ('x', 'x', 'user', '{}', 1)"),
     ("job", "UPDATE work SET paused = false"),
+    ("job", "INSERT INTO slots VALUES (6)"),
     ("job", "UPDATE epochs SET epoch = 9"),
     ("operator", "UPDATE leases SET owner = NULL"),
     ("operator", "INSERT INTO epochs VALUES ('t', 'x', 0, 0, 9)"),

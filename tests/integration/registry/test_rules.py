@@ -28,12 +28,15 @@ REFUSED = {
     ),
     "slot 0": ("INSERT INTO assignments VALUES ('user', 0, '{email}', 'serving')", "assignments_slot_fk"),
     "slot n + 1": ("INSERT INTO assignments VALUES ('user', 6, '{email}', 'serving')", "assignments_slot_fk"),
-    "a slot more than the table has": ("INSERT INTO slots VALUES (6)", "their number never changes"),
-    "another n": ("UPDATE meta SET slots = 6", "the number of slots never changes"),
+    "a slot past the next one": ("INSERT INTO slots VALUES (7)", "the next one is 6, not 7"),
+    "a slot twice": ("INSERT INTO slots VALUES (6), (6)", "the next one is 7, not 6"),
+    "more slots than a table can have": ("INSERT INTO slots SELECT generate_series(6, 21)", "slots_of_dynamodb_ck"),
+    "a slot removed": ("DELETE FROM slots WHERE slot = 5", "their number only rises"),
+    "another number of a slot": ("UPDATE slots SET slot = 6 WHERE slot = 5", "their number only rises"),
     "a version of tomorrow": ("UPDATE meta SET version = version + 5", "by one for each edit"),
     "another edit in the name of the last one": ("UPDATE meta SET version = version + 1", "by one for each edit"),
     "a version that falls": ("UPDATE meta SET version = 0", "the version only rises"),
-    "a second registry": ("INSERT INTO meta (one, slots) VALUES (false, 5)", "meta_one_row_ck"),
+    "a second registry": ("INSERT INTO meta (one) VALUES (false)", "meta_one_row_ck"),
     "a registry without settings": ("DELETE FROM meta", "the registry needs it"),
     "a state that is none": ("INSERT INTO assignments VALUES ('user', 5, '{email}', 'free')", "assignments_state_ck"),
     "a state out of order": ("UPDATE assignments SET state = 'planned'", "state planned may not follow serving"),
@@ -137,6 +140,7 @@ EDITS = {
     "a definition of an entity": "UPDATE entities SET definition = '{}'",
     "a definition of a product": "UPDATE products SET definition = '{}'",
     "a product removed": "DELETE FROM products",
+    "a slot added": "INSERT INTO slots VALUES (6)",
     "an entity removed": "DELETE FROM entities WHERE name = 'repo'",
 }
 
@@ -233,6 +237,28 @@ def test_an_edit_by_psql_is_in_the_history_with_old_and_new(filled: Registry, ps
     assert [tuple(line) for line in lines] == [
         (2, True, user, "a test", "entities", "update", "t.user", "elsewhere"),
         (3, False, "op", "typo", "products", "update", "profile", "x"),
+    ]
+
+
+def test_a_column_that_psql_drops_is_remembered_once_rows_may_be_stored(filled: Registry, psql: Engine) -> None:
+    add = """UPDATE entities SET dropped = '{"x"\\: "int"}', columns = '{"email"\\: "string", "username"\\: "string"%s}'
+        WHERE name = 'user'"""
+    run(psql, add % r', "age"\: "int"')
+    run(psql, add % "")
+    assert filled.snapshot().entities[-1].dropped == {}
+    run(psql, add % r', "age"\: "int"')
+    lease = filled.take_lease("job", "here", 4, take_over=False, expires_after=30)
+    filled.applied(lease, filled.snapshot().version)
+    run(psql, add % "")
+    assert filled.snapshot().entities[-1].dropped == {"age": "int"}
+
+
+def test_an_operator_adds_slots_by_psql_as_the_next_version(filled: Registry, psql: Engine) -> None:
+    run(psql, "INSERT INTO slots VALUES (6), (7)")
+    assert (filled.snapshot().slots, filled.snapshot().version) == (7, 2)
+    assert [(one.entry, one.operation, one.new, one.why) for one in filled.history(2)] == [
+        ("slots", "insert", {"slot": 7}, "a test"),
+        ("slots", "insert", {"slot": 6}, "a test"),
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from processor.cli.slots_command import board_text
 from registry.edit import edit
 from registry.edited import edited
-from registry.errors import ColumnHeld, DefinitionChanged, Malformed
+from registry.errors import ColumnHeld, ColumnUsed, Malformed
 from registry.model import KEY, EdgePath, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
 from registry.slot_board import board_json
 
@@ -96,7 +96,7 @@ def test_a_column_that_edges_hold_keeps_its_type_once_a_job_has_run(required: Re
     def changed(**columns: str) -> Requirements:
         return Requirements(entities=(entity("team", **columns),), products=(), paths=(), groups=())
 
-    with pytest.raises(DefinitionChanged, match=r"column member_ids, which an edge by member_ids\[\] holds, was int"):
+    with pytest.raises(ColumnUsed, match=r"column member_ids is declared no more, but an edge by member_ids\[\] holds"):
         edit(applied, changed(org="string"), has_run=())
     texts = changed(org="string", member_ids="string[]")
     with pytest.raises(ColumnHeld, match=r"the type of member_ids was int\[\] and is now string\[\]"):

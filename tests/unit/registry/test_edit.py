@@ -7,7 +7,15 @@ import pytest
 
 from registry.edit import edit
 from registry.edited import Edit, edited
-from registry.errors import ColumnHeld, ColumnStored, DefinitionChanged, Malformed, RegistryError, SlotRetires
+from registry.errors import (
+    ColumnHeld,
+    ColumnStored,
+    ColumnUsed,
+    DefinitionChanged,
+    Malformed,
+    RegistryError,
+    SlotRetires,
+)
 from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, Requirements, Snapshot
 
 
@@ -96,7 +104,10 @@ def test_a_definition_under_which_rows_are_stored_does_not_change(
 
 def test_a_column_that_a_slot_holds_stays_declared(applied: Snapshot, github: Requirements) -> None:
     user = with_entity(github, "user", lambda one: replace(one, columns={"email": "string", "username": "string"}))
-    with pytest.raises(DefinitionChanged, match="column id, which GSI_2 holds, was int and is now not declared"):
+    message = (
+        "column id is declared no more, but GSI_2 holds it: keep `id: int` until no product joins by it and its slots"
+    )
+    with pytest.raises(ColumnUsed, match=message):
         edit(applied, Requirements(entities=user.entities[:1], products=(), paths=(), groups=()), has_run=())
 
 
@@ -155,19 +166,55 @@ def test_another_type_is_refused_once_rows_may_be_stored(
         edit(stored, other, has_run=("user",))
     assert str(error.value) == (
         f"entity user: column more was {was} and is now {now}, but a job has run with user, and nothing rewrites its stored "
-        f"rows: keep `more: {was}` or a type that takes all its values, or use a new table and registry schema"
+        f"rows: declare `more: {was}` or a type that takes all its values, or use a new table and registry schema"
     )
 
 
-def test_a_column_stays_declared_once_rows_may_be_stored(empty: Snapshot, github: Requirements) -> None:
+@pytest.mark.parametrize(("was", "now"), [one for one in WIDENED if one[1] != "json"])
+def test_a_column_that_a_slot_holds_may_get_a_type_with_the_same_encoding(
+    empty: Snapshot, github: Requirements, was: str, now: str
+) -> None:
+    narrow, wide = with_type(github, "user", "username", was), with_type(github, "user", "username", now)
+    stored = edited(empty, edit(empty, narrow, has_run=()))
+    assert edit(stored, wide, has_run=("user",)).changes == ("entity user: changed",)
+
+
+@pytest.mark.parametrize(("was", "now"), [*NARROWED, *(one for one in WIDENED if one[1] == "json")])
+def test_a_column_that_a_slot_holds_keeps_its_encoding(
+    empty: Snapshot, github: Requirements, was: str, now: str
+) -> None:
+    narrow, other = with_type(github, "user", "username", was), with_type(github, "user", "username", now)
+    stored = edited(empty, edit(empty, narrow, has_run=()))
+    with pytest.raises(ColumnHeld, match="GSI_1 of its stored rows has the encoding of the old type"):
+        edit(stored, other, has_run=("user",))
+
+
+def test_a_dropped_column_of_stored_rows_comes_back_only_with_a_type_that_takes_their_values(
+    empty: Snapshot, github: Requirements
+) -> None:
     stored = edited(empty, edit(empty, with_type(github, "user", "more", "int"), has_run=()))
-    assert edit(stored, github, has_run=("star",)).changes == ("entity user: changed",)
-    with pytest.raises(ColumnStored) as error:
-        edit(stored, github, has_run=("user",))
-    assert str(error.value) == (
-        "entity user: column more is declared no more, but a job has run with user, and nothing rewrites its stored rows: keep "
-        "`more: int` (records without it have null there), or use a new table and registry schema"
-    )
+    dropped = edited(stored, edit(stored, github, has_run=("user",)))
+    assert entity_of(dropped, "user").dropped == {"more": "int"}
+    assert edit(dropped, github, has_run=("user",)) == Edit()
+    topic = with_entity(github, "user", lambda one: replace(one, topic="users"))
+    assert entity_of(edited(dropped, edit(dropped, topic, has_run=("user",))), "user").dropped == {"more": "int"}
+    with pytest.raises(ColumnStored, match="column more was int and is now string, but a job has run with user"):
+        edit(dropped, with_type(github, "user", "more", "string"), has_run=("user",))
+    back = edited(dropped, edit(dropped, with_type(github, "user", "more", "decimal"), has_run=("user",)))
+    assert entity_of(back, "user").dropped == {}
+    again = edited(back, edit(back, github, has_run=("user",)))
+    assert entity_of(again, "user").dropped == {"more": "decimal"}
+
+
+def test_before_any_job_has_run_a_dropped_column_is_forgotten(empty: Snapshot, github: Requirements) -> None:
+    stored = edited(empty, edit(empty, with_type(github, "user", "more", "int"), has_run=()))
+    dropped = edited(stored, edit(stored, github, has_run=("star",)))
+    assert entity_of(dropped, "user").dropped == {}
+    assert edit(dropped, with_type(github, "user", "more", "string"), has_run=("user",)).changes
+
+
+def entity_of(stored: Snapshot, name: str) -> EntityEntry:
+    return next(one for one in stored.entities if one.name == name)
 
 
 def misread(required: Requirements) -> Requirements:

@@ -1,13 +1,15 @@
-"""Pause, publish again, remove and retire: their changes, and what they refuse."""
+"""Pause, publish again, remove, retire, move and add slots: their changes, and what they refuse."""
+
+from dataclasses import replace
 
 import pytest
 
 from registry.advance import completed
 from registry.edit import edit
 from registry.edited import Edit, edited
-from registry.errors import NoAssignment, NoMove, NoProduct, NoTopic, SlotUsed
+from registry.errors import NoAssignment, NoMoreSlots, NoMove, NoProduct, NoTopic, SlotUsed
 from registry.model import Assignment, AssignmentState, Requirements, Snapshot
-from registry.operations import move, pause, pause_topic, remove, republish, retire
+from registry.operations import add_slots, move, pause, pause_topic, remove, republish, retire
 from tests.unit.registry.test_waiting import ALL, products, with_join
 
 
@@ -177,3 +179,21 @@ def test_a_second_move_of_the_same_columns_waits_for_the_first(applied: Snapshot
     assert back.assignments == applied.assignments
     with pytest.raises(NoAssignment):
         move(applied, "star", 9, 8)
+
+
+def test_slots_are_added_and_never_go(empty: Snapshot) -> None:
+    few = replace(empty, slots=5)
+    change = add_slots(few, 8)
+    assert change.changes == ("slots: GSI_1 to GSI_8, 5 before",)
+    assert (edited(few, change).slots, edited(few, change).version) == (8, 1)
+    assert add_slots(few, 5) == Edit()
+    for slots, message in (
+        (4, "has 5 slots, and cannot have 4: slots never go; give a number from 6 to 20"),
+        (21, "6 to 20"),
+    ):
+        with pytest.raises(NoMoreSlots, match=message):
+            add_slots(few, slots)
+    with pytest.raises(
+        NoMoreSlots, match="the registry has 20 slots, and cannot have 21: slots never go; a table has no more"
+    ):
+        add_slots(empty, 21)

@@ -95,14 +95,18 @@ def test_an_entity_without_a_free_slot_is_named_with_its_assignments_and_those_t
         assign(stored, [[need("a", "x")], [need("a", "z")]], 2)
     assert str(error.value) == (
         "entity a: no slot is free for z; all 2 are taken (GSI_1 x, GSI_2 p#q); "
-        "no join asks for GSI_2 p#q any more: retire and free one of these"
+        "no join asks for GSI_2 p#q any more: retire and free one of these, or add a slot (`statestore add-slots 3`)"
     )
     assert error.value.unused == (stored[1],)
 
 
-def test_when_joins_need_every_slot_the_error_says_that() -> None:
-    with pytest.raises(NoSlot, match="joins need every one of them"):
+def test_when_joins_need_every_slot_the_error_says_that_and_names_the_verb_that_adds_slots() -> None:
+    with pytest.raises(
+        NoSlot, match=r"joins need every one of them: remove a join, or add a slot \(`statestore add-slots 2`\)"
+    ):
         assign([], [[need("a", "x")], [need("a", "z")]], 1)
+    with pytest.raises(NoSlot, match=r"all 20 are taken .*joins need every one of them: remove a join$"):
+        assign([], [[need("a", f"x{n}")] for n in range(21)], 20)
 
 
 NEEDS = st.builds(need, st.sampled_from("abcd"), *([st.sampled_from("xyz")]), st.sampled_from("pqr")) | st.builds(

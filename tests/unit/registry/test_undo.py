@@ -96,6 +96,11 @@ def test_a_pause_ends(applied: Snapshot) -> None:
         reverse(replace(applied, paused_topics=("a",)), [topics], 2)
 
 
+def test_added_slots_stay(applied: Snapshot) -> None:
+    with pytest.raises(NoUndo, match="version 2 cannot be undone: it added slots, and the table keeps their indexes"):
+        reverse(applied, [entry(2, "slots", None, {"slot": 21})], 2)
+
+
 def test_a_product_that_a_later_edit_changed_is_not_undone(applied: Snapshot, github: Requirements) -> None:
     later = edited(applied, edit(applied, with_join(github), has_run=ALL))
     later = replace(later, waiting=(replace(later.waiting[0], definition={"other": 1}),))

@@ -109,10 +109,22 @@ def test_a_description_holds_what_dynamodb_says_of_the_table(ttl: dict[str, str]
     assert table.table_description(described(3), ttl) == description
 
 
-def test_another_number_of_slots_is_named() -> None:
+def test_a_table_needs_the_slots_of_the_registry_and_may_have_more() -> None:
     assert table.misfits(described(3), 5) == [
-        "it has 3 slots, not 5: set slots to 3, or change its indexes (UpdateTable)"
+        "it has 3 slots, not 5: `statestore add-slots 5` adds the missing indexes"
     ]
+    assert table.misfits(described(5), 3) == []
+
+
+def test_an_added_index_is_one_that_a_new_table_would_have() -> None:
+    assert table.add_index("state", "GSI_3") == {
+        "TableName": "state",
+        "AttributeDefinitions": [
+            {"AttributeName": "GSI_3", "AttributeType": "S"},
+            {"AttributeName": "GSI_SK", "AttributeType": "S"},
+        ],
+        "GlobalSecondaryIndexUpdates": [{"Create": table.create_table("state", 3)["GlobalSecondaryIndexes"][2]}],
+    }
 
 
 def test_another_key_is_named() -> None:

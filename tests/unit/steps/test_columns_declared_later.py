@@ -44,15 +44,18 @@ class Tables:
 
 
 class Job:
-    """A job whose second run has other definitions."""
+    """A job whose later runs have other definitions."""
 
     def __init__(self) -> None:
+        self.runs = 1
         self.trial = Trial(plan=plan_with(), settings=Settings())
         self.send("user", ROW)
         self.send("star", STAR)
 
     def declare(self, plan: Plan) -> None:
-        self.trial = Trial(plan=plan, settings=Settings(), other_store=self.trial.store, run=2, ends=self.trial.ends)
+        self.runs += 1
+        before = self.trial
+        self.trial = Trial(plan=plan, settings=Settings(), other_store=before.store, run=self.runs, ends=before.ends)
 
     def send(self, topic: str, row: Any) -> None:
         offset = self.trial.ends.get((topic, 0), 0)
