@@ -53,7 +53,10 @@ def test_the_steps_turn_the_event_of_the_page_into_its_rows_and_its_document(tmp
 
 @pytest.mark.parametrize(
     "section",
-    [README.partition("## When to use it")[2].partition("\n## ")[0], (ROOT / "docs" / "why.md").read_text(encoding="utf-8")],
+    [
+        README.partition("## When to use it")[2].partition("\n## ")[0],
+        (ROOT / "docs" / "why.md").read_text(encoding="utf-8"),
+    ],
     ids=["README.md", "docs/why.md"],
 )
 def test_every_measured_figure_is_in_the_pages_with_all_figures(section: str) -> None:
