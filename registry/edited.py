@@ -1,5 +1,6 @@
 """An edit of the registry, and the registry after it. Pure; the repository and the database's triggers do the same."""
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,8 @@ class Edit:
     """The entries to put and to drop. `changes`: the same as lines for people.
 
     `assignments`: new ones, and those with another state; `freed`: those that end; `products`, `removed`: live ones; `waiting`,
-    `withdrawn`: products that wait, and those that wait no more; `paused`: of all work, None for no change.
+    `withdrawn`: products that wait, and those that wait no more; `paused`, `paused_topics`: of all work, and of topics; None for
+    no change.
     """
 
     entities: tuple[EntityEntry, ...] = ()
@@ -27,7 +29,13 @@ class Edit:
     waiting: tuple[ProductEntry, ...] = ()
     withdrawn: tuple[str, ...] = ()
     paused: bool | None = None
+    paused_topics: tuple[str, ...] | None = None
     changes: tuple[str, ...] = ()
+
+
+def plan_id(after: Snapshot) -> str:
+    """The name of a planned edit, from the registry after it: an edit of another version, or another edit, has another name."""
+    return hashlib.sha256(repr(after).encode()).hexdigest()[:12]
 
 
 def edited(stored: Snapshot, change: Edit) -> Snapshot:
@@ -52,6 +60,7 @@ def edited(stored: Snapshot, change: Edit) -> Snapshot:
         ),
         versions={**stored.versions, **given},
         paused=stored.paused if change.paused is None else change.paused,
+        paused_topics=stored.paused_topics if change.paused_topics is None else change.paused_topics,
     )
     return replace(after, entities=tuple(_with_layouts(stored, after)))
 

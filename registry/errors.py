@@ -25,6 +25,16 @@ class RegistryBusy(RegistryError):
     """Another edit, perhaps a forgotten psql session, holds the registry."""
 
 
+class PlanOutdated(RegistryError):
+    """An apply would do something else than the plan that it should carry out."""
+
+    def __init__(self, planned: str) -> None:
+        super().__init__(
+            f"plan {planned} no longer fits, since the definitions or the registry changed after it; nothing was changed: look "
+            "at `statestore plan` again"
+        )
+
+
 class RegistryRefused(RegistryError):
     """A constraint of the database refused the edit; the message is the database's own."""
 
@@ -104,6 +114,14 @@ class NoProduct(RegistryError):
     def __init__(self, name: str) -> None:
         super().__init__(f"the registry has no product {name}")
         self.name = name
+
+
+class NoTopic(RegistryError):
+    """No entity of the registry reads this topic."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"no entity of the registry reads topic {topic}")
+        self.topic = topic
 
 
 class NoAssignment(RegistryError):

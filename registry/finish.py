@@ -31,6 +31,9 @@ def _lines(stored: Snapshot, change: Edit) -> Iterator[str]:
         yield f"join {join}: dropped, no product uses it"
     if change.paused is not None:
         yield f"all work: {'paused' if change.paused else 'resumed'}"
+    if change.paused_topics is not None:
+        for topic in sorted({*change.paused_topics} ^ {*stored.paused_topics}):
+            yield f"topic {topic}: {'paused' if topic in change.paused_topics else 'resumed'}"
 
 
 def _assignment_lines(stored: Snapshot, change: Edit) -> Iterator[str]:

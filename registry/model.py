@@ -184,7 +184,7 @@ class Snapshot:
 
     `products`: those that jobs publish. `waiting`: those that go live, each with its version, once their slots and edges are
     full in all stored rows. `joins`: of both. `versions`: the highest version of each product name, also of removed products.
-    `paused`: jobs read no batches.
+    `paused`: jobs read no batches. `paused_topics`: of entities; jobs leave their records in Kafka.
     """
 
     version: int
@@ -196,6 +196,7 @@ class Snapshot:
     waiting: tuple[ProductEntry, ...] = ()
     versions: Mapping[str, int] = field(default_factory=dict)
     paused: bool = False
+    paused_topics: tuple[str, ...] = ()
 
     def assignments_of(self, entity: str) -> tuple[Assignment, ...]:
         """The assignments of an entity, by slot."""

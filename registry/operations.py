@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from registry.edited import Edit, find_product, next_version
-from registry.errors import NoAssignment, NoMove, NoProduct, SlotUsed
+from registry.errors import NoAssignment, NoMove, NoProduct, NoTopic, SlotUsed
 from registry.finish import finish
 from registry.lifecycle import may_follow, reads
 from registry.model import Assignment, AssignmentState, ProductEntry, Snapshot
@@ -15,6 +15,15 @@ def pause(stored: Snapshot, name: str | None, *, paused: bool) -> Edit:
         return finish(stored, Edit(paused=paused if stored.paused != paused else None))
     live, waiting = _product(stored, name)
     return finish(stored, Edit(products=_switched(live, paused), waiting=_switched(waiting, paused)))
+
+
+def pause_topic(stored: Snapshot, topic: str, *, paused: bool) -> Edit:
+    """Pauses or resumes the reading of a topic. Raises NoTopic when no entity reads it; one that is paused can always resume."""
+    if topic not in stored.paused_topics and all(one.topic != topic for one in stored.entities):
+        raise NoTopic(topic)
+    topics = {*stored.paused_topics, topic} if paused else {*stored.paused_topics} - {topic}
+    same = topics == {*stored.paused_topics}
+    return finish(stored, Edit(paused_topics=None if same else tuple(sorted(topics))))
 
 
 def republish(stored: Snapshot, name: str) -> Edit:

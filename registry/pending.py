@@ -11,6 +11,8 @@ def pending_lines(snapshot: Snapshot) -> Iterator[str]:
     """The pauses, and the next work of the job, product by product and slot by slot."""
     if snapshot.paused:
         yield "all work: paused, the job reads no batches until `statestore resume`"
+    for topic in snapshot.paused_topics:
+        yield f"topic {topic}: paused, the job reads no records of it until `statestore resume --topic {topic}`"
     for product in snapshot.waiting:
         yield f"product {product.name}: version {product.version} waits for {', '.join(waits_for(snapshot, product))}"
     for product in snapshot.products:

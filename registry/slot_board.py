@@ -38,12 +38,13 @@ def status_lines(snapshot: Snapshot, jobs: Iterable[JobStatus], walks: Iterable[
 
 
 def board_json(snapshot: Snapshot, jobs: Iterable[JobStatus] = (), walks: Iterable[Progress] = ()) -> dict[str, Any]:
-    """The board as JSON values: `{version, slots, paused, entities: [{entity, key, key_serves, assignments: [...]}], products,
-    waiting, jobs, walks}`."""
+    """The board as JSON values: `{version, slots, paused, paused_topics, entities: [{entity, key, key_serves, assignments:
+    [...]}], products, waiting, jobs, walks}`."""
     return {
         "version": snapshot.version,
         "slots": snapshot.slots,
         "paused": snapshot.paused,
+        "paused_topics": list(snapshot.paused_topics),
         "entities": [
             {
                 "entity": entity.name,

@@ -189,6 +189,13 @@ work = Table(
     metadata,
     Column("one", Boolean, primary_key=True, server_default=text("true"), comment="there is one row"),
     Column("paused", Boolean, nullable=False, server_default=text("false"), comment="true: jobs read no batches"),
+    Column(
+        "paused_topics",
+        ARRAY(Text),
+        nullable=False,
+        server_default=text("'{}'"),
+        comment="jobs read no records of them",
+    ),
     CheckConstraint("one", name="work_one_row_ck"),
 )
 

@@ -19,12 +19,14 @@ _Row = Mapping[str, Any]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reversal:
     """The parts of an undo. `entities`, `products`: the definitions to apply, by name; `removed`: products that the version
-    added; `paused`: of products, and of all work under None; `added`: entities that the version added, which stay."""
+    added; `paused`: of products, and of all work under None; `topics`: whether each is paused; `added`: entities that the version
+    added, which stay."""
 
     entities: Mapping[str, Any] = field(default_factory=dict)
     products: Mapping[str, Any] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
     paused: Mapping[str | None, bool] = field(default_factory=dict)
+    topics: Mapping[str, bool] = field(default_factory=dict)
     added: tuple[str, ...] = ()
 
 
@@ -44,7 +46,7 @@ def reverse(stored: Snapshot, history: Sequence[HistoryEntry], version: int) -> 
     now = _rows(stored)
     after = _before(now, [entry for entry in history if entry.version > version])
     before = _before(after, changed)
-    found: dict[str, Any] = {"entities": {}, "products": {}, "paused": {}}
+    found: dict[str, Any] = {"entities": {}, "products": {}, "paused": {}, "topics": {}}
     for name in _names(changed, "entities"):
         _check_unchanged(version, f"entity {name}", after["entities"].get(name), now["entities"].get(name))
         if old := before["entities"].get(name):
@@ -60,8 +62,11 @@ def reverse(stored: Snapshot, history: Sequence[HistoryEntry], version: int) -> 
         elif old["paused"] != new["paused"]:
             found["paused"][name] = old["paused"]
     for entry in changed:
-        if entry.entry == "work" and entry.old and entry.old["paused"] != stored.paused:
-            found["paused"][None] = entry.old["paused"]
+        if entry.entry == "work" and entry.old and entry.new:
+            if entry.old["paused"] != stored.paused:
+                found["paused"][None] = entry.old["paused"]
+            old, new = ({*row["paused_topics"]} for row in (entry.old, entry.new))
+            found["topics"] |= {topic: topic in old for topic in (old ^ new) & (old ^ {*stored.paused_topics})}
     if not any((*found.values(), removed)):
         raise NoUndo(version, _reason(changed))
     added = tuple(name for name in _names(changed, "entities") if name not in before["entities"])

@@ -7,6 +7,9 @@ from processor.cli.edit_report import print_applied, user_name
 from processor.cli.options import add_definitions, add_settings, load_definitions, reachable_settings
 from processor.job.open_registry import open_registry
 from processor.plan.planning import check_after, requirements_of
+from registry.edited import plan_id
+from registry.errors import PlanOutdated
+from registry.model import Snapshot
 
 CHANGED_ENTITY = (
     "documents over a changed entity stay as they are until one of their rows changes; `statestore republish PRODUCT` publishes "
@@ -18,6 +21,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     apply = verbs.add_parser("apply", help="validate definitions and store them, with slots for their joins")
     add_definitions(apply)
     apply.add_argument("--why", default="", help="the reason, for the registry's history")
+    apply.add_argument("--plan", metavar="ID", help="make exactly the changes that `plan` showed with this id, or none")
     add_settings(apply)
     apply.set_defaults(run=run_apply)
     epoch = verbs.add_parser(
@@ -32,7 +36,13 @@ def run_apply(options: argparse.Namespace) -> int:
     definitions = load_definitions(options)
     required = requirements_of(definitions)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
-        check = check_after(definitions, settings.rejects_topic)
+        runs = check_after(definitions, settings.rejects_topic)
+
+        def check(after: Snapshot) -> None:
+            if options.plan and options.plan != plan_id(after):
+                raise PlanOutdated(options.plan)
+            runs(after)
+
         registry.migrate(settings.slots)
         applied = registry.apply(required, who=user_name(), why=options.why, check=check)
         print_applied(applied, registry)

@@ -11,7 +11,7 @@ from processor.cli.options import add_settings, reachable_settings
 from processor.definitions.problems import suggest
 from processor.errors import SettingError, StatestoreError
 from processor.job.open_registry import open_registry
-from registry.errors import NoAssignment, NoProduct
+from registry.errors import NoAssignment, NoProduct, NoTopic
 from registry.model import Applied, Snapshot
 
 if TYPE_CHECKING:
@@ -28,10 +28,13 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     republish = _add_verb(verbs, "republish", "let the job publish all documents of a product again", _republish)
     republish.add_argument("product", metavar="PRODUCT")
-    pause = _add_verb(verbs, "pause", "let the job publish nothing of a product, or read no batches at all", _pause)
+    pause = _add_verb(
+        verbs, "pause", "let the job publish nothing of a product, or read no topic, or nothing at all", _pause
+    )
     resume = _add_verb(verbs, "resume", "end a pause: the job publishes all that the product missed", _resume)
     for parser in (pause, resume):
         parser.add_argument("product", metavar="PRODUCT", nargs="?", help="the product (default: all work)")
+        parser.add_argument("--topic", metavar="TOPIC", help="the topic of an entity, in place of a product")
     retire = _add_verb(verbs, "retire", "give up a slot that no product uses: the job frees it", _retire)
     move = _add_verb(verbs, "move", "move the columns of a slot, with its joins, to a free slot", _move)
     for parser in (retire, move):
@@ -81,6 +84,9 @@ def run(options: argparse.Namespace) -> int:
             stored = registry.snapshot()
             known = sorted({one.name for one in (*stored.products, *stored.waiting)})
             raise StatestoreError(f"{error}; {suggest(error.name, known)}") from None
+        except NoTopic as error:
+            known = sorted(one.topic for one in registry.snapshot().entities)
+            raise StatestoreError(f"{error}; {suggest(error.topic, known)}") from None
         except NoAssignment as error:
             raise StatestoreError(f"{error}; {_near_slots(registry.snapshot(), options.entity)}") from None
         print_applied(applied, registry)
@@ -108,11 +114,22 @@ def _republish(registry: "Registry", options: argparse.Namespace) -> Applied:
 
 
 def _pause(registry: "Registry", options: argparse.Namespace) -> Applied:
+    if _topic(options):
+        return registry.pause_topic(options.topic, paused=True, **_signed(options))
     return registry.pause(options.product, **_signed(options))
 
 
 def _resume(registry: "Registry", options: argparse.Namespace) -> Applied:
+    if _topic(options):
+        return registry.pause_topic(options.topic, paused=False, **_signed(options))
     return registry.resume(options.product, **_signed(options))
+
+
+def _topic(options: argparse.Namespace) -> bool:
+    """Whether the user names a topic. Raises SettingError for a product and a topic."""
+    if options.topic and options.product:
+        raise SettingError(f"give {options.product} or --topic {options.topic}, not both")
+    return bool(options.topic)
 
 
 def _retire(registry: "Registry", options: argparse.Namespace) -> Applied:

@@ -113,6 +113,8 @@ def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
     if found.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in found.warnings)
+    if found.changes:
+        yield f"plan {found.plan}: `apply --plan {found.plan}` makes exactly these changes, or refuses"
 
 
 def _backfill_line(backfill: Backfill, prices: Prices) -> str:

@@ -80,3 +80,5 @@ def _others(registry: "Registry", reversal: Reversal, why: str) -> Iterator[Appl
     for product, paused in reversal.paused.items():
         switch = registry.pause if paused else registry.resume
         yield switch(product, who=who, why=why)
+    for topic, paused in reversal.topics.items():
+        yield registry.pause_topic(topic, paused=paused, who=who, why=why)

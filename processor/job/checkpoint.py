@@ -3,10 +3,11 @@
 sources/0/0    the offsets at which the stream began
 offsets/N      where batch N ends in each partition; it begins where batch N - 1 ended
 commits/N      batch N is committed
+paused/TOPIC   where the stream goes on with a topic that operators have paused; Spark does not know this file
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from processor.progress.epochs import Partition, last_topic
 from registry.model import EpochBoundary
 
 START = "sources/0/0"
+PAUSED = "paused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,23 @@ class Checkpoint:
                     new.setdefault(topic, {})[str(partition)] = offset
             if new:
                 self.write(file, "\n".join([*head, json.dumps(topics | new, separators=(",", ":"))]))
+
+    def leave_topic(self, topic: str) -> None:
+        """Makes the next batch leave a topic out. The checkpoint keeps where the topic goes on: at the offsets at which that
+        batch would begin."""
+        begins = {str(p): offset for (name, p), offset in self.offsets(self.planned()[0]).items() if name == topic}
+        if begins:
+            self.write(f"{PAUSED}/{topic}", json.dumps(begins))
+        for file in self.planned():
+            *head, last = self.read(file).split("\n")
+            topics = json.loads(last)
+            if topics.pop(topic, None) is not None:
+                self.write(file, "\n".join([*head, json.dumps(topics, separators=(",", ":"))]))
+
+    def paused_at(self, topic: str) -> dict[int, int]:
+        """Where the stream goes on with a topic that was paused; empty for another one."""
+        file = f"{PAUSED}/{topic}"
+        return {int(p): offset for p, offset in json.loads(self.read(file)).items()} if self.exists(file) else {}
 
     def read(self, file: str) -> str:
         """A text file of the checkpoint."""
@@ -111,15 +130,20 @@ class Checkpoint:
 
 
 def prepare_checkpoint(
-    checkpoint: Checkpoint, readers: Mapping[str, str], boundaries: Sequence[EpochBoundary], admin: Admin
+    checkpoint: Checkpoint,
+    readers: Mapping[str, str],
+    paused: Collection[str],
+    boundaries: Sequence[EpochBoundary],
+    admin: Admin,
 ) -> None:
-    """Fits a checkpoint to the topics that the job reads. A topic that no batch has read begins at the first offset that the
-    broker has: Spark would begin it at offset 0, and fail where retention has removed that record. The checkpoint keeps
-    the offset, so every try of the batch begins there. A batch that Spark planned with the topic, and failed, is no
-    exception.
+    """Fits a checkpoint to the topics that the job reads. A paused topic waits at its offsets, and goes on there. A topic that
+    no batch has read begins at the first offset that the broker has: Spark would begin it at offset 0, and fail where
+    retention has removed that record. The checkpoint keeps the offset, so every try of the batch begins there. A batch
+    that Spark planned with the topic, and failed, is no exception.
 
     Args:
-        readers: each topic that the job reads, and its entity.
+        readers: each topic of an entity, and the entity.
+        paused: those of them that the job does not read now.
         boundaries: of these topics and entities.
 
     Raises:
@@ -136,5 +160,8 @@ def prepare_checkpoint(
             f"an entity no longer reads {', '.join(stale)} as checkpoint {checkpoint.path} does: run with another --checkpoint; "
             "the job then reads all topics from their beginning, and publishes the documents that differ"
         )
-    new = admin.topics(sorted(readers.keys() - frozenset.intersection(*named)))
-    checkpoint.begin_topics({(topic, p): begin for topic in new for p, begin in admin.begins(topic).items()})
+    for topic in sorted(known & {*paused}):
+        checkpoint.leave_topic(topic)
+    new = admin.topics(sorted(readers.keys() - frozenset.intersection(*named) - {*paused}))
+    begins = {topic: admin.begins(topic) | checkpoint.paused_at(topic) for topic in new}
+    checkpoint.begin_topics({(topic, p): begin for topic in new for p, begin in begins[topic].items()})

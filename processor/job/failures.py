@@ -34,11 +34,12 @@ def stops_cleanly(stopping: threading.Event) -> Iterator[None]:
 
 
 def failure_reason(job: Job, failure: Exception) -> StatestoreError:
-    """The reason why the job failed. Where a topic is not the recorded one, that is the reason: Spark's source may fail
+    """The reason why the job failed. Where a topic is gone, or not the recorded one, that is the reason: Spark's source may fail
     of it first."""
     if isinstance(failure, StatestoreError):
         return failure
     try:
+        job.topics.find_missing(job.readers)
         check_topics(job.registry, job.admin, [(topic, 0) for topic in job.readers], job.readers)
     except BoundaryError as boundary:
         return boundary

@@ -3,7 +3,7 @@
 start   1. take the lease (open_job.py)   2. fence every earlier producer   3. start the driver: reload, wait W
 idle    background work goes on between batches, in turn with them
 edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
-        stream ends, and begins again
+        stream ends, and begins again; so it does when a topic appears that was missing
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
         would commit the batch.)
 """
@@ -21,6 +21,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.lease import LeaseRenewal
 from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_stream
+from processor.job.source_topics import SourceTopics
 from processor.job.spark_executor import BatchFrame
 from processor.job.topic_epochs import check_topics
 from processor.job.worker import transactional_id
@@ -29,7 +30,7 @@ from processor.rounds.driver import Driver
 from processor.rounds.steward import Steward
 from processor.settings import Settings
 from registry.errors import SnapshotOutdated
-from registry.model import Lease
+from registry.model import Lease, Snapshot
 from registry.repository import Registry
 
 LAST_ROUND_SECONDS = 30.0
@@ -39,7 +40,7 @@ LAST_ROUND_SECONDS = 30.0
 @dataclass(slots=True, kw_only=True)
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start). `streamed`: the topics that the stream reads."""
+    job works by the plan of its start)."""
 
     driver: Driver
     spark: SparkSession
@@ -48,7 +49,7 @@ class Job:
     lease: Lease
     renewal: LeaseRenewal
     steward: Steward | None = None
-    streamed: frozenset[str] = frozenset()
+    topics: SourceTopics = field(init=False)
     catch_up: CatchUp = field(init=False)
     failure: Exception | None = None
     failed_work: str = "the batch"
@@ -57,6 +58,12 @@ class Job:
 
     def __post_init__(self) -> None:
         self.catch_up = CatchUp(driver=self.driver, admin=self.admin)
+        self.topics = SourceTopics(
+            existing=self.admin.topics,
+            boundaries=self.registry.epochs,
+            now=self.driver.clock.now,
+            report=lambda text: self.driver.report(text, {}),
+        )
 
     @property
     def settings(self) -> Settings:
@@ -65,15 +72,27 @@ class Job:
 
     @property
     def readers(self) -> dict[str, str]:
-        """The topics to read, and the entity that reads each."""
+        """The topics to read, and the entity that reads each: without those that operators paused."""
+        paused = self.snapshot.paused_topics if self.snapshot else ()
+        return {topic: entity for topic, entity in self._topics.items() if topic not in paused}
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The registry's version that the job has taken; None before the first."""
+        return self.steward.snapshot if self.steward else None
+
+    @property
+    def _topics(self) -> dict[str, str]:
+        """The topics of all entities, and the entity of each."""
         return {e.entity.topic: name for name, e in self.driver.plan.entities.items()}
 
     def fit_checkpoint(self) -> None:
         """Fits the checkpoint, if the job has one, to the topics. Raises CheckpointError when that is impossible."""
         if self.settings.checkpoint:
-            boundaries = self.registry.epochs(list(self.readers), list(self.readers.values()))
+            topics = self._topics
+            boundaries = self.registry.epochs(list(topics), list(topics.values()))
             checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
-            prepare_checkpoint(checkpoint, self.readers, boundaries, self.admin)
+            prepare_checkpoint(checkpoint, topics, topics.keys() - self.readers.keys(), boundaries, self.admin)
 
     def start(self) -> None:
         """Fences every producer of earlier runs, takes over what they left, and waits until the indexes show their
@@ -99,22 +118,27 @@ class Job:
                 self.driver.replan(plan_of(self.registry.snapshot()))
 
     def stream(self, once: bool) -> StreamingQuery:
-        """Starts the stream: with the records that are there now (`once`), or for good."""
+        """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good."""
         self.fit_checkpoint()
-        self.streamed = frozenset(self.readers)
-        writer = read_stream(self.spark, self.settings, list(self.readers)).writeStream.foreachBatch(self.on_batch)
+        self.topics.streamed = self.topics.present
+        writer = read_stream(self.spark, self.settings, self.topics.present).writeStream.foreachBatch(self.on_batch)
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
 
     @property
     def paused(self) -> bool:
         """Whether an operator paused all work: the job reads no batches."""
-        return self.steward is not None and self.steward.snapshot is not None and self.steward.snapshot.paused
+        return self.snapshot is not None and self.snapshot.paused
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is nothing to stream: the job is paused, or each of its topics is, or none exists."""
+        return self.paused or not self.topics.present
 
     @property
     def outdated(self) -> bool:
-        """Whether the stream must end: it reads other topics than the registry has, or the job is paused."""
-        return self.paused or self.streamed != self.readers.keys()
+        """Whether the stream must end: it reads other topics than it should, or the job is paused."""
+        return self.paused or self.topics.outdated(self.readers)
 
     @property
     def pending(self) -> bool:

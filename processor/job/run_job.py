@@ -19,13 +19,7 @@ def run_job(job: Job, *, once: bool) -> None:
     of all work ends the stream, and the job only with `once`."""
     query: StreamingQuery | None = None
     try:
-        while query is None or _is_outdated(job):
-            if job.paused and once:
-                job.driver.report(
-                    "all work is paused, so the job reads no topic: `statestore resume`, then start again", {}
-                )
-                break
-            _wait_while_paused(job)
+        while (query is None or _is_outdated(job)) and _wait_for_topics(job, once):
             job.failure = None
             query = job.stream(once)
             _watch(job, query)
@@ -49,8 +43,7 @@ def _watch(job: Job, query: StreamingQuery) -> None:
         if (job.stopping.is_set() or job.outdated) and not job.turn.locked():
             query.stop()
         wait_for_end(query, 0 if job.driver.busy else 1)
-        job.idle()
-        job.renewal.check()
+        _work(job)
 
 
 def _is_outdated(job: Job) -> bool:
@@ -58,11 +51,22 @@ def _is_outdated(job: Job) -> bool:
     return job.outdated and not job.stopping.is_set() and isinstance(job.failure, StreamOutdated | None)
 
 
-def _wait_while_paused(job: Job) -> None:
-    """Does the work between batches while an operator has paused the job."""
-    while job.paused and not job.stopping.wait(0 if job.driver.busy else 1):
-        job.idle()
-        job.renewal.check()
+def _wait_for_topics(job: Job, once: bool) -> bool:
+    """Does the work between batches while there is no topic to stream; returns whether there is one now. Does not wait when the
+    job ends with the records that are there now (`once`)."""
+    job.topics.look(job.readers)
+    if job.paused and once:
+        job.driver.report("all work is paused, so the job reads no topic: `statestore resume`, then start again", {})
+    while job.waits and not once and not job.stopping.wait(0 if job.driver.busy else 1):
+        _work(job)
+    return not (job.waits or job.stopping.is_set())
+
+
+def _work(job: Job) -> None:
+    """Some work of the job between batches, and a look at its topics."""
+    job.idle()
+    job.topics.look(job.readers)
+    job.renewal.check()
 
 
 def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayReport]:

@@ -6,7 +6,7 @@ the batch starts, also when Spark tries the batch again. Rule 3 needs exactly th
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,7 @@ def spark_session(settings: Settings, jars: Sequence[Path] = ()) -> SparkSession
     return session
 
 
-def read_stream(spark: SparkSession, settings: Settings, topics: Sequence[str]) -> DataFrame:
+def read_stream(spark: SparkSession, settings: Settings, topics: Collection[str]) -> DataFrame:
     """The committed records of the topics, from the earliest on. `isolation.level` in [kafka] may ask for uncommitted
     ones too. Offsets have gaps: the markers of transactions, and records that aborted or that compaction removed."""
     reader = (

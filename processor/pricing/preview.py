@@ -15,7 +15,7 @@ from processor.product.product import Definitions
 from processor.settings import Settings
 from registry.advance import completed
 from registry.edit import edit
-from registry.edited import Edit, edited
+from registry.edited import Edit, edited, plan_id
 from registry.model import Assignment, Need, Requirements, Snapshot
 from registry.slot_board import board_json
 from registry.state_statistics import Statistics
@@ -37,11 +37,12 @@ class SlotPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The effect of an apply. `version`: of the registry now; `changes`: as `apply` prints them, empty if nothing would change;
-    `kept`: entities and products of the registry that the definitions do not name, and that stay; `free`: free slots by entity;
-    `backfills`: of stored rows, for which products wait; `costs`: empty without prices; `estimates`: of the same events, by the
-    statistics of `taken_at`, empty without statistics."""
+    """The effect of an apply. `plan`: its `plan_id`; `version`: of the registry now; `changes`: as `apply` prints them, empty if
+    nothing would change; `kept`: entities and products of the registry that the definitions do not name, and that stay; `free`:
+    free slots by entity; `backfills`: of stored rows, for which products wait; `costs`: empty without prices; `estimates`: of the
+    same events, by the statistics of `taken_at`, empty without statistics."""
 
+    plan: str
     version: int
     changes: tuple[str, ...]
     kept: tuple[str, ...]
@@ -77,6 +78,7 @@ def preview(
     slots = tuple(_slots(after, change, wanted, _together(plan)))
     costs = price_events(plan, settings) if settings else ()
     return Preview(
+        plan=plan_id(after),
         version=stored.version,
         changes=change.changes,
         kept=tuple(_unnamed(stored, definitions)),

@@ -30,13 +30,20 @@ BEGIN
   IF TG_OP = 'DELETE' THEN
     RETURN OLD;
   END IF;
+  IF TG_OP = 'UPDATE' AND NEW.state = 'serving' AND has_run(NEW.entity) AND NOT EXISTS (
+    SELECT FROM leases WHERE owner IS NOT NULL AND job || '#' || generation = current_setting('statestore.run', true)
+  ) THEN
+    RAISE EXCEPTION 'entity % slot %: only the job knows when every stored row has the slot', NEW.entity, NEW.slot
+      USING ERRCODE = '23000', HINT = '`statestore run` or `statestore backfill` fills the slot, and then takes this step';
+  END IF;
   NEW.changed_version := edit_version();
   RETURN NEW;
 END $$;
 CREATE TRIGGER state_follows BEFORE INSERT OR UPDATE OR DELETE ON assignments
   FOR EACH ROW EXECUTE FUNCTION state_follows()
 """
-"""A job uses at most two neighbouring states. No job writes a planned assignment, so it may go at once."""
+"""A job uses at most two neighbouring states. No job writes a planned assignment, so it may go at once. The setting names the run
+whose transaction this is (`registry.repository.lease_store.check_applied`)."""
 
 LAYOUT_RISES = """
 CREATE FUNCTION raise_layout(entity text) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$

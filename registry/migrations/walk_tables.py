@@ -2,6 +2,7 @@
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects.postgresql import ARRAY
 
 
 def create_walk_tables() -> None:
@@ -26,6 +27,13 @@ def create_walk_tables() -> None:
             nullable=False,
             server_default=sa.text("false"),
             comment="true: jobs read no batches",
+        ),
+        sa.Column(
+            "paused_topics",
+            ARRAY(sa.Text),
+            nullable=False,
+            server_default=sa.text("'{}'"),
+            comment="jobs read no records of them",
         ),
         sa.PrimaryKeyConstraint("one", name="work_pk"),
         sa.CheckConstraint("one", name="work_one_row_ck"),

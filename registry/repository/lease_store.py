@@ -108,7 +108,8 @@ def applied(connection: Connection, lease: Lease, version: int) -> None:
 
 
 def check_applied(connection: Connection, lease: Lease, version: int) -> None:
-    """Checks that the registry has this version, and that the run applied it. The caller's transaction locks the registry.
+    """Checks that the registry has this version, and that the run applied it. Names the run to the rules of the database
+    (`registry.migrations.life_rules`) for this transaction. The caller's transaction locks the registry.
 
     Raises:
         SnapshotOutdated: one of the two has another version.
@@ -123,6 +124,7 @@ def check_applied(connection: Connection, lease: Lease, version: int) -> None:
             f"job {lease.job} asks for the next step of registry version {version}, it has applied {run.applied_version}, and "
             f"the registry is at {current}: read it again"
         )
+    connection.execute(select(func.set_config("statestore.run", f"{lease.job}#{lease.generation}", True)))
 
 
 def is_alive() -> ColumnElement[bool]:

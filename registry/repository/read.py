@@ -38,6 +38,7 @@ def read(connection: Connection) -> Snapshot:
     """The registry as this transaction sees it. The caller's transaction must see one moment: REPEATABLE READ, or the lock of an
     edit."""
     settings = connection.execute(select(meta.c.version, meta.c.slots)).one()
+    paused, paused_topics = connection.execute(select(work.c.paused, work.c.paused_topics)).one()
     known = tuple(_assignment(row) for row in _rows(connection, select(assignments).order_by("entity", "slot")))
     specs = {row["id"]: _join(row) for row in _rows(connection, select(joins))}
     return Snapshot(
@@ -49,7 +50,8 @@ def read(connection: Connection) -> Snapshot:
         joins=_accesses(connection, specs, known),
         waiting=_products(connection, waiting_products, waiting_joins, specs),
         versions={row["product"]: row["version"] for row in _rows(connection, select(product_versions))},
-        paused=connection.execute(select(work.c.paused)).scalar_one(),
+        paused=paused,
+        paused_topics=tuple(paused_topics),
     )
 
 

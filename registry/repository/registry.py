@@ -142,6 +142,10 @@ class Registry:
         """Ends a pause. Raises NoProduct."""
         return self._operate(lambda stored: operations.pause(stored, product, paused=False), who, why)
 
+    def pause_topic(self, topic: str, *, paused: bool, who: str, why: str) -> Applied:
+        """From its next batch on the job leaves the records of a topic in Kafka, or goes on with them. Raises NoTopic."""
+        return self._operate(lambda stored: operations.pause_topic(stored, topic, paused=paused), who, why)
+
     def republish(self, product: str, *, who: str, why: str) -> Applied:
         """The same definition waits as the next version, which publishes every document again. Raises NoProduct."""
         return self._operate(lambda stored: operations.republish(stored, product), who, why)

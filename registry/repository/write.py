@@ -60,6 +60,8 @@ def write(connection: Connection, edit: Edit) -> int:
         connection.execute(delete(joins).where(joins.c.id == ids[join]))
     if edit.paused is not None:
         connection.execute(update(work).values(paused=edit.paused))
+    if edit.paused_topics is not None:
+        connection.execute(update(work).values(paused_topics=list(edit.paused_topics)))
     version: int = connection.execute(select(meta.c.version)).scalar_one()
     return version
 

@@ -56,7 +56,11 @@ def test_a_second_apply_changes_nothing(story: Story, capsys: Printed) -> None:
     assert main(["plan", "--offline", "--no-price", "--json", "--slots", "5", *story.define]) == 0
     changes = json.loads(capsys.readouterr().out)["changes"]
     words = ["apply", *story.flags, *story.define]
-    assert main(words) == 0
+    assert main(["plan", "--no-price", "--json", *story.flags, *story.define]) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert main([*words, "--plan", "0" * 12]) == 1
+    assert "no longer fits, since the definitions or the registry changed after it" in capsys.readouterr().err
+    assert main([*words, "--plan", plan]) == 0
     first = capsys.readouterr()
     assert first.out.splitlines() == changes
     assert (len(changes), changes[-1]) == (16, "product user_profile: added, version 1")

@@ -23,8 +23,8 @@ WRITES = ("UpdateItem", "DeleteItem", "PutItem", "BatchExecuteStatement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request. operation: the API's name; body: its JSON; port, proxy_port: the two ends of the connection, which identify the
-    client's process; signer: the access key; moment: when the client signed it (`20261122T080000Z`)."""
+    """One request. operation: the API's name; body: its JSON; port, proxy_port: the two ends of the connection, which identify
+    the client's process; signer: the access key; moment: when the client signed it (`20261122T080000Z`)."""
 
     operation: str
     body: Mapping[str, Any]

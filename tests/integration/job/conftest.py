@@ -129,7 +129,9 @@ class Scene:
         self.registry.apply(requirements_of(definitions), who="a test", why="a new product")
         self.plan = plan_of(self.registry.snapshot())
 
-    def add_entity(self, name: str, columns: dict[str, str], product: str, embed: Any) -> None:
+    def add_entity(
+        self, name: str, columns: dict[str, str], product: str, embed: Any, *, has_topic: bool = True
+    ) -> None:
         """The operator's next definitions: one more entity with the key `id`, and a product of users over it."""
         texts = _definitions(self.settings.job)
         entities = json.loads(texts["entities.yaml"])
@@ -137,9 +139,14 @@ class Scene:
         topic = f"{self.settings.job}.{product}"
         content = {"product": product, "topic": topic, "root": "user", "fields": ["id"], "embed": embed}
         definitions = load({"entities.yaml": json.dumps(entities), f"{product}.yaml": json.dumps(content)})
-        self.admin().ensure([f"{self.settings.job}.{name}"], partitions=self.settings.partitions, compacted=False)
+        if has_topic:
+            self.make_topic(name)
         self.registry.apply(requirements_of(definitions), who="a test", why="a new table")
         self.plan = plan_of(self.registry.snapshot())
+
+    def make_topic(self, entity: str) -> None:
+        """Makes the topic of an entity that `add_entity` adds."""
+        self.admin().ensure([f"{self.settings.job}.{entity}"], partitions=self.settings.partitions, compacted=False)
 
     def last_values(self, topic: str) -> dict[str, Any]:
         """The last value of each key of a topic; None for a tombstone."""

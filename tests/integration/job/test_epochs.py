@@ -103,6 +103,16 @@ def test_a_topic_that_was_created_again_stops_the_job_until_its_boundary_is_reco
     assert scene.documents()[ADA]["name"] == f"new{records - 1}"
 
 
+def test_a_topic_that_is_gone_stops_the_job_with_the_way_out(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(rows.user(1, "ada"), partition=0)
+    scene.run()
+    topic = scene.topic("user")
+    admin = broker(scene)
+    admin.delete_topics([topic])[topic].result(30)
+    with nothing_changes(scene, f"topic {topic} is gone, .* create it again, run `statestore epoch {topic}`"):
+        scene.run()
+
+
 def recreate(scene: Scene, topic: str) -> None:
     """Deletes the topic and creates it again, once the broker has forgotten it."""
     admin = broker(scene)

@@ -96,6 +96,24 @@ def test_a_paused_job_reads_nothing_until_it_is_resumed(scene: Scene, rows: Simp
         wait_for(scene, job, lambda: scene.documents() == scene.truth())
 
 
+def test_a_paused_topic_waits_where_it_is(scene: Scene, rows: SimpleNamespace) -> None:
+    """Its records wait in Kafka, also over a restart, and the other topics go on. Afterwards the job reads only what waited."""
+    scene.produce(rows.user(1, "ada"), *(rows.star("ada", f"r{n}") for n in range(5)))
+    operator = {"who": "a test", "why": "a source writes nonsense"}
+    with running(scene) as job:
+        wait_for(scene, job, lambda: scene.documents() == scene.truth())
+        scene.registry.pause_topic(scene.topic("star"), paused=True, **operator)
+        wait_for(scene, job, lambda: scene.topic("star") not in job.topics.streamed)
+        scene.produce(rows.star("ada", "later"), rows.user(2, "bob"))
+        wait_for(scene, job, lambda: '{"id":2}' in scene.documents())
+        assert len(scene.documents()['{"id":1}']["stars"]) == 5
+    scene.produce(rows.user(3, "cyd"))
+    assert scene.run().tally["read"] == 1
+    scene.registry.pause_topic(scene.topic("star"), paused=False, **operator)
+    assert scene.run().tally["read"] == 1
+    assert scene.documents() == scene.truth()
+
+
 def test_a_job_starts_while_operators_edit(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +136,25 @@ def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: Sim
         wait_for(scene, job, lambda: "badges" in job.driver.plan.products)
         scene.produce(("badge", {"id": 7}, {"id": 7, "of": 1}))
         wait_for(scene, job, lambda: scene.documents("badges") == {'{"id":1}': {"id": 1, "badges": [7]}})
+
+
+def test_a_topic_that_is_missing_stops_nothing(
+    scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("processor.job.source_topics.LOOK_SECONDS", 0.5)
+    scene.produce(rows.user(1, "ada"))
+    lines: list[str] = []
+    with running(scene, report=lambda what, _: lines.append(what)) as job:
+        wait_for(scene, job, lambda: scene.documents() == scene.truth())
+        columns = {"id": "int", "of": "int"}
+        scene.add_entity("badge", columns, product="badges", embed={"badges": BADGES}, has_topic=False)
+        wait_for(scene, job, lambda: any("badge of entity badge does not exist" in line for line in lines))
+        scene.produce(rows.user(2, "bob"))
+        wait_for(scene, job, lambda: scene.documents() == scene.truth() and len(scene.documents("badges")) == 2)
+        scene.make_topic("badge")
+        scene.produce(("badge", {"id": 7}, {"id": 7, "of": 1}))
+        wait_for(scene, job, lambda: scene.documents("badges")['{"id":1}'] == {"id": 1, "badges": [7]})
+    assert sum("does not exist" in line for line in lines) == 1
 
 
 def test_a_job_that_is_far_behind_publishes_each_root_once(scene: Scene, rows: SimpleNamespace) -> None:
@@ -149,9 +186,9 @@ BADGES = {"many": "badge", "on": {"of": "id"}, "value": "id"}
 
 
 @contextmanager
-def running(scene: Scene) -> Iterator[Job]:
+def running(scene: Scene, **options: Any) -> Iterator[Job]:
     """A job that runs in a thread, until the end of the block."""
-    with scene.opened() as job:
+    with scene.opened(**options) as job:
         failures: list[BaseException] = []
 
         def run() -> None:

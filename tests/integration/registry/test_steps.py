@@ -83,6 +83,14 @@ OPERATIONS: dict[str, tuple[Callable[[Registry], Applied], Callable[[Snapshot], 
         lambda registry: registry.resume(None, who="op", why="x"),
         lambda stored: operations.pause(stored, None, paused=False),
     ),
+    "pause a topic": (
+        lambda registry: registry.pause_topic("t.star", paused=True, who="op", why="x"),
+        lambda stored: operations.pause_topic(stored, "t.star", paused=True),
+    ),
+    "resume a topic": (
+        lambda registry: registry.pause_topic("t.star", paused=False, who="op", why="x"),
+        lambda stored: operations.pause_topic(stored, "t.star", paused=False),
+    ),
     "republish": (
         lambda registry: registry.republish("profile", who="op", why="x"),
         lambda stored: operations.republish(stored, "profile"),

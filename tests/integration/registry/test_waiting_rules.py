@@ -21,6 +21,11 @@ def waiting(registry: Registry, required: Requirements, more: Requirements) -> R
     return registry
 
 
+JOB = (
+    "UPDATE leases SET owner = 'here', renewed_at = '2026-01-01';"
+    "SELECT set_config('statestore.run', job || '#' || generation, true) FROM leases"
+)
+"""Makes the transaction one of a run that holds the lease, and that needs no step to wait for it."""
 REFUSED = {
     "a join of a waiting product without one of its paths": (
         "DELETE FROM access_paths WHERE direction = 'down' AND entity = 'repo' AND slot IS NOT NULL",
@@ -61,10 +66,17 @@ REFUSED = {
     "a second switch of all work": ("INSERT INTO work VALUES (false, true)", "work_one_row_ck"),
     "two slots that serve with the same columns": (
         "INSERT INTO assignments VALUES ('star', 5, '{username}', 'planned');"
+        f"{JOB};"
         "UPDATE assignments SET state = 'writing' WHERE slot = 5;"
         "UPDATE assignments SET state = 'backfilling' WHERE slot = 5;"
         "UPDATE assignments SET state = 'serving' WHERE slot = 5",
         "assignments_columns_ix",
+    ),
+    "a slot that serves before the job has filled it": (
+        "UPDATE assignments SET state = 'writing' WHERE entity = 'repo';"
+        "UPDATE assignments SET state = 'backfilling' WHERE entity = 'repo';"
+        "UPDATE assignments SET state = 'serving' WHERE entity = 'repo'",
+        "only the job knows when every stored row has the slot",
     ),
     "waiting products removed past the history": ("TRUNCATE waiting_joins", "the history would not show it"),
 }
@@ -97,9 +109,10 @@ def test_an_edit_that_nobody_announced_is_refused(waiting: Registry, psql: Engin
     assert waiting.snapshot() == before
 
 
-def test_a_product_goes_live_by_psql_with_the_version_that_it_waits_with(waiting: Registry, psql: Engine) -> None:
+def test_a_product_goes_live_with_the_version_that_it_waits_with(waiting: Registry, psql: Engine) -> None:
     run(
         psql,
+        *JOB.split(";"),
         "UPDATE assignments SET state = 'writing' WHERE entity = 'repo'",
         "UPDATE assignments SET state = 'backfilling' WHERE entity = 'repo'",
         "UPDATE assignments SET state = 'serving' WHERE entity = 'repo'",

@@ -75,7 +75,8 @@ def stored(definitions: Definitions, slots: int = 20) -> Snapshot:
 
 
 def plan_text(definitions: Definitions, registry: Snapshot, statistics: Statistics | None = None) -> str:
-    return "\n".join(preview_lines(preview(definitions, registry, frozenset(), Settings(), statistics), DEFAULT)) + "\n"
+    found = preview(definitions, registry, frozenset(), Settings(), statistics)
+    return "\n".join(preview_lines(replace(found, plan="ID"), DEFAULT)) + "\n"
 
 
 def compare(name: str, text: str) -> None:

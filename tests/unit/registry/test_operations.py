@@ -5,9 +5,9 @@ import pytest
 from registry.advance import completed
 from registry.edit import edit
 from registry.edited import Edit, edited
-from registry.errors import NoAssignment, NoMove, NoProduct, SlotUsed
+from registry.errors import NoAssignment, NoMove, NoProduct, NoTopic, SlotUsed
 from registry.model import Assignment, AssignmentState, Requirements, Snapshot
-from registry.operations import move, pause, remove, republish, retire
+from registry.operations import move, pause, pause_topic, remove, republish, retire
 from tests.unit.registry.test_waiting import ALL, products, with_join
 
 
@@ -34,6 +34,20 @@ def test_all_work_is_paused_and_resumed(applied: Snapshot) -> None:
     assert stored.paused
     assert pause(stored, None, paused=True).changes == ()
     assert not edited(stored, pause(stored, None, paused=False)).paused
+
+
+def test_a_topic_is_paused_and_resumed(applied: Snapshot) -> None:
+    topic = applied.entities[0].topic
+    change = pause_topic(applied, topic, paused=True)
+    assert change.changes == (f"topic {topic}: paused",)
+    stored = edited(applied, change)
+    assert stored.paused_topics == (topic,)
+    assert pause_topic(stored, topic, paused=True).changes == ()
+    change = pause_topic(stored, topic, paused=False)
+    assert change.changes == (f"topic {topic}: resumed",)
+    assert edited(stored, change).paused_topics == ()
+    with pytest.raises(NoTopic, match="no entity of the registry reads topic x"):
+        pause_topic(stored, "x", paused=True)
 
 
 def test_a_paused_product_stays_paused_while_it_waits_and_after_an_apply(

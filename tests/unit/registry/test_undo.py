@@ -31,6 +31,11 @@ def row(definition: Any, *, paused: bool = False, retracted: bool = False) -> di
     return {"definition": definition, "paused": paused, "retracted": retracted}
 
 
+def switch(*topics: str, paused: bool = False) -> dict[str, Any]:
+    """The row of pauses of all work and of topics."""
+    return {"paused": paused, "paused_topics": list(topics)}
+
+
 @pytest.fixture
 def changed(applied: Snapshot) -> Snapshot:
     """The registry after its product got the definition NEW."""
@@ -81,10 +86,14 @@ def test_a_pause_ends(applied: Snapshot) -> None:
     change = entry(2, "products", row(OLD), row(OLD, paused=True))
     assert reverse(paused, [change], 2) == Reversal(paused={"user_profile": False})
     paused = edited(applied, pause(applied, None, paused=True))
-    work = entry(2, "work", {"paused": False}, {"paused": True})
+    work = entry(2, "work", switch(paused=False), switch(paused=True))
     assert reverse(paused, [work], 2) == Reversal(paused={None: False})
     with pytest.raises(NoUndo):
-        reverse(applied, [entry(3, "work", {"paused": True}, {"paused": False}), work], 2)
+        reverse(applied, [entry(3, "work", switch(paused=True), switch(paused=False)), work], 2)
+    topics = entry(2, "work", switch("a", "b"), switch("b", "c"))
+    assert reverse(replace(applied, paused_topics=("c", "d")), [topics], 2) == Reversal(topics={"a": True, "c": False})
+    with pytest.raises(NoUndo):
+        reverse(replace(applied, paused_topics=("a",)), [topics], 2)
 
 
 def test_a_product_that_a_later_edit_changed_is_not_undone(applied: Snapshot, github: Requirements) -> None:

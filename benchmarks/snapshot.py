@@ -1,0 +1,106 @@
+"""Measure what the first snapshot of the source tables costs: rows first and each document once, or documents that grow.
+
+    python -m benchmarks.snapshot --rows 100000 --users 10000
+
+A job that is far behind holds its products, writes rows, and publishes each root once when it has caught up
+(`processor.job.catch_up`). The benchmark loads the rows of the worked example's five tables once with the products held, and
+once without, in two orders: table by table, and mixed. Promises: request units as AWS documents them (`statestore.metered`), with
+all settle work and walks. Does not: meet DynamoDB, Kafka or Spark; the store is a map in memory, and CPU is that of the steps.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from random import Random
+from time import process_time
+
+from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, generate_records
+from processor.pricing import price_list
+from processor.records.record import Record
+from processor.settings import Settings
+from processor.trial.trial import Trial, batches
+from statestore.metered import MeteredStore
+
+TABLES = ("user", "payment_info", "star", "pull_request", "repo")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCost:
+    """The cost of a load: documents sent, request units and requests, CPU seconds."""
+
+    documents: int
+    written: Decimal
+    read: Decimal
+    requests: int
+    cpu: float
+
+
+def snapshot(rows: int, users: int, *, mixed: bool) -> list[Record]:
+    """The last state of the rows of a generated history, as many as asked: table by table, or mixed. Offsets count the records of
+    each topic."""
+    last = {(r.topic, r.key): r for r in generate_records(4 * rows, users)}
+    found = [record for record in last.values() if record.value is not None][:rows]
+    if len(found) < rows:
+        raise SystemExit(f"the history has {len(found):,} rows only: give fewer --rows or more --users")
+    Random(1).shuffle(found)
+    if not mixed:
+        found.sort(key=lambda record: TABLES.index(record.topic))
+    return list(_numbered(found))
+
+
+def _numbered(records: Sequence[Record]) -> Iterator[Record]:
+    offsets = dict.fromkeys(TABLES, 0)
+    for record in records:
+        yield replace(record, partition=0, offset=offsets[record.topic])
+        offsets[record.topic] += 1
+
+
+def measure_load(records: Sequence[Record], *, held: bool) -> LoadCost:
+    """Loads the records into an empty table."""
+    trial = Trial(plan=demo_plan(), settings=Settings(), published=DiscardingOutbox())
+    store = MeteredStore(trial.settings.slots, clock=trial.clock.now)
+    outbox = DiscardingOutbox()
+    trial = Trial(plan=trial.plan, settings=trial.settings, published=outbox, clock=trial.clock, other_store=store)
+    cpu = process_time()
+    trial.driver.start()
+    trial.driver.adopt(trial.plan)
+    if held:
+        trial.driver.hold()
+    for chunk in batches(records, BATCH):
+        trial.batch(chunk)
+        trial.background_work()
+    if held:
+        trial.driver.release()
+    trial.finish()
+    return LoadCost(
+        documents=outbox.sent,
+        written=Decimal(store.written),
+        read=Decimal(store.read),
+        requests=store.requests.total(),
+        cpu=process_time() - cpu,
+    )
+
+
+def main() -> None:
+    """Measures the four loads, and prints a Markdown table."""
+    options = argparse.ArgumentParser(description="Measures what the first snapshot of the source tables costs.")
+    options.add_argument("--rows", type=int, default=100_000)
+    options.add_argument("--users", type=int, default=10_000)
+    given = options.parse_args()
+    columns = ("order", "documents go out", "documents", "write units", "read units", "requests", "dollars", "CPU s")
+    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
+    for order in ("table by table", "mixed"):
+        records = snapshot(given.rows, given.users, mixed=order == "mixed")
+        for held in (True, False):
+            cost = measure_load(records, held=held)
+            dollars = price_list.DEFAULT.dollars(cost.written, cost.read) / 1_000_000
+            print(
+                f"| {order} | {'once, at the end' if held else 'as they grow'} | {cost.documents:,} | {cost.written:,} | "
+                f"{cost.read:,} | {cost.requests:,} | {dollars:.3f} | {cost.cpu:.0f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
