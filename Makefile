@@ -20,7 +20,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak check bench bench-peers clean
+.PHONY: help setup demo test test-all soak check bench bench-peers docs clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
@@ -78,7 +78,12 @@ bench: setup ## measure the steps alone and the Spark job, and print the tables 
 bench-peers: setup ## run one history through statestore, Pathway and Flink SQL, and print their table of docs/benchmarks.md
 	@$(PY) -m benchmarks.peers
 
+docs: setup ## build the pages as a static site into site/; fetches the site generator into .venv
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@$(PY) -m docs.stage build/pages
+	@$(PY) -m zensical build --clean --strict
+
 clean: ## stop the parts of `local up`, and remove all generated files
 	@if [ -x .venv/bin/statestore ]; then .venv/bin/statestore local down >/dev/null 2>&1 || true; fi
-	rm -rf .venv .statestore .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	rm -rf .venv .statestore .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache build dist site *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.stage import stage
 from processor.definitions.load import load, read_directory
 from processor.definitions.product_tests import read_cases
 from processor.plan.planning import plan_alone
@@ -73,6 +74,15 @@ def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), path
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+def test_every_relative_link_of_the_site_leads_to_a_file(tmp_path: Path) -> None:
+    stage(tmp_path)
+    pages = list(tmp_path.rglob("*.md"))
+    assert len(pages) == len(PAGES)
+    assert [
+        (str(page), path) for page in pages for path, _ in links(page) if path and not (page.parent / path).is_file()
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)

@@ -1,4 +1,5 @@
-"""Tests what README alone has: its length, the event that it follows through, its figures, and its make targets.
+"""Tests what README alone has: its length, the event that it follows through, and its make targets; and its figures, which
+docs/why.md has too.
 
 `test_docs` runs its blocks and follows its links, as it does for every page.
 """
@@ -6,6 +7,8 @@
 import json
 import re
 from pathlib import Path
+
+import pytest
 
 from processor.definitions.load import load, read_directory
 from processor.plan.access import SlotRead
@@ -48,8 +51,15 @@ def test_the_steps_turn_the_event_of_the_page_into_its_rows_and_its_document(tmp
     assert {item["PK"] for item in trial.store.query(query)} == {"TABLE#user", "TABLE#star", "TABLE#pull_request"}
 
 
-def test_every_measured_figure_of_the_page_is_in_the_pages_with_all_figures() -> None:
-    section = README.partition("## When to use it")[2].partition("\n## ")[0]
+@pytest.mark.parametrize(
+    "section",
+    [
+        README.partition("## When to use it")[2].partition("\n## ")[0],
+        (ROOT / "docs" / "why.md").read_text(encoding="utf-8"),
+    ],
+    ids=["README.md", "docs/why.md"],
+)
+def test_every_measured_figure_is_in_the_pages_with_all_figures(section: str) -> None:
     figures = re.findall(r"\*\*([\d.,]+)\*\*", section)
     measured = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("benchmarks.md", "costs.md"))
     known = set(re.findall(r"(?<![\d.,])\d[\d.,]*\d(?!\d)", measured))

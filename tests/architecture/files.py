@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-UNTRACKED = {"__pycache__", "build", "dist"}
+UNTRACKED = {"__pycache__", "build", "dist", "site"}
 
 
 def repository_files() -> Iterator[Path]:
