@@ -9,8 +9,8 @@ from processor.job.checkpoint import Checkpoint
 from processor.job.dead_letter_topic import letter_bytes
 from processor.job.failures import stops_cleanly
 from processor.job.job import Job
-from processor.job.kafka.access import check_access
 from processor.job.kafka.admin import Admin
+from processor.job.kafka.check_access import check_access
 from processor.job.lease import LeaseRenewal, lease_check, take_lease
 from processor.job.source import spark_session
 from processor.job.spark_executor import SparkExecutor

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException, TopicPartition
 
 from processor.errors import KafkaError
-from processor.job.kafka.access import check_access
+from processor.job.kafka.check_access import check_access
 from processor.job.kafka.client import TIMEOUT, client_error, list_partitions, make_consumer
 from processor.records.record import Record
 

@@ -9,7 +9,7 @@ import pytest
 
 from processor.errors import KafkaError, StatestoreError
 from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.kafka.outbox import KafkaOutbox, TransactionalOutbox
 from processor.job.kafka.reader import read_topic
 from processor.records.message import Message
 from tests.secured.broker import VARIABLE, Authority, SecuredBroker
@@ -95,10 +95,10 @@ def test_each_client_takes_the_tokens_of_msk_iam_from_the_package_of_aws(
     address = broker.addresses["OAUTH"]
     table = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "AWS_MSK_IAM", "aws.region": "eu-west-1"}
     Admin(address, table).ensure(["msk"], partitions=1, compacted=False)
-    outbox = KafkaOutbox(address, table)
-    outbox.send(Message(topic="msk", key=b"k", value=b"v"))
-    outbox.flush()
-    assert [record.value for record in read_topic(address, table, "msk")] == [b"v"]
+    for outbox in (KafkaOutbox(address, table), TransactionalOutbox(address, table, "msk")):
+        outbox.send(Message(topic="msk", key=b"k", value=b"v"))
+        outbox.flush()
+    assert [record.value for record in read_topic(address, table, "msk")] == [b"v", b"v"]
 
 
 def test_msk_iam_without_the_package_of_aws(broker: SecuredBroker, monkeypatch: pytest.MonkeyPatch) -> None:
