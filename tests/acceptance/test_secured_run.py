@@ -15,9 +15,7 @@ from processor.local.shared_parts import up
 from tests.secured.broker import CANARY, PASSWORD, VARIABLE, SecuredBroker, secured_broker
 
 Story = Any  # the class in conftest.py
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning"
-)  # the command closes some connections at its end only
+pytestmark = pytest.mark.slow  # Spark with all its logs, while the test reads the arguments of all processes
 VERBS = (["run", "--once"], ["verify"], ["rejects", "list"], ["epoch", "some.topic"])
 
 
