@@ -1,8 +1,8 @@
 """The settings of a job: one frozen value, read once at start.
 
 A setting comes from its flag (`--batch-size`), else from the environment (`STATESTORE_BATCH_SIZE`), else from the settings file
-(TOML, `batch_size = ...`), else from its default. The AWS and Postgres clients read AWS_* and PG* themselves. Kafka's own names
-(`security.protocol`, ...) belong in the file's `[kafka]` table; Spark's connector and librdkafka both get them.
+(TOML, `batch_size = ...`), else from its default. The AWS and Postgres clients read AWS_* and PG* themselves. The file's table
+`[kafka]` says how the clients of Kafka connect (kafka_security.py).
 """
 
 import math
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from processor.errors import SettingError
+from processor.kafka_security import read_kafka
 
 ENV = "STATESTORE_"
 FAN_OUT_PAGE = 1_000
@@ -102,7 +103,7 @@ def read_settings(
     values: dict[str, Any] = {}
     for name, f in known.items():
         if name == "kafka":
-            values[name] = _kafka(stored.get("kafka", {}), path)
+            values[name] = read_kafka(stored.get("kafka", {}), path)
         elif given.get(name) is not None:
             values[name] = _value(f, given[name], f"--{name.replace('_', '-')}")
         elif ENV + name.upper() in env:
@@ -145,14 +146,6 @@ def read_toml(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str
         raise ValueError("it nests too many levels") from None
     except ArithmeticError:
         raise ValueError("a number with too large an exponent") from None
-
-
-def _kafka(table: Any, path: str | None) -> tuple[tuple[str, str], ...]:
-    if not isinstance(table, dict) or not all(_is_text(v) for v in table.values()):
-        raise SettingError(
-            f'{path}: [kafka] holds Kafka\'s own names with text values, such as "security.protocol" = "SSL"'
-        )
-    return tuple(sorted((name, str(value)) for name, value in table.items()))
 
 
 def _is_text(value: Any) -> bool:

@@ -10,10 +10,12 @@ from processor.job.dead_letter_topic import letter_bytes
 from processor.job.failures import stops_cleanly
 from processor.job.job import Job
 from processor.job.kafka.admin import Admin
+from processor.job.kafka.check_access import check_access
 from processor.job.lease import LeaseRenewal, lease_check, take_lease
 from processor.job.source import spark_session
 from processor.job.spark_executor import SparkExecutor
 from processor.job.worker import open_store
+from processor.kafka_security import resolve
 from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.ledger import Run
@@ -48,6 +50,8 @@ def open_job(
     """
     check_rejects_topic(plan, settings.rejects_topic)
     stopping = stopping or threading.Event()
+    settings = replace(settings, kafka=resolve(settings.kafka))  # workers have neither these variables nor these files
+    check_access(settings.bootstrap_servers, dict(settings.kafka))
     store = open_store(settings)
     check_parts(settings, registry, store, None, adopt=adopt)
     with stops_cleanly(stopping):

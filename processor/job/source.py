@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from processor.job.checkpoint import START, Checkpoint
+from processor.kafka_security import SPARK_REDACTION, for_java
 from processor.progress.epochs import Partition
 from processor.settings import Settings
 
@@ -70,6 +71,8 @@ def spark_session(settings: Settings, jars: Sequence[Path] = ()) -> SparkSession
     builder = SparkSession.builder.appName(settings.job)
     builder = builder.config("spark.speculation", "false").config("spark.sql.session.timeZone", "UTC")
     builder = builder.config("spark.sql.streaming.pollingDelay", POLLING_DELAY)
+    for name, value in SPARK_REDACTION.items():
+        builder = builder.config(name, value)
     if settings.spark_master:
         builder = builder.master(settings.spark_master)
     if is_local(settings):
@@ -107,7 +110,7 @@ def read_stream(spark: SparkSession, settings: Settings, topics: Collection[str]
         .option("includeHeaders", "true")
         .option("kafka.isolation.level", "read_committed")  # Kafka's own default hands out aborted records
     )
-    for name, value in settings.kafka:
+    for name, value in for_java(dict(settings.kafka)).items():
         reader = reader.option(f"kafka.{name}", value)
     columns = ("topic", "partition", "offset", expr("unix_millis(timestamp) as timestamp"), "key", "value", "headers")
     return reader.load().select(*columns)

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from processor.errors import PartError
@@ -61,18 +62,24 @@ KAFKA_SETTINGS = {
 
 
 def start_kafka(
-    directory: Path, *, launch: Launch = start_owned, port: int | None = None, progress: ShowProgress = silent
+    directory: Path,
+    *,
+    launch: Launch = start_owned,
+    port: int | None = None,
+    progress: ShowProgress = silent,
+    more: Mapping[str, str] | None = None,
 ) -> EmbeddedPart:
     """Start a broker on `port` if it is free, else on another port; `endpoint` is its host:port. Raises PartError.
 
-    The broker serves the data that an earlier broker wrote to the directory.
+    The broker serves the data that an earlier broker wrote to the directory. `more`: further settings of the broker; one that the
+    broker has already continues its list, for example with a listener.
     """
     jars = kafka_broker_jars(progress)
     checkpoint = _make_checkpoint(jars)
     _format(directory / "data", checkpoint)
 
     def build(chosen: int) -> Program:
-        _write_properties(directory / "server.properties", chosen, free_port())
+        _write_properties(directory / "server.properties", chosen, free_port(), more or {})
         argv = (find_java(), *JVM_OPTIONS, *LOG_OPTIONS, "-cp", f"{jars}/*", "kafka.Kafka", "server.properties")
         return Program(name=KAFKA_NAME, directory=directory, argv=argv, stop_signal=signal.SIGTERM)
 
@@ -84,13 +91,15 @@ def _is_ready(program: Program, _: Process) -> bool:
     return STARTED_LINE in log_text(program.log)
 
 
-def _write_properties(path: Path, port: int, controller_port: int) -> None:
+def _write_properties(path: Path, port: int, controller_port: int, more: Mapping[str, str]) -> None:
     own = {
         "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
         "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
     }
-    path.write_text("".join(f"{key}={value}\n" for key, value in (KAFKA_SETTINGS | own).items()))
+    settings = KAFKA_SETTINGS | own
+    settings |= {key: f"{settings[key]},{value}" if key in settings else value for key, value in more.items()}
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
 
 def _format(data: Path, checkpoint: Path) -> None:
@@ -118,7 +127,7 @@ def _make_checkpoint(jars: Path) -> Path:
         return checkpoint
     with tempfile.TemporaryDirectory(dir=jars) as name:
         directory = Path(name)
-        _write_properties(directory / "server.properties", 1, 2)
+        _write_properties(directory / "server.properties", 1, 2, {})
         tool = [find_java(), *JVM_OPTIONS, "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format"]
         command = [*tool, "-t", _new_id(), "-c", "server.properties"]
         run = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)

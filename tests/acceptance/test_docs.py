@@ -14,8 +14,9 @@ import pytest
 from docs.stage import stage
 from processor.definitions.load import load, read_directory
 from processor.definitions.product_tests import read_cases
+from processor.kafka_security import MECHANISMS, NAMES, for_java, for_librdkafka
 from processor.plan.planning import plan_alone
-from processor.settings import Settings
+from processor.settings import Settings, read_settings
 from processor.trial.run_product_tests import run_case
 from tests.acceptance.pages import (
     PAGES,
@@ -127,6 +128,23 @@ def test_the_module_that_the_glossary_names_defines_the_term(term: str, module: 
 def test_the_settings_file_of_the_page_names_settings_only() -> None:
     (block,) = blocks_of(DOCS / "operate.md", "toml")
     assert set(tomllib.loads(block.text)) <= {field.name for field in fields(Settings)}
+
+
+def test_both_clients_of_kafka_take_each_settings_file_of_the_page(tmp_path: Path) -> None:
+    blocks = blocks_of(DOCS / "kafka-security.md", "toml")
+    assert len(blocks) > 5
+    for block in blocks:
+        file = tmp_path / "settings.toml"
+        file.write_text(block.text)
+        kafka = dict(read_settings({}, {}, str(file)).kafka)
+        protocols = {client["security.protocol"] for client in (for_librdkafka(kafka), for_java(kafka))}
+        assert protocols == {kafka["security.protocol"]}
+
+
+def test_the_page_about_a_secured_kafka_has_every_mechanism_and_every_name() -> None:
+    page = (DOCS / "kafka-security.md").read_text(encoding="utf-8")
+    last = [name.removeprefix("sasl.oauthbearer") for name in NAMES]
+    assert [name for name in (*MECHANISMS, *last) if name not in page] == []
 
 
 def test_the_products_of_the_page_about_formats_are_over_its_entities() -> None:

@@ -27,7 +27,7 @@ def test_a_number_that_is_not_finite_is_refused(name: str, written: str) -> None
         (b"threads = 2.5", "threads: 2.5 is not a whole number"),
         (b"table = ['a']", r"table: \['a'\] is not text in one line"),
         (b'table = "a\\u0000"', r"table: 'a\\x00' is not text in one line"),
-        (b"[kafka]\n'enable.x' = true", r"\[kafka\] holds Kafka's own names"),
+        (b"[kafka]\n'enable.x' = true", r"\[kafka\] there is no `enable.x`; the names are security.protocol, "),
         (b'job = "\xff"', "is not TOML: not UTF-8 at byte 8"),
         (b"slots = " + b"9" * 5_000, "is not TOML: "),
         (b"slots = " + b"[" * 5_000, "is not TOML: "),

@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
+from processor.job.kafka.check_access import check_access
 from processor.job.kafka.client import TIMEOUT, client_error, list_partitions, make_consumer, setting_errors, settings
 from processor.records.message import MAX_MESSAGE_BYTES
 
@@ -24,6 +25,7 @@ class Admin:
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
         self._bootstrap, self._extra = bootstrap, extra
+        check_access(bootstrap, extra)
         with setting_errors():
             self._admin = AdminClient(settings(bootstrap, extra))
 

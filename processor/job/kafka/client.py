@@ -9,6 +9,8 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import KafkaError as ClientError
 
 from processor.errors import Fenced, KafkaError
+from processor.job.kafka.msk_token import token_source
+from processor.kafka_security import MSK, for_librdkafka, resolve
 
 LOG = logging.getLogger("statestore.kafka")
 LOG.addHandler(logging.NullHandler())  # for messages that are no errors; silent unless a program adds a handler
@@ -17,8 +19,12 @@ TIMEOUT = 60.0
 
 
 def settings(bootstrap: str, extra: Mapping[str, str]) -> dict[str, Any]:
-    """A client's settings; `extra` are librdkafka's own names."""
-    return {"bootstrap.servers": bootstrap, "logger": LOG, **extra}
+    """A client's settings; `extra`: those of [kafka]. Raises SettingError for a reference to nothing."""
+    kafka = dict(resolve(extra.items()))
+    made = {"bootstrap.servers": bootstrap, "logger": LOG, **for_librdkafka(kafka)}
+    if kafka.get("sasl.mechanism") == MSK:
+        made["oauth_cb"] = token_source(kafka["aws.region"])
+    return made
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException, TopicPartition
 
 from processor.errors import KafkaError
+from processor.job.kafka.check_access import check_access
 from processor.job.kafka.client import TIMEOUT, client_error, list_partitions, make_consumer
 from processor.records.record import Record
 
@@ -14,6 +15,7 @@ from processor.records.record import Record
 def read_topic(bootstrap: str, extra: Mapping[str, str], topic: str) -> Iterator[Record]:
     """The committed records of a topic, from its beginning to where it ends now; each partition in order. Never others,
     whatever `isolation.level` [kafka] has for the source: nobody published the documents of an aborted transaction."""
+    check_access(bootstrap, extra)
     consumer = make_consumer(bootstrap, extra)
     try:
         partitions = list_partitions(consumer, topic, bootstrap)
@@ -38,6 +40,7 @@ def read_topic(bootstrap: str, extra: Mapping[str, str], topic: str) -> Iterator
 
 def read_record(bootstrap: str, extra: Mapping[str, str], topic: str, partition: int, offset: int) -> Record | None:
     """The record at an offset, committed or not; None where the topic holds none there (any more)."""
+    check_access(bootstrap, extra)
     consumer = make_consumer(bootstrap, extra, isolation="read_uncommitted")
     try:
         if partition not in list_partitions(consumer, topic, bootstrap):

@@ -91,7 +91,8 @@ def test_a_wrong_address_of_the_registry_is_an_error_without_the_password(url: s
 
 
 @pytest.mark.parametrize(
-    "extra", [{"no.such.option": "1"}, {"security.protocol": "perhaps"}, {"socket.timeout.ms": "soon"}]
+    "extra",
+    [{"librdkafka.no.such.option": "1"}, {"security.protocol": "perhaps"}, {"librdkafka.socket.timeout.ms": "soon"}],
 )
 def test_a_wrong_setting_of_kafka_is_an_error(extra: dict[str, str]) -> None:
     def read(bootstrap: str, settings: dict[str, str]) -> list[Record]:
