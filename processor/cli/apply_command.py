@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from processor.cli.edit_report import print_applied, user_name
-from processor.cli.options import add_definitions, add_settings, load_definitions, reachable_settings
+from processor.cli.options import KAFKA, REGISTRY, add_definitions, add_settings, load_definitions, reachable_settings
 from processor.job.open_registry import open_registry
 from processor.plan.planning import check_after, requirements_of
 
@@ -18,13 +18,13 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     apply = verbs.add_parser("apply", help="validate definitions and store them, with slots for their joins")
     add_definitions(apply)
     apply.add_argument("--why", default="", help="the reason, for the registry's history")
-    add_settings(apply)
+    add_settings(apply, *REGISTRY)
     apply.set_defaults(run=run_apply)
     epoch = verbs.add_parser(
         "epoch", help="record that a topic was created again or got partitions (pause its producer)"
     )
     epoch.add_argument("topic", metavar="TOPIC")
-    add_settings(epoch)
+    add_settings(epoch, *REGISTRY, *KAFKA)
     epoch.set_defaults(run=run_epoch)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from processor.cli.chosen_plan import stored_state
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.errors import StatestoreError
 from processor.inspect.verification import with_open_changes
 from processor.plan.plan import EntityPlan, Plan, ProductPlan
@@ -22,7 +22,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser("get", help="show a document, assembled from the state as it is now")
     parser.add_argument("product", metavar="PRODUCT")
     add_key(parser, required=True)
-    add_settings(parser)
+    add_settings(parser, *REGISTRY, *TABLE)
     parser.set_defaults(run=run)
 
 

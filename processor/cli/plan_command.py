@@ -9,7 +9,14 @@ from dataclasses import asdict
 from datetime import timedelta
 from decimal import Decimal
 
-from processor.cli.options import add_definitions, add_settings, load_definitions, load_settings, reachable_settings
+from processor.cli.options import (
+    REGISTRY,
+    add_definitions,
+    add_settings,
+    load_definitions,
+    load_settings,
+    reachable_settings,
+)
 from processor.errors import StatestoreError
 from processor.job.open_registry import open_registry
 from processor.pricing.backfill_estimate import BACKFILL_UNITS, Backfill
@@ -37,7 +44,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--no-price", action="store_true", help="leave the prices out: those of hundreds of products take long"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from processor.cli.chosen_plan import stored_state
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings
 from processor.job.open_registry import open_registry
 from processor.records.record import Record
 from processor.records.recorded_topics import to_reject_line
@@ -45,7 +45,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
             help="those from offset A to B, both included; or of one offset",
         )
         choice.add_argument("--reason", metavar="TEXT", help="those whose reason contains this text")
-        add_settings(parser)
+        add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
 
 
 def offset_range(text: str) -> range:

@@ -7,7 +7,7 @@ from datetime import datetime
 from time import sleep
 from typing import TYPE_CHECKING
 
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.job.open_registry import open_registry
 from processor.text_table import column_widths, table_lines
 from registry.model import Snapshot
@@ -26,7 +26,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")
     form.add_argument("--watch", action="store_true", help=f"print again every {WATCH_SECONDS} s, until Ctrl-C")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run)
 
 

@@ -12,7 +12,7 @@ from time import sleep
 from uuid import uuid4
 
 from processor.cli.chosen_plan import stored_state
-from processor.cli.options import add_settings, print_progress, reachable_settings
+from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.run_command import owner_name, require_settings
 from processor.cli.try_command import positive
 from processor.inspect.mirror import Mirror
@@ -52,7 +52,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="publish again the documents that differ from the state; no job may be running",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
     parser.set_defaults(run=run)
 
 

@@ -1,13 +1,12 @@
 """Why a job failed, in the words of its own errors; and whether a failure only says that an operator stops the job."""
 
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from processor.errors import BoundaryError, StatestoreError, Stopped
+from processor.errors import BoundaryError, StatestoreError, Stopped, error_line
 from processor.job.job import Job
-from processor.job.topic_epochs import check_topics
+from processor.job.topic_epochs import check_sources, check_topics
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
@@ -24,13 +23,16 @@ def is_stop(failure: Exception, stopping: threading.Event) -> bool:
 
 @contextmanager
 def stops_cleanly(stopping: threading.Event) -> Iterator[None]:
-    """Raises Stopped in place of a failure of Spark that only says that an operator stops the job."""
+    """Raises Stopped in place of a failure of Spark that only says that an operator stops the job, and a StatestoreError of one
+    line in place of any other failure of Spark."""
     try:
         yield
     except Exception as failure:
         if is_stop(failure, stopping):
             raise Stopped("stopped on request") from failure
-        raise
+        if isinstance(failure, EXPECTED):
+            raise
+        raise StatestoreError(f"the job cannot start: {error_line(failure)}") from failure
 
 
 def failure_reason(job: Job, failure: Exception) -> StatestoreError:
@@ -39,18 +41,8 @@ def failure_reason(job: Job, failure: Exception) -> StatestoreError:
     if isinstance(failure, StatestoreError):
         return failure
     try:
+        check_sources(job.admin, job.readers)
         check_topics(job.registry, job.admin, [(topic, 0) for topic in job.readers], job.readers)
     except BoundaryError as boundary:
         return boundary
     return StatestoreError(f"{job.failed_work} failed: {error_line(failure)}")
-
-
-def error_line(failure: Exception) -> str:
-    """A failure in one line: the error that a Python worker raised, or the first line of Spark's message."""
-    try:
-        text = str(failure)
-    except Exception:  # py4j asks the JVM for the text
-        text = "the JVM of Spark has ended"
-    raised = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
-    line = raised[0] if raised else (text.splitlines() or [type(failure).__name__])[0]
-    return re.sub(r"^processor[.]errors[.][A-Za-z]+: ", "", line)
