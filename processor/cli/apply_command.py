@@ -1,9 +1,10 @@
 """`statestore apply` and `epoch`: store definitions in the registry, record the epochs of a topic."""
 
 import argparse
+import json
 import sys
 
-from processor.cli.edit_report import print_applied, user_name
+from processor.cli.edit_report import applied_json, print_applied, user_name
 from processor.cli.options import KAFKA, REGISTRY, add_definitions, add_settings, load_definitions, reachable_settings
 from processor.job.open_registry import open_registry
 from processor.plan.planning import check_after, requirements_of
@@ -18,6 +19,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     apply = verbs.add_parser("apply", help="validate definitions and store them, with slots for their joins")
     add_definitions(apply)
     apply.add_argument("--why", default="", help="the reason, for the registry's history")
+    apply.add_argument("--json", action="store_true", help="print one JSON object")
     add_settings(apply, *REGISTRY)
     apply.set_defaults(run=run_apply)
     epoch = verbs.add_parser(
@@ -35,6 +37,9 @@ def run_apply(options: argparse.Namespace) -> int:
         check = check_after(definitions, settings.rejects_topic)
         registry.migrate(settings.slots)
         applied = registry.apply(required, who=user_name(), why=options.why, check=check)
+        if options.json:
+            print(json.dumps(applied_json(applied, registry)))
+            return 0
         print_applied(applied, registry)
     if any(one.startswith("entity ") and one.endswith(": changed") for one in applied.changes):
         print(CHANGED_ENTITY, file=sys.stderr)
