@@ -83,6 +83,12 @@ def _step(step: str | int, index: str | None = None) -> str:
     return f".{step}" if isinstance(step, str) else f"[{step if index is None else index}]"
 
 
+def _at(value: Value, step: str | int) -> Value:
+    if isinstance(value, dict) and isinstance(step, str):
+        return value.get(step, ABSENT)
+    return value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else ABSENT
+
+
 def _text(document: bytes | None, place: Place) -> str:
     """The value at a place of a document, in one line."""
     if document is None:
@@ -93,6 +99,6 @@ def _text(document: bytes | None, place: Place) -> str:
         text = document.decode(errors="replace")
     else:
         for step in place:
-            value = value[step] if isinstance(value, list) else value.get(step, ABSENT)
+            value = _at(value, step)
         text = ABSENT if value == ABSENT else canonical_json.dumps(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

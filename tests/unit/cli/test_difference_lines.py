@@ -37,6 +37,7 @@ def test_each_kind_of_difference_is_a_group() -> None:
         difference(3, {"id": 3}, None, root=None),
         difference(4, {"id": 4, "name": "x" * 200}, {"id": 4}),
         difference(5, {"id": 5}, {"id": 5}, stale=False, refuted=True, sql=b'{"id":6}'),
+        difference(6, {"tags": ["a", "b"]}, {"tags": ["a", "c"]}, refuted=True, sql=b'{"tags":["a"]}'),
     ]
     text = "\n".join(difference_lines(found, sql=True))
     assert [line for line in text.splitlines() if line.startswith("people")] == [
@@ -45,7 +46,9 @@ def test_each_kind_of_difference_is_a_group() -> None:
         "people: the key is not a key of the root: another program writes to this topic: 1 document",
         "people: differs in name: 1 document",
         "people: differs in id: 1 document",
+        "people: differs in tags[]: 1 document",
     ]
     assert max(map(len, text.splitlines())) < 120
     assert "      state     no value\n" in text
-    assert text.endswith("    id\n      published 5\n      state     5\n      sql       6")
+    assert "    id\n      published 5\n      state     5\n      sql       6\n" in text
+    assert text.endswith('    tags[1]\n      published "b"\n      state     "c"\n      sql       no value')
