@@ -6,6 +6,7 @@ import sys
 
 from processor.cli.edit_report import applied_json, print_applied, user_name
 from processor.cli.options import KAFKA, REGISTRY, add_definitions, add_settings, load_definitions, reachable_settings
+from processor.cli.run_command import require_settings
 from processor.job.open_registry import open_registry
 from processor.plan.planning import check_after, requirements_of
 
@@ -51,6 +52,7 @@ def run_epoch(options: argparse.Namespace) -> int:
     from processor.job.topic_epochs import record_boundary
 
     with reachable_settings(options) as settings, open_registry(settings) as registry:
+        require_settings(settings, "bootstrap_servers")
         admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
         boundaries = record_boundary(registry, admin, options.topic)
     for b in boundaries:

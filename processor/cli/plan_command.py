@@ -25,7 +25,7 @@ from processor.pricing.preview import Preview, preview
 from processor.pricing.price import BATCH, REQUESTS, Cost
 from processor.pricing.price_list import DEFAULT, Prices, read_prices
 from processor.settings import Settings
-from processor.text_table import table_lines
+from processor.text_table import fitted, table_lines
 from registry.errors import RegistryError, RegistryMissing
 from registry.model import Snapshot
 from statestore.items import slot_name
@@ -96,7 +96,7 @@ def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
         [s.entity, slot_name(s.slot), "#".join(s.columns), s.state, _served_joins(s.serves, s.together)]
         for s in found.slots
     ]
-    yield from _table(rows)
+    yield from _table(fitted(rows, indent=2))
     yield f"  free: {', '.join(f'{entity} {n}' for entity, n in found.free.items())}"
     if found.backfills:
         yield "the job fills these in stored rows, and products that need them wait until then:"

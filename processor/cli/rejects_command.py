@@ -122,7 +122,6 @@ def _facts(outcome: str, since: float) -> dict[str, str]:
 def run_drop(options: argparse.Namespace) -> int:
     why = reason(options)
     with reachable_settings(options) as settings:
-        require_settings(settings, "bootstrap_servers")
         waiting = list(_waiting(options, settings))
         store = stored_state(settings)[1]
         for letter in waiting:
@@ -145,7 +144,6 @@ def run_replay(options: argparse.Namespace) -> int:
     from processor.plan.planning import plan_of
 
     with reachable_settings(options) as settings:
-        require_settings(settings, "bootstrap_servers")
         waiting = list(_waiting(options, settings))
         if not waiting:
             print("no dead letter of this selection waits", file=sys.stderr)
@@ -182,6 +180,7 @@ def read_dead_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
     from processor.job.kafka.reader import read_topic
     from processor.records.dead_letters import read_dead_letters
 
+    require_settings(settings, "bootstrap_servers")
     foreign: list[Record] = []
     records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.rejects_topic)
     found = read_dead_letters(records, foreign)
