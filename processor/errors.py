@@ -1,6 +1,4 @@
-"""The base of all errors that statestore raises on purpose; and any error in one line."""
-
-import re
+"""The base of all errors that statestore raises on purpose."""
 
 
 class StatestoreError(Exception):
@@ -91,15 +89,3 @@ class PartError(StatestoreError):
     def __init__(self, part: str, why: str, cure: str) -> None:
         super().__init__(f"{part}: {why}. {cure[:1].upper()}{cure[1:]}.")
         self.part = part
-
-
-def error_line(failure: Exception) -> str:
-    """A failure in one line: the error that a Python worker raised, or that of Java, or the first line of the message."""
-    try:
-        text = str(failure)
-    except Exception:  # py4j asks the JVM for the text
-        text = "the JVM of Spark has ended"
-    raised = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
-    raised += re.findall(r"An error occurred while calling .*\n: (.+)", text)
-    line = raised[0] if raised else (text.splitlines() or [type(failure).__name__])[0]
-    return re.sub(r"^processor[.]errors[.][A-Za-z]+: ", "", line)

@@ -31,7 +31,7 @@ from processor.cli import (
     undo_command,
     verify_command,
 )
-from processor.errors import StatestoreError, error_line
+from processor.errors import StatestoreError
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
@@ -147,4 +147,5 @@ def _read_error(error: Exception) -> tuple[str, int]:
         case OSError():  # a file, a directory or an address that an option names
             where = f"{error.filename}: " if error.filename else ""
             return f"{where}{error.strerror or error}", 1
-    return f"unexpected {type(error).__name__}: {error_line(error)} (--debug shows where; please report it)", 3
+    first = (str(error).splitlines() or ["no message"])[0]
+    return f"unexpected {type(error).__name__}: {first} (--debug shows where; please report it)", 3

@@ -1,12 +1,13 @@
 """Why a job failed, in the words of its own errors; and whether a failure only says that an operator stops the job."""
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from processor.errors import BoundaryError, StatestoreError, Stopped, error_line
+from processor.errors import BoundaryError, StatestoreError, Stopped
 from processor.job.job import Job
-from processor.job.topic_epochs import check_sources, check_topics
+from processor.job.topic_epochs import check_topics
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
@@ -41,8 +42,19 @@ def failure_reason(job: Job, failure: Exception) -> StatestoreError:
     if isinstance(failure, StatestoreError):
         return failure
     try:
-        check_sources(job.admin, job.readers)
         check_topics(job.registry, job.admin, [(topic, 0) for topic in job.readers], job.readers)
     except BoundaryError as boundary:
         return boundary
     return StatestoreError(f"{job.failed_work} failed: {error_line(failure)}")
+
+
+def error_line(failure: Exception) -> str:
+    """A failure in one line: the error that a Python worker raised, or the first line of Spark's message."""
+    try:
+        text = str(failure)
+    except Exception:  # py4j asks the JVM for the text
+        text = "the JVM of Spark has ended"
+    raised = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
+    raised += re.findall(r"An error occurred while calling .*\n: (.+)", text)  # of Java, by py4j
+    line = raised[0] if raised else (text.splitlines() or [type(failure).__name__])[0]
+    return re.sub(r"^processor[.]errors[.][A-Za-z]+: ", "", line)

@@ -22,7 +22,7 @@ from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.lease import LeaseRenewal
 from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_stream
 from processor.job.spark_executor import BatchFrame
-from processor.job.topic_epochs import check_sources, check_topics
+from processor.job.topic_epochs import check_topics
 from processor.job.worker import transactional_id
 from processor.plan.planning import plan_of
 from processor.rounds.driver import Driver
@@ -99,8 +99,7 @@ class Job:
                 self.driver.replan(plan_of(self.registry.snapshot()))
 
     def stream(self, once: bool) -> StreamingQuery:
-        """Starts the stream: with the records that are there now (`once`), or for good. Raises BoundaryError without a topic."""
-        check_sources(self.admin, self.readers)
+        """Starts the stream: with the records that are there now (`once`), or for good."""
         self.fit_checkpoint()
         self.streamed = frozenset(self.readers)
         writer = read_stream(self.spark, self.settings, list(self.readers)).writeStream.foreachBatch(self.on_batch)

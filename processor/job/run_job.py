@@ -6,9 +6,9 @@ from time import sleep
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from processor.errors import StatestoreError, Stopped, StreamOutdated, error_line
+from processor.errors import StatestoreError, Stopped, StreamOutdated
 from processor.job.dead_letter_topic import portions, with_whole_record
-from processor.job.failures import EXPECTED, failure_reason, is_stop
+from processor.job.failures import EXPECTED, error_line, failure_reason, is_stop
 from processor.job.job import Job
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter

@@ -27,16 +27,6 @@ def check_topics(
     return read_epochs([*boundaries, *new])
 
 
-def check_sources(admin: Admin, readers: Mapping[str, str]) -> None:
-    """Raises BoundaryError where a topic that the job reads does not exist. `readers`: the entity that reads each topic."""
-    if missing := sorted(readers.keys() - admin.topics(list(readers))):
-        named = ", ".join(f"{topic} (of entity {readers[topic]})" for topic in missing)
-        raise BoundaryError(
-            f"Kafka has no topic {named}: create the topic, or correct `topic` of the entity and `statestore apply` it; then "
-            "start again"
-        )
-
-
 def _check(name: str, topic: TopicDescription, reader: str, boundaries: Sequence[EpochBoundary]) -> list[EpochBoundary]:
     """The boundaries to record for a topic that its entity reads for the first time, or again after another topic."""
     if last_topic(boundaries, reader) != name:

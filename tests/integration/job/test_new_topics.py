@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from processor.definitions.load import load
-from processor.errors import BoundaryError, CheckpointError
+from processor.errors import CheckpointError
 from processor.plan.planning import plan_of, requirements_of
 
 Scene = Any  # conftest's
@@ -114,12 +114,3 @@ def plan_topic(scene: Scene, topic: str, ends: dict[str, int]) -> None:
     *head, last = planned.read_text().split("\n")
     planned.with_name(".0.crc").unlink()
     planned.write_text("\n".join([*head, json.dumps({**json.loads(last), topic: ends})]))
-
-
-def test_a_run_names_a_topic_that_kafka_does_not_have(scene: Scene) -> None:
-    topic = f"{scene.settings.job}.user"
-    apply(scene, {"user": topic})
-    broker = AdminClient({"bootstrap.servers": scene.settings.bootstrap_servers})
-    broker.delete_topics([topic])[topic].result(30)
-    with pytest.raises(BoundaryError, match=rf"^Kafka has no topic {topic} \(of entity user\): create the topic, or"):
-        scene.run()

@@ -66,12 +66,12 @@ def test_debug_shows_where_an_error_comes_from(words: list[str], capsys: Any) ->
 
 def test_an_unexpected_error_is_one_line_with_a_status_of_its_own(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: object) -> int:
-        raise TypeError("An error occurred while calling o1.x.\n: java.io.IOException: no disk\n\tat a.b.C")
+        raise TypeError("not a number\n\tat a.b.C")
 
     monkeypatch.setattr(get_command, "run", fail)
     assert main(["get", "p", "k"]) == 3
     assert capsys.readouterr().err == (
-        "statestore get: unexpected TypeError: java.io.IOException: no disk (--debug shows where; please report it)\n"
+        "statestore get: unexpected TypeError: not a number (--debug shows where; please report it)\n"
     )
 
 

@@ -1,6 +1,6 @@
 """Every failure has one line for the operator."""
 
-from processor.errors import error_line
+from processor.job.failures import error_line
 
 
 class JvmError(Exception):
