@@ -36,8 +36,13 @@ $(STAMP): pyproject.toml
 		"$(PYTHON)" -m venv --clear .venv || exit 1; \
 	fi
 	@rm -f $(STAMP)
-	@echo "installing statestore and its dependencies into .venv (a minute or two)"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@echo "installing statestore and its dependencies into .venv: pip downloads first, then installs (2 to 4 minutes)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]' & pip=$$!; seconds=0; \
+	while kill -0 $$pip 2>/dev/null; do \
+		sleep 1; seconds=$$((seconds + 1)); \
+		[ $$((seconds % 10)) -ne 0 ] || echo "  $$seconds s: $$(du -sm .venv | cut -f1) MB so far"; \
+	done; \
+	wait $$pip
 	@pwd -P > $(STAMP)
 	@echo "setup done"
 

@@ -13,6 +13,10 @@ class SettingError(StatestoreError):
     """A setting is missing or wrong. The message names the setting."""
 
 
+class AddressMissing(SettingError):
+    """Addresses that a verb needs are missing. The message names their flags and their variables."""
+
+
 class KafkaError(StatestoreError):
     """The broker refused a request, or did not answer."""
 

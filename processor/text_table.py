@@ -1,7 +1,13 @@
 """Tables as text: the one place that aligns columns."""
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
+
+NARROWEST = 20
+"""Characters that a wrapped column keeps at least."""
 
 
 def table_lines(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
@@ -18,3 +24,17 @@ def table_lines(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> I
 def column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
     """The characters of the longest line in each column."""
     return [max(len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows, strict=True)]
+
+
+def fitted(rows: Sequence[Sequence[str]], indent: int = 0) -> list[list[str]]:
+    """The rows with their last column wrapped so that the table fits the terminal. `indent`: of the table. Without a terminal
+    the rows stay as they are."""
+    if not rows or not sys.stdout.isatty():
+        return [list(row) for row in rows]
+    *widths, _ = column_widths(rows)
+    room = max(NARROWEST, shutil.get_terminal_size().columns - indent - sum(width + 2 for width in widths))
+    return [[*cells, _wrapped(last, room)] for *cells, last in rows]
+
+
+def _wrapped(cell: str, room: int) -> str:
+    return "\n".join("\n".join(textwrap.wrap(line, room)) for line in cell.split("\n"))

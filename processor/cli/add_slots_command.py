@@ -8,7 +8,7 @@ import argparse
 
 from processor.cli.edit_report import print_applied, user_name
 from processor.cli.operator_command import add_why, reason
-from processor.cli.options import add_settings, print_progress, reachable_settings
+from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.try_command import positive
 from processor.job.open_registry import open_registry
 from registry.operations import add_slots
@@ -18,7 +18,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser("add-slots", help="give the table and the registry more slots")
     parser.add_argument("number", metavar="N", type=positive, help="the new number of slots, at most 20")
     add_why(parser)
-    add_settings(parser)
+    add_settings(parser, *REGISTRY, *TABLE)
     parser.set_defaults(run=run)
 
 

@@ -1,10 +1,12 @@
 """`statestore apply` and `epoch`: store definitions in the registry, record the epochs of a topic."""
 
 import argparse
+import json
 import sys
 
-from processor.cli.edit_report import print_applied, user_name
-from processor.cli.options import add_definitions, add_settings, load_definitions, reachable_settings
+from processor.cli.edit_report import applied_json, print_applied, user_name
+from processor.cli.options import KAFKA, REGISTRY, add_definitions, add_settings, load_definitions, reachable_settings
+from processor.cli.run_command import require_settings
 from processor.job.open_registry import open_registry
 from processor.plan.planning import check_after, requirements_of
 from registry.edited import plan_id
@@ -22,13 +24,14 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     add_definitions(apply)
     apply.add_argument("--why", default="", help="the reason, for the registry's history")
     apply.add_argument("--plan", metavar="ID", help="make exactly the changes that `plan` showed with this id, or none")
-    add_settings(apply)
+    apply.add_argument("--json", action="store_true", help="print one JSON object")
+    add_settings(apply, *REGISTRY)
     apply.set_defaults(run=run_apply)
     epoch = verbs.add_parser(
         "epoch", help="record that a topic was created again or got partitions (pause its producer)"
     )
     epoch.add_argument("topic", metavar="TOPIC")
-    add_settings(epoch)
+    add_settings(epoch, *REGISTRY, *KAFKA)
     epoch.set_defaults(run=run_epoch)
 
 
@@ -45,6 +48,9 @@ def run_apply(options: argparse.Namespace) -> int:
 
         registry.migrate(settings.slots)
         applied = registry.apply(required, who=user_name(), why=options.why, check=check)
+        if options.json:
+            print(json.dumps(applied_json(applied, registry)))
+            return 0
         print_applied(applied, registry)
     if any(one.startswith("entity ") and one.endswith(": changed") for one in applied.changes):
         print(CHANGED_ENTITY, file=sys.stderr)
@@ -56,6 +62,7 @@ def run_epoch(options: argparse.Namespace) -> int:
     from processor.job.topic_epochs import record_boundary
 
     with reachable_settings(options) as settings, open_registry(settings) as registry:
+        require_settings(settings, "bootstrap_servers")
         admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
         boundaries = record_boundary(registry, admin, options.topic)
     for b in boundaries:

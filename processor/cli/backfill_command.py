@@ -4,7 +4,7 @@ import argparse
 import sys
 from dataclasses import replace
 
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import JOB, add_settings, reachable_settings
 from processor.cli.run_command import owner_name, print_round, require_settings, stop_on_signals
 from processor.errors import StatestoreError
 from processor.job.open_registry import open_registry
@@ -16,7 +16,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser(
         "backfill", help="fill slots and publish changed products while the job does not run; reads no topics"
     )
-    add_settings(parser)
+    add_settings(parser, *JOB)
     parser.set_defaults(run=run)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
+from processor.cli.colour import coloured
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
 from processor.cli.output import summary
 from processor.definitions.load import load, read_directory
@@ -20,6 +21,8 @@ EVENTS = 200
 """How many of the example's events the demo uses: moto copies its whole table for each query, so twice as many events take four
 times as long."""
 BATCH = 200
+STEPS = 6
+NEXT = "next: docs/first-product.md makes a product of your own; `.venv/bin/statestore --help` lists the verbs"
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -44,28 +47,41 @@ def run(options: argparse.Namespace) -> int:
     began = monotonic()
     definitions = load(read_directory(EXAMPLE))
     recorded = build_history(load_events(EXAMPLE / "events.ndjson.gz")[:EVENTS])
+    print_step(1, "starting Kafka, Postgres and the DynamoDB API of moto on this machine")
     with demo_parts() as (settings, directory):
         file = directory / "topics.jsonl"
         file.write_text("".join(canonical_json.dumps(line) + "\n" for line in recorded.records), encoding="utf-8")
+        print_step(2, "storing the definitions of examples/github in the registry")
         plan = prepare_plan(settings, definitions)
-        print_progress(f"producing {len(recorded.records)} records, made of public GitHub events of 2015-01-01")
+        print_step(3, f"producing {len(recorded.records)} records, made of public GitHub events of 2015-01-01")
         others = feed(settings, plan, str(file))
+        print_step(4, "running the job until no record is left (Spark starts first)")
         job = run_to_end(settings, plan, once=True, take_over=False, embedded=True)
         job.driver.tally.update({"read": others, "ignored": others})
         published, _ = read_back(settings, plan)
-        print_progress("asking Postgres for the same documents")
+        print_step(5, "asking Postgres for the same documents")
         with oracle(settings.registry, "demo", definitions.entities) as tables:
             tables.load({name: rows.values() for name, rows in recorded.tables.items()})
             truth = tables.documents(definitions.products["user_profile"])
         wrong = differing_keys(published, truth)
+        print_step(6, "following one event from its change to its document")
         record = choose_star(read_records(str(file)), recorded.tables)
         for line in describe_event(record, plan, open_store(settings)):
             print(line)
     print("\n" + summary(job.driver.tally))
-    print(f"{len(truth) - len(wrong)} documents equal the SQL answer ({monotonic() - began:.0f} s)")
+    dead = job.driver.tally["dead letters"]
+    print(f"{dead} dead letters: these records are wrong on purpose, to show what the job does with them")
+    equal = f"{len(truth) - len(wrong)} documents equal the SQL answer ({monotonic() - began:.0f} s)"
+    print(f"\n{coloured(equal, 'red' if wrong else 'green')}\n")
     for key in wrong[:10]:
         print(f"the document {key} differs", file=sys.stderr)
+    print(NEXT)
     return 1 if wrong else 0
+
+
+def print_step(number: int, text: str) -> None:
+    """Prints which step of the demo begins."""
+    print_progress(f"step {number} of {STEPS}: {text}")
 
 
 @contextmanager

@@ -33,6 +33,16 @@ def print_applied(applied: Applied, registry: "Registry") -> None:
     print(f"registry version {applied.version}{'' if applied.changes else ': nothing changed'}", file=sys.stderr)
 
 
+def applied_json(applied: Applied, registry: "Registry") -> dict[str, object]:
+    """The report as one JSON object."""
+    return {
+        "version": applied.version,
+        "changes": list(applied.changes),
+        "next": list(pending_lines(registry.snapshot())),
+        "jobs": [{"job": job.job, "owner": job.owner, "alive": job.alive} for job in registry.jobs()],
+    }
+
+
 def worker_line(jobs: Collection[JobStatus]) -> str:
     """Who does the work that an edit leaves: the job that runs, or the next one."""
     for job in jobs:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from processor.cli.chosen_plan import chosen_plan
 from processor.cli.get_command import add_key, requested_document
-from processor.cli.options import add_definitions, add_settings, reachable_settings
+from processor.cli.options import REGISTRY, TABLE, add_definitions, add_settings, reachable_settings
 from processor.errors import StatestoreError
 from processor.inspect.access_paths import explain, explanation_lines
 from processor.inspect.lineage import lineage, lineage_lines
@@ -26,7 +26,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     add_definitions(parser, required=False, otherwise="the definitions of the registry")
     parser.add_argument("--sql", action="store_true", help="show the one PostgreSQL query that the documents equal")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY, *TABLE)
     parser.set_defaults(run=run)
 
 

@@ -6,12 +6,13 @@ from collections import Counter
 from typing import NamedTuple
 
 from processor.cli.chosen_plan import stored_state
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.errors import StatestoreError
 from processor.inspect.verification import with_open_changes
 from processor.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.plan.planning import product_of
 from processor.product.document_key import read_root_key
+from processor.records import canonical_json
 from processor.rounds.publish_part import encoded_document
 from processor.rounds.step_runner import StepRunner
 from processor.settings import Settings
@@ -22,7 +23,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser("get", help="show a document, assembled from the state as it is now")
     parser.add_argument("product", metavar="PRODUCT")
     add_key(parser, required=True)
-    add_settings(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object: product, key and document")
+    add_settings(parser, *REGISTRY, *TABLE)
     parser.set_defaults(run=run)
 
 
@@ -36,6 +38,11 @@ def run(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings:
         plan, product, root, runner = requested_document(options, settings)
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
+    if options.json:
+        document = None if body.value is None else canonical_json.loads(body.value)
+        key = canonical_json.loads(body.key) if body.key else options.key
+        print(canonical_json.dumps({"product": options.product, "key": key, "document": document}))
+        return int(body.value is None)
     if body.value is None:
         print(f"{options.product} has no document for {options.key}", file=sys.stderr)
         return 1

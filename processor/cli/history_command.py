@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.try_command import positive
 from processor.job.open_registry import open_registry
 from registry.model import HistoryEntry
@@ -25,7 +25,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--limit", metavar="N", type=positive, default=LIMIT, help=f"the last N changed entries (default {LIMIT})"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object for each entry, with all its values")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run)
 
 

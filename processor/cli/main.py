@@ -1,16 +1,20 @@
 """The command `statestore`: its verbs and their flags. A verb imports its clients when it runs, so that `try` starts at once.
 
-Exit status: 0 done, 1 a wrong input or a failed check, 2 wrong usage.
+Exit status: 0 done, 1 a wrong input or a failed check, 2 wrong usage, 3 an error that statestore does not expect.
 """
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from processor.cli import (
     add_slots_command,
     apply_command,
     backfill_command,
+    completion_command,
     demo_command,
     explain_command,
     get_command,
@@ -52,29 +56,98 @@ VERBS = (
     verify_command,
     rejects_command,
     local_command,
+    completion_command,
 )
 
 
+GROUPS = {
+    "verbs of an author of products": ("try", "test", "plan", "apply", "explain", "schema", "get", "statistics"),
+    "verbs of this machine": ("demo", "local", "completion"),
+}
+"""The groups of verbs in the help. All other verbs are those of an operator."""
+OF_OPERATORS = "verbs of an operator"
+
+
+class VerbParser(argparse.ArgumentParser):
+    """The parser of the command, or of a verb: it takes whole flags only, and `--debug`."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given, allow_abbrev=False)
+        help = "print the traceback of an error too"
+        self.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=help)
+
+
+class CommandParser(VerbParser):
+    """The parser of the command. Its help lists the verbs in groups."""
+
+    def add_verbs(self) -> None:
+        """Adds all verbs."""
+        self._verbs = self.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=VerbParser)
+        for module in VERBS:
+            module.add_parser(self._verbs)
+        self._lines = {action.dest: action for action in self._verbs._get_subactions()}
+        for name, parser in self._verbs.choices.items():
+            parser.description = self._lines[name].help
+
+    def format_help(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        grouped = {name for names in GROUPS.values() for name in names}
+        authors, machine = GROUPS.items()
+        operators = (OF_OPERATORS, [name for name in self._lines if name not in grouped])
+        for title, names in (authors, operators, machine):
+            formatter.start_section(title)
+            formatter.add_arguments(self._lines[name] for name in names)
+            formatter.end_section()
+        formatter.start_section("flags")
+        formatter.add_arguments(action for action in self._actions if action.option_strings)
+        formatter.end_section()
+        formatter.add_text("`statestore VERB --help` lists what the verb takes.")
+        return formatter.format_help()
+
+
+class PrintVersion(argparse.Action):
+    """Prints the version of the installed package."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        try:
+            print(f"statestore {version('statestore')}")
+        except PackageNotFoundError:
+            print("statestore, not installed: a checkout")
+        parser.exit()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a verb and returns the exit status. Prints an expected error as one message, without a traceback."""
-    parser = argparse.ArgumentParser(
+    """Runs a verb and returns the exit status. Prints an error as one message; with `--debug` its traceback too."""
+    parser = CommandParser(
         prog="statestore", description="Documents from change streams, joined over one DynamoDB table."
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for module in VERBS:
-        module.add_parser(verbs)
+    parser.add_argument("--version", action=PrintVersion, nargs=0, help="print the version, and exit")
+    parser.add_verbs()
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))
-    except (StatestoreError, RegistryError, StoreError) as error:
-        print(f"statestore {options.verb}: {error}", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         print(f"statestore {options.verb}: stopped", file=sys.stderr)
         return 1
     except BrokenPipeError:
         return 0
-    except OSError as error:  # a file, a directory or an address that an option names
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"statestore {options.verb}: {where}{error.strerror or error}", file=sys.stderr)
-        return 1
+    except Exception as error:
+        if "debug" in options:
+            traceback.print_exc()
+        message, status = _read_error(error)
+        print(f"statestore {options.verb}: {message}", file=sys.stderr)
+        return status
+
+
+def _read_error(error: Exception) -> tuple[str, int]:
+    """The message of an error, and the exit status."""
+    match error:
+        case StatestoreError() | RegistryError() | StoreError():
+            return str(error), 1
+        case OSError():  # a file, a directory or an address that an option names
+            where = f"{error.filename}: " if error.filename else ""
+            return f"{where}{error.strerror or error}", 1
+    first = (str(error).splitlines() or ["no message"])[0]
+    return f"unexpected {type(error).__name__}: {first} (--debug shows where; please report it)", 3

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from processor.cli.edit_report import print_applied, user_name
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.definitions.problems import suggest
 from processor.errors import SettingError, StatestoreError
 from processor.job.open_registry import open_registry
@@ -48,7 +48,7 @@ def _add_verb(
 ) -> argparse.ArgumentParser:
     parser = verbs.add_parser(name, help=help)
     add_why(parser)
-    add_settings(parser)
+    add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run, make=make)
     return parser
 

@@ -3,17 +3,24 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from processor.definitions.load import load, read_directory
-from processor.errors import PartError
+from processor.errors import AddressMissing, PartError, SettingError
 from processor.local.state import LOCAL_DIR
 from processor.product.product import Definitions
 from processor.settings import Settings, read_settings, setting_flags
+from registry.errors import RegistryUnreachable
+
+REGISTRY = ("registry", "registry_schema")
+TABLE = ("table", "endpoint", "region")
+KAFKA = ("bootstrap_servers",)
+JOB = (*REGISTRY, *TABLE, *KAFKA, "job")
+"""The settings that a verb needs to reach the registry, the table and Kafka, and all that a job reaches."""
 
 if TYPE_CHECKING:
     from processor.local.parts import Addresses
@@ -25,14 +32,33 @@ def add_definitions(parser: argparse.ArgumentParser, *, required: bool = True, o
     parser.add_argument("--definitions", metavar="DIR", type=Path, required=required, help=help)
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Adds a flag for each setting, `--settings FILE`, and the flags of the embedded parts."""
+class ShowAll(argparse.Action):
+    """Prints the help of a verb with the settings that `--help` leaves out. `hidden`: their help texts."""
+
+    def __init__(self, *, hidden: Mapping[argparse.Action, str], **given: Any) -> None:
+        super().__init__(nargs=0, default=argparse.SUPPRESS, **given)
+        self._hidden = hidden
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        for action, text in self._hidden.items():
+            action.help = text
+        parser.print_help()
+        parser.exit()
+
+
+def add_settings(parser: argparse.ArgumentParser, *needed: str) -> None:
+    """Adds a flag for each setting, `--settings FILE`, and the flags of the embedded parts. `--help` shows the flags of the
+    settings that are `needed`, and `--help-all` shows all."""
     group = parser.add_argument_group(
         "settings", "each also as the variable STATESTORE_<NAME>, or in the file of --settings (TOML)"
     )
     group.add_argument("--settings", metavar="FILE", help="settings file")
+    hidden: dict[argparse.Action, str] = {}
     for name, text in setting_flags():
-        group.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar="X", help=text)
+        action = group.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar="X", help=text)
+        if name not in needed:
+            hidden[action], action.help = text, argparse.SUPPRESS
+    group.add_argument("--help-all", action=ShowAll, hidden=hidden, help="show the help with all settings, and exit")
     parser.add_argument(
         "--embedded",
         action="store_true",
@@ -64,7 +90,12 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
     parts, which end with the block. Raises PartError if a part of `local up` died."""
     settings = load_settings(options)
     if not options.embedded:
-        yield settings
+        try:
+            yield settings
+        except (AddressMissing, RegistryUnreachable) as error:
+            if isinstance(error, AddressMissing) or settings.registry == Settings().registry:
+                raise SettingError(f"{error}; {_embedded_cure(options.local_dir)}") from error
+            raise
         return
     from processor.local import parts, shared_parts
 
@@ -78,6 +109,16 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
     else:
         with parts.embedded_parts(progress=print_progress) as addresses:
             yield with_addresses(settings, addresses)
+
+
+def _embedded_cure(local_dir: Path) -> str:
+    """The cure for missing addresses: the embedded parts."""
+    from processor.local import shared_parts
+
+    with suppress(PartError):
+        if (running := shared_parts.status(local_dir)) and running.all_alive:
+            return f"or add --embedded, which takes the parts of `local up`: they run ({local_dir})"
+    return "or add --embedded, which starts Kafka, Postgres and the DynamoDB API on this machine"
 
 
 def with_addresses(settings: Settings, addresses: "Addresses") -> Settings:

@@ -12,6 +12,14 @@ from processor.records.recorded_topics import check_writable, open_writer, to_li
 from processor.rounds.account import PARTS
 from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
 
+COUNTS = (
+    "Counts. Of records: applied: written as a row; superseded: a newer change of the row came before, or in the same batch; "
+    "ignored: no entity names the topic, or the message changes no row; dead letters: the record breaks its contract. Of "
+    "documents: published: a message went out; unchanged: equal to the last message, so none went out; cut: a list longer than "
+    "its `limit`; ambiguous: a `one` without `order_by` that found several rows."
+)
+"""The meaning of the counts of `summary`, for the help of verbs."""
+
 
 def write_published(records: Iterable[Record], path: str) -> None:
     """Writes published messages, a line each. The path `-` is standard output."""

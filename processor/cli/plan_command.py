@@ -9,7 +9,14 @@ from dataclasses import asdict
 from datetime import timedelta
 from decimal import Decimal
 
-from processor.cli.options import add_definitions, add_settings, load_definitions, load_settings, reachable_settings
+from processor.cli.options import (
+    REGISTRY,
+    add_definitions,
+    add_settings,
+    load_definitions,
+    load_settings,
+    reachable_settings,
+)
 from processor.errors import StatestoreError
 from processor.job.open_registry import open_registry
 from processor.pricing.backfill_estimate import BACKFILL_UNITS, Backfill
@@ -18,7 +25,7 @@ from processor.pricing.preview import Preview, preview
 from processor.pricing.price import BATCH, REQUESTS, Cost
 from processor.pricing.price_list import DEFAULT, Prices, read_prices
 from processor.settings import Settings
-from processor.text_table import table_lines
+from processor.text_table import fitted, table_lines
 from registry.errors import RegistryError, RegistryMissing
 from registry.model import Snapshot
 from statestore.items import slot_name
@@ -37,7 +44,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--no-price", action="store_true", help="leave the prices out: those of hundreds of products take long"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run)
 
 
@@ -89,7 +96,7 @@ def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
         [s.entity, slot_name(s.slot), "#".join(s.columns), s.state, _served_joins(s.serves, s.together)]
         for s in found.slots
     ]
-    yield from _table(rows)
+    yield from _table(fitted(rows, indent=2))
     yield f"  free: {', '.join(f'{entity} {n}' for entity, n in found.free.items())}"
     if found.backfills:
         yield "the job fills these in stored rows, and products that need them wait until then:"

@@ -14,7 +14,14 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from processor.cli.options import add_definitions, add_settings, load_definitions, print_progress, reachable_settings
+from processor.cli.options import (
+    JOB,
+    add_definitions,
+    add_settings,
+    load_definitions,
+    print_progress,
+    reachable_settings,
+)
 from processor.cli.output import (
     check_outputs,
     freshness_histogram,
@@ -26,7 +33,7 @@ from processor.cli.output import (
     write_rejects,
 )
 from processor.cli.try_command import positive
-from processor.errors import SettingError, Stopped
+from processor.errors import AddressMissing, SettingError, Stopped
 from processor.job.open_registry import open_registry
 from processor.plan.planning import check_after, plan_of, requirements_of
 from processor.plan.rejects_topic import check_rejects_topic
@@ -58,7 +65,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         action="store_true",
         help="rename the registry's job to --job, or build the state again in an empty --table, with a new --checkpoint",
     )
-    add_settings(parser)
+    add_settings(parser, *JOB, "checkpoint")
     parser.set_defaults(run=run)
 
 
@@ -155,12 +162,13 @@ def owner_name() -> str:
 
 
 def require_settings(settings: Settings, *names: str) -> None:
-    """Raises SettingError for the first of these settings that is empty."""
-    for name in names:
-        if not getattr(settings, name):
-            raise SettingError(
-                f"--{name.replace('_', '-')} is missing: give it, set STATESTORE_{name.upper()}, or run with --embedded"
-            )
+    """Raises AddressMissing where some of these settings are empty."""
+    missing = [name for name in names if not getattr(settings, name)]
+    if missing:
+        flags = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
+        variables = " and ".join(f"STATESTORE_{name.upper()}" for name in missing)
+        verb, it = ("is", "it") if len(missing) == 1 else ("are", "them")
+        raise AddressMissing(f"{flags} {verb} missing: give {it}, or set {variables}")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import argparse
 import json
 
 from processor.cli.chosen_plan import chosen_plan
-from processor.cli.options import add_definitions, add_settings
+from processor.cli.options import REGISTRY, add_definitions, add_settings
 from processor.plan.planning import product_of
 from processor.product.json_schema import document_schema
 
@@ -13,7 +13,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser("schema", help="print the JSON Schema of a product's documents")
     parser.add_argument("product", metavar="PRODUCT")
     add_definitions(parser, required=False, otherwise="the definitions of the registry")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run)
 
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from time import sleep
 from typing import TYPE_CHECKING
 
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.job.open_registry import open_registry
-from processor.text_table import column_widths, table_lines
+from processor.text_table import column_widths, fitted, table_lines
 from registry.model import Snapshot
 from registry.slot_board import board_json, board_rows, status_lines
 
@@ -26,7 +26,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")
     form.add_argument("--watch", action="store_true", help=f"print again every {WATCH_SECONDS} s, until Ctrl-C")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run)
 
 
@@ -56,6 +56,6 @@ def _board(registry: "Registry") -> str:
 
 def board_text(snapshot: Snapshot) -> str:
     """The board of slots as a table, with a rule below its header."""
-    header, *rows = board_rows(snapshot)
+    header, *rows = fitted(board_rows(snapshot))
     rule = ["-" * width for width in column_widths([header, *rows])]
     return "\n".join(table_lines([header, rule, *rows]))

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from random import Random, randrange
 
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.try_command import positive
 from processor.job.open_registry import open_registry
 from processor.plan.planning import plan_of
@@ -27,7 +27,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--sample", metavar="N", type=positive, default=SAMPLE, help=sample)
     parser.add_argument("--seed", metavar="S", type=int, help="seed of the sample: the same seed takes the same sample")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY, *TABLE)
     parser.set_defaults(run=run)
 
 

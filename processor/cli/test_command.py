@@ -2,12 +2,12 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 
+from processor.cli.colour import coloured
 from processor.definitions.load import load, read_directory, read_tests
 from processor.definitions.product_tests import Case, read_cases
 from processor.errors import StatestoreError
@@ -15,8 +15,6 @@ from processor.plan.planning import plan_alone
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings import read_settings
 from processor.trial.run_product_tests import Failure, run_case
-
-RED, GREEN, PLAIN = "\033[31m", "\033[32m", "\033[0m"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +42,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([_json(result) for result in results], indent=2))
     else:
-        colours = sys.stdout.isatty()
         for result in results:
-            print("\n".join(_lines(result, colours)))
+            print("\n".join(_lines(result)))
         print(f"{len(results) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
@@ -65,18 +62,15 @@ def _results(directory: Path) -> Iterator[CaseResult]:
         yield CaseResult(case=case, failures=failures, milliseconds=(perf_counter() - began) * 1000)
 
 
-def _lines(result: CaseResult, colours: bool) -> Iterator[str]:
+def _lines(result: CaseResult) -> Iterator[str]:
     case, word = result.case, "FAILED" if result.failures else "passed"
-    yield f"{_coloured(word, word == 'FAILED', colours)} {case.file}:{case.line} {case.name} ({result.milliseconds:.1f} ms)"
+    word = coloured(word, "red" if result.failures else "green")
+    yield f"{word} {case.file}:{case.line} {case.name} ({result.milliseconds:.1f} ms)"
     for failure in result.failures:
         yield f"  {case.file}:{failure.line}: {failure.what}"
         for line in failure.diff[2:]:
             mark = line[:1]
-            yield "    " + (_coloured(line, mark == "-", colours) if mark in "+-" else line)
-
-
-def _coloured(text: str, bad: bool, colours: bool) -> str:
-    return f"{RED if bad else GREEN}{text}{PLAIN}" if colours else text
+            yield "    " + coloured(line, {"-": "red", "+": "green"}.get(mark, ""))
 
 
 def _json(result: CaseResult) -> dict[str, object]:

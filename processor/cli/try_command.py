@@ -1,10 +1,14 @@
 """`statestore try`: reads recorded topics and writes the messages that a job would publish, in this process."""
 
 import argparse
+import json
 import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from processor.cli.options import add_definitions, load_definitions
 from processor.cli.output import (
+    COUNTS,
     check_outputs,
     rejects_path,
     report_stopped_products,
@@ -15,14 +19,19 @@ from processor.cli.output import (
 )
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
-from processor.records.recorded_topics import read_records
+from processor.records.record import Record, Rejected
+from processor.records.recorded_topics import read_records, to_line, to_reject_line
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings import read_settings
 from processor.trial.trial import Trial, batches
 
+SHOWN = 5
+"""Dead letters that `try` prints with their reasons."""
+
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("try", help="run recorded topics through the steps, in this process and in memory")
+    text = "run recorded topics through the steps, in this process and in memory"
+    parser = verbs.add_parser("try", help=text, epilog=COUNTS)
     add_definitions(parser)
     parser.add_argument(
         "--from", dest="source", metavar="FILE", required=True, help="recorded topics; - for standard input"
@@ -33,6 +42,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--lag", metavar="K", type=seconds, default=0.0, help="delay of every index, in seconds (default 0)"
     )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 at a dead letter or an unknown topic")
+    text = "print one JSON object: messages (unless --to), dead letters, unknown topics, counts"
+    parser.add_argument("--json", action="store_true", help=text)
     parser.set_defaults(run=run)
 
 
@@ -56,14 +68,51 @@ def run(options: argparse.Namespace) -> int:
     tune_garbage_collector()
     check_outputs(options.to, options.rejects)
     settings = read_settings({})
-    trial = Trial(plan=plan_alone(load_definitions(options), settings.slots), settings=settings, lag=options.lag)
+    definitions = load_definitions(options)
+    trial = Trial(plan=plan_alone(definitions, settings.slots), settings=settings, lag=options.lag)
+    unknown: Counter[str] = Counter()
+    known = {entity.topic for entity in definitions.entities.values()}
+    rejects: list[Rejected] = []
     try:
-        for chunk in batches(read_records(options.source), options.batch):
+        for chunk in batches(_counted(read_records(options.source), known, unknown), options.batch):
             trial.batch(chunk)
             trial.background_work()
         trial.finish()
     finally:  # too many dead letters end the run, and the file says why
-        write_rejects(map(rejected_record, trial.rejects.messages), rejects_path(options.rejects, options.to))
-    write_published(to_records(trial.published.messages), options.to or "-")
-    print(summary(trial.tally), file=sys.stderr)
-    return report_stopped_products(trial.stopped)
+        rejects += map(rejected_record, trial.rejects.messages)
+        write_rejects(rejects, rejects_path(options.rejects, options.to))
+        print("".join(f"{line}\n" for line in _complaints(rejects, unknown)), end="", file=sys.stderr)
+    published = list(to_records(trial.published.messages))
+    if options.to or not options.json:
+        write_published(published, options.to or "-")
+    if options.json:
+        found = {
+            "published": [] if options.to else [json.loads(to_line(record)) for record in published],
+            "dead_letters": [json.loads(to_reject_line(rejected)) for rejected in rejects],
+            "unknown_topics": unknown,
+            "stopped": dict(trial.stopped),
+            "counts": trial.tally,
+        }
+        print(json.dumps(found, ensure_ascii=False))
+    else:
+        print(summary(trial.tally), file=sys.stderr)
+    return report_stopped_products(trial.stopped) or int(options.strict and bool(rejects or unknown))
+
+
+def _counted(records: Iterable[Record], known: Collection[str], unknown: Counter[str]) -> Iterator[Record]:
+    """The records. Counts those of topics that no entity has."""
+    for record in records:
+        if record.topic not in known:
+            unknown[record.topic] += 1
+        yield record
+
+
+def _complaints(rejects: Collection[Rejected], unknown: Mapping[str, int]) -> Iterator[str]:
+    """The first dead letters with their reasons, and the topics that no entity names."""
+    for rejected in list(rejects)[:SHOWN]:
+        record = rejected.record
+        yield f"dead letter: {record.topic}/{record.partition} offset {record.offset}: {rejected.reason}"
+    if len(rejects) > SHOWN:
+        yield f"and {len(rejects) - SHOWN} more dead letters; --rejects FILE keeps them all"
+    for topic, count in sorted(unknown.items()):
+        yield f"topic {topic}: no entity names it, so its {count} records are ignored"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from processor.cli.edit_report import print_applied, user_name
 from processor.cli.operator_command import add_why, reason
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.try_command import positive
 from processor.definitions.load import ENTITIES, load
 from processor.errors import StatestoreError
@@ -26,7 +26,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser("undo", help="put back the definitions and pauses as they were before a registry version")
     parser.add_argument("version", metavar="VERSION", type=positive, help="the version, as `history` shows it")
     add_why(parser)
-    add_settings(parser)
+    add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run)
 
 

@@ -12,7 +12,8 @@ from time import sleep
 from uuid import uuid4
 
 from processor.cli.chosen_plan import stored_state
-from processor.cli.options import add_settings, print_progress, reachable_settings
+from processor.cli.difference_lines import difference_lines
+from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.run_command import owner_name, require_settings
 from processor.cli.try_command import positive
 from processor.inspect.mirror import Mirror
@@ -52,7 +53,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="publish again the documents that differ from the state; no job may be running",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
     parser.set_defaults(run=run)
 
 
@@ -72,14 +73,16 @@ def run(options: argparse.Namespace) -> int:
         found = _json(verified, repaired, options.sql)
         print(canonical_json.dumps(found | ({"seed": seed} if options.sample else {})))
     else:
-        for difference in differences:
-            print("\n".join(_lines(difference, options.sql)))
+        for line in difference_lines(differences, options.sql):
+            print(line)
         for document in not_compared:
             print(f"{document.product} {document.key}\n  not compared with SQL: {document.reason}")
         for name, result in verified.items():
             without = f", {len(result.not_compared)} of them not with SQL" if result.not_compared else ""
             counts = f"{result.compared} documents compared{without}, {len(result.differences)} differ"
-            print(f"{name}: {counts}", file=sys.stderr)
+            missing = f", {result.unpublished} of them were never published" if result.unpublished else ""
+            older = f"; {result.outdated} are of an older version of the product" if result.outdated else ""
+            print(f"{name}: {counts}{missing}{older}", file=sys.stderr)
         if options.sample:
             print(f"this was a sample: --seed {seed} takes the same one", file=sys.stderr)
         if options.repair:
@@ -129,25 +132,15 @@ def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[
         return repair.publish(roots)["published"]
 
 
-def _lines(difference: Difference, sql: bool) -> Iterator[str]:
-    yield f"{difference.product} {difference.key}"
-    yield f"  published {_text(difference.published)}"
-    if difference.root is None:
-        yield "  the key is not a key of the root: another program writes to this topic"
-    else:
-        yield f"  state     {_text(difference.state)}"
-        if sql:
-            yield f"  sql       {_text(difference.sql)}"
-
-
-def _text(value: bytes | None) -> str:
-    return "no document" if value is None else value.decode(errors="replace")
-
-
 def _json(verified: dict[str, VerificationResult], repaired: int, sql: bool) -> dict[str, object]:
     return {
         "products": {
-            name: {"compared": result.compared, "differences": [_difference(d, sql) for d in result.differences]}
+            name: {
+                "compared": result.compared,
+                "unpublished": result.unpublished,
+                "older_version": result.outdated,
+                "differences": [_difference(d, sql) for d in result.differences],
+            }
             | ({"not_compared_with_sql": [_not_compared(d) for d in result.not_compared]} if sql else {})
             for name, result in verified.items()
         },

@@ -23,12 +23,26 @@ def read_on(node: YamlNode | None, join: Scalar, child: NameScope, above: NameSc
         if parent is None:
             continue
         on.append((key.text, parent))
+        if _is_turned(key.text, parent, child, above):
+            what = f"`on` is turned round: `{key.text}` is a column of `{above.entity}`, and `{parent}` of `{child.entity}`"
+            problems.add(key, what, f"write `{parent}: {key.text}`: first the column of the joined `{child.entity}`")
+            continue
         # A list, not a generator: it checks both sides, also where the first one fails.
         if all([_check_side(key.text, key, child, problems), _check_side(parent, value, above, problems)]):
             _check_pair(key, parent, child, above, problems)
     if pairs is not None:
         _check_arrays(on, pairs, problems)
     return tuple(on)
+
+
+def _is_turned(field: str, parent: str, child: NameScope, above: NameScope) -> bool:
+    """Whether the pair does not exist, but would exist the other way round."""
+    below_columns, above_columns = child.columns, above.columns
+    if below_columns is None or above_columns is None:
+        return False
+    name, other = column_of(field), column_of(parent)
+    exists = name in below_columns and other in above_columns
+    return not exists and other in below_columns and name in above_columns
 
 
 def _check_side(field: str, node: YamlNode, scope: NameScope, problems: Problems) -> bool:

@@ -47,6 +47,8 @@ def as_count(node: YamlNode, subject: str, most: int | None, problems: Problems)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1 and (most is None or value <= most):
         return value
     cure = f"write an integer from 1 to {most}" if most else "write an integer above 0"
+    if isinstance(value, str) and value.isdecimal():
+        cure = f"write {value} without quotes: quotes make a text of it"
     problems.add(node, f"{subject} is {describe_node(node)}", cure)
     return None
 

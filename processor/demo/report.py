@@ -1,6 +1,6 @@
 """The output of the demo: one event and its document, and the comparison of the published documents with the SQL answer."""
 
-import textwrap
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -16,6 +16,9 @@ from statestore import keys
 from statestore.item_attributes import entity_of_item, key_of_item, readable_attributes
 from statestore.store import Store
 
+LONGEST = 40
+"""Lines that the report shows of a document."""
+
 
 def describe_event(record: Record, plan: Plan, store: Store) -> Iterator[str]:
     """The change of a star, its stored row, the one query of its slot, and the resulting document, as lines of text."""
@@ -23,7 +26,7 @@ def describe_event(record: Record, plan: Plan, store: Store) -> Iterator[str]:
     entity = plan.entities["star"]
     key = entity.key(keys.encode([star[c] for c in entity.entity.key]) or "")
     yield f"1. The change: topic {record.topic}, partition {record.partition}, key {(record.key or b'').decode()}"
-    yield from _wrapped(canonical_json.dumps(star))
+    yield from readable_lines(star)
     yield "2. Its row in the table:"
     yield from _table(store.get([key])[key])
     product = plan.products["user_profile"]
@@ -36,7 +39,7 @@ def describe_event(record: Record, plan: Plan, store: Store) -> Iterator[str]:
     (root,) = store.query(plan.query("user", SlotRead(slot=_slot(plan, "user", "username")), star["username"]))[:1]
     (body,) = StepRunner(store=store).run([encoded_document(plan, product, key_of_item(root).sk, Counter())])
     yield f"4. The document: topic {product.product.topic}, key {body.key}"
-    yield from _wrapped((body.value or b"null").decode())
+    yield from readable_lines(canonical_json.loads(body.value or b"null"))
 
 
 def differing_keys(published: Iterable[Record], truth: Mapping[str, Value]) -> list[str]:
@@ -68,5 +71,9 @@ def _table(item: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"     {line}" for line in table_lines(rows))
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, 110, initial_indent="     ", subsequent_indent="     ", max_lines=12)
+def readable_lines(value: Value) -> Iterator[str]:
+    """A value as JSON with a line for each member; the first lines of a long value."""
+    lines = json.dumps(value, indent=2, ensure_ascii=False, default=float).splitlines()
+    yield from (f"     {line}" for line in lines[:LONGEST])
+    if len(lines) > LONGEST:
+        yield f"     ... {len(lines) - LONGEST} more lines"

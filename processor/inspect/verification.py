@@ -2,15 +2,16 @@
 assemble now, and, with SQL, with the answer of the product's SQL over the state's rows (`processor.inspect.mirror`).
 
     1. with SQL: hash all its documents; this finds roots that were never published
-    2. hash the last message of every key in the product's topic
-    3. for these keys, or a sample of them, assemble the documents from the state, with open changes laid over index answers
+    2. hash the last message of every key in the product's topic, and count those of an older version of the product
+    3. for these keys, and for roots that have no message, or a sample of both, assemble the documents from the state, with open
+       changes laid over index answers
     4. for keys that differ, wait W and read topic, state and SQL again: a job may have been between the readings
 
 Promises: a reported difference is one of value. Verify names a document that may depend on a row that Postgres cannot hold, and
 does not compare it with SQL. Numbers are compared by value; with SQL, timestamps are compared in microseconds
 and undeclared columns are left out. A difference is between one moment of the topic and one of the
 state; SQL's rows are read over a longer time.
-Does not: find a root that was never published, unless SQL is asked. While a job runs, verify may report a document that the job
+While a job runs, verify may report a document that the job
 rewrites all the time, or that a large fan-out has not reached yet, although that document will become right.
 """
 
@@ -19,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
+from typing import NamedTuple
 
 from processor.inspect.comparable import comparable
 from processor.inspect.mirror import LeftOutRow, Mirror
@@ -30,11 +32,12 @@ from processor.progress.ledger import NO_DOCUMENT, hash_of
 from processor.progress.open_changes import stored_overlay
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.rounds.publish_part import encoded_document
+from processor.rounds.publish_part import VERSION_HEADER, encoded_document
 from processor.rounds.round import CHUNK
 from processor.rounds.step_runner import StepRunner
 from processor.steps.find_roots import find_roots, resume
 from statestore import keys
+from statestore.items import DELETED
 
 TopicReader = Callable[[], Iterable[Record]]
 """Reads the product's topic from its beginning to its present end."""
@@ -66,14 +69,26 @@ class NotCompared:
     reason: str
 
 
+class _Unpublished(NamedTuple):
+    """A stored root for which the topic has no message: its encoded key."""
+
+    root: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationResult:
     """The number of documents that were compared, those that differ, and those that were not compared with SQL, in the order of
-    their keys."""
+    their keys. `outdated`: how many messages of the topic are of an older version of the product."""
 
     compared: int
     differences: tuple[Difference, ...]
     not_compared: tuple[NotCompared, ...] = ()
+    outdated: int = 0
+
+    @property
+    def unpublished(self) -> int:
+        """The documents of the state that the topic does not have."""
+        return sum(d.published is None and d.state is not None for d in self.differences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +106,18 @@ class Verifier:
         """Compares all documents of a product, or a sample of `sample` documents."""
         schema = self._schema(product)
         answers = {key: hash_of(_comparable(text, schema)) for key, text in self._sql_documents(product)}
-        published = {_key_text(record): hash_of(record.value) for record in topic()}
+        published, outdated = dict[str, str](), set[str]()
+        for record in topic():
+            key = _key_text(record)
+            published[key] = hash_of(record.value)
+            (outdated.add if _is_outdated(record, product) else outdated.discard)(key)
         beyond_sql = self._beyond_sql(product)
-        found = sorted(published.keys() | answers.keys() | beyond_sql.keys())
-        chosen = found if sample is None or sample >= len(found) else random.sample(found, sample)
+        known = sorted(published.keys() | answers.keys() | beyond_sql.keys())
+        roots = [_Unpublished(root) for root in self._roots_without(product, known)]
+        found: list[str | _Unpublished] = [*known, *roots]
+        drawn = found if sample is None or sample >= len(found) else random.sample(found, sample)
+        chosen = [one for one in drawn if not isinstance(one, _Unpublished)]
+        chosen += self._message_keys(product, [one.root for one in drawn if isinstance(one, _Unpublished)])
         suspects = {key for key in chosen if self._root(product, key) is None}
         for key, state in self._state_documents(product, chosen):
             if published.get(key, NO_DOCUMENT) != hash_of(state) or (
@@ -110,7 +133,24 @@ class Verifier:
                 NotCompared(product=product.product.name, key=key, reason=beyond_sql[key])
                 for key in sorted(set(chosen) & beyond_sql.keys())
             ),
+            outdated=len(outdated),
         )
+
+    def _roots_without(self, product: ProductPlan, known: Iterable[str]) -> Iterator[str]:
+        """The encoded keys of the stored roots whose message key is not known, without those that have no row."""
+        seen = {self._root(product, key) for key in known}
+        entity = self.plan.entities[product.product.root].entity
+        for partition in keys.partitions(entity.name, entity.shards):
+            for key in self.runner.store.walk(partition, DELETED):
+                if key.sk not in seen:
+                    yield key.sk
+
+    def _message_keys(self, product: ProductPlan, roots: Iterable[str]) -> Iterator[str]:
+        """The message keys of the roots that have a document."""
+        rest = iter(roots)
+        while chunk := list(islice(rest, CHUNK)):
+            bodies = self.runner.run(encoded_document(self.plan, product, root, Counter()) for root in chunk)
+            yield from (body.key for body in bodies if body.value is not None)
 
     def _beyond_sql(self, product: ProductPlan) -> dict[str, str]:
         """The message keys of documents that may depend on a row that Postgres cannot hold, each with the row and the reason."""
@@ -194,6 +234,12 @@ class Verifier:
 def with_open_changes(runner: StepRunner) -> StepRunner:
     """The runner with the open changes that are durable now laid over index answers."""
     return replace(runner, overlays=(stored_overlay(runner.store),))
+
+
+def _is_outdated(record: Record, product: ProductPlan) -> bool:
+    """Whether the message is of an older version of the product."""
+    version = dict(record.headers).get(VERSION_HEADER)
+    return version is not None and version.isdigit() and int(version) < product.version
 
 
 def _key_text(record: Record) -> str:

@@ -24,13 +24,16 @@ def is_stop(failure: Exception, stopping: threading.Event) -> bool:
 
 @contextmanager
 def stops_cleanly(stopping: threading.Event) -> Iterator[None]:
-    """Raises Stopped in place of a failure of Spark that only says that an operator stops the job."""
+    """Raises Stopped in place of a failure of Spark that only says that an operator stops the job, and a StatestoreError of one
+    line in place of any other failure of Spark."""
     try:
         yield
     except Exception as failure:
         if is_stop(failure, stopping):
             raise Stopped("stopped on request") from failure
-        raise
+        if isinstance(failure, EXPECTED):
+            raise
+        raise StatestoreError(f"the job cannot start: {error_line(failure)}") from failure
 
 
 def failure_reason(job: Job, failure: Exception) -> StatestoreError:
@@ -53,5 +56,6 @@ def error_line(failure: Exception) -> str:
     except Exception:  # py4j asks the JVM for the text
         text = "the JVM of Spark has ended"
     raised = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
+    raised += re.findall(r"An error occurred while calling .*\n: (.+)", text)  # of Java, by py4j
     line = raised[0] if raised else (text.splitlines() or [type(failure).__name__])[0]
     return re.sub(r"^processor[.]errors[.][A-Za-z]+: ", "", line)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from xml.sax.saxutils import quoteattr
 
 from processor.errors import PartError
@@ -16,6 +19,7 @@ from processor.local.java import find_java
 PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
 FETCH_ATTEMPTS = 2
 FILES_PER_LINE = 10  # files for each line of progress
+LINE_SECONDS = 10  # the longest time without a line of progress
 NOT_FOUND = ": not found"
 
 
@@ -82,7 +86,12 @@ class Ivy:
         if os.environ.get("IVY_SETTINGS"):
             command += ["-settings", os.environ["IVY_SETTINGS"]]
         output: list[str] = []
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+        with (
+            every(
+                LINE_SECONDS, lambda seconds: self._progress(f"{self._name}: {_files(output)} files after {seconds} s")
+            ),
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run,
+        ):
             assert run.stdout is not None
             try:
                 for line in run.stdout:
@@ -95,9 +104,34 @@ class Ivy:
 
     def _report(self, output: list[str]) -> None:
         if "[SUCCESSFUL" in output[-1]:
-            done = sum("[SUCCESSFUL" in line for line in output)
+            done = _files(output)
             if done % FILES_PER_LINE == 0:
                 self._progress(f"{self._name}: {done} files")
+
+
+def _files(output: list[str]) -> int:
+    """How many files Ivy has fetched, by its output."""
+    return sum("[SUCCESSFUL" in line for line in output)
+
+
+@contextmanager
+def every(seconds: int, say: Callable[[int], None]) -> Iterator[None]:
+    """Within the block, calls `say` every so many seconds, with the seconds since the beginning."""
+    ended = Event()
+
+    def repeat() -> None:
+        passed = seconds
+        while not ended.wait(seconds):
+            say(passed)
+            passed += seconds
+
+    thread = Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _description(name: str, modules: list[Module], transitive: bool) -> str:

@@ -44,8 +44,10 @@ def requirements_of(definitions: Definitions) -> stored.Requirements:
 def plan_of(snapshot: stored.Snapshot) -> Plan:
     """The plan that a job runs at this version of the registry.
 
-    Raises DefinitionError if the definitions conflict, and PlanError if an entry differs from its definition.
+    Raises DefinitionError if the definitions conflict, and PlanError if an entry differs from its definition, or there is none.
     """
+    if not snapshot.entities:
+        raise PlanError("the registry holds no definitions: run `statestore apply --definitions DIR` first")
     definitions = _definitions(snapshot, snapshot.products)
     _check_entries(snapshot, definitions)
     plan = compile_plan(

@@ -2,13 +2,14 @@
 
 The one-row price is that in a batch of `BATCH` events, because a busy job has large batches.
 
-    documents     the sum over all joins and roots that read a changed column: the product of the mean rows on the way up, twice
-                  if the row moves to another join key
+    documents     the distinct roots above the row: the mean rows on the way up by each join that reads a changed column, twice
+                  if the row moves to another join key. Embeds that go up by the same joins lead to the same roots
     write units   the one-row price, plus the row's further kilobytes in the table and in each slot, plus one for each further
                   document
     read units    the one-row price for each document, plus the units of its further rows
 
-Estimates assume: joins are independent, so their means are multiplied. Every document is published, except on a replay. The
+Estimates assume: joins are independent, so their means are multiplied, up to the number of all roots. Several rows on one way up
+may lead to the same root, and the estimate counts it for each of them. Every document is published, except on a replay. The
 events of a batch change different documents. A join or an entity without statistics counts as in the one-row price.
 """
 
@@ -49,6 +50,10 @@ class StatisticsIndex:
         """The mean bytes of a row of an entity; 0 without statistics."""
         return self.entities[entity].mean_bytes if entity in self.entities else 0.0
 
+    def rows(self, entity: str) -> float:
+        """The rows of an entity; infinite without statistics, or without rows."""
+        return (self.entities[entity].rows if entity in self.entities else 0) or inf
+
     def means(self, product: ProductPlan, direction: Direction) -> list[float]:
         """The mean rows that each join of a product finds; 1 without statistics."""
         found = [self.joins.get((join_of(node), direction)) for node in product.nodes]
@@ -72,7 +77,7 @@ def estimate_events(plan: Plan, costs: Sequence[Cost], index: StatisticsIndex) -
     return tuple(
         _estimate(
             cost,
-            touched=_touched(plan, fans, event, changed),
+            touched=_touched(plan, fans, event, changed, index),
             published=not event.replay,
             larger=rows[event.entity] * max(0, ceil(index.bytes(event.entity) / WRITE_BYTES) - 1),
         )
@@ -105,18 +110,18 @@ class _Fan:
 def _fan(product: ProductPlan, index: StatisticsIndex) -> _Fan:
     above: list[float] = []
     below: list[float] = []
+    roots = index.rows(product.product.root)
     reads: list[_Reads] = []
     for node, up, down in zip(product.nodes, index.means(product, "up"), index.means(product, "down"), strict=True):
         asked = 1.0 if node.parent is None else below[node.parent]
-        above.append(up if node.parent is None else up * above[node.parent])
+        above.append(up if node.parent is None else min(roots, up * above[node.parent]))
         below.append(asked * down)
         name = node.join.entity
         row = index.bytes(name) / READ_BYTES
         if isinstance(node.down, SlotRead):
             reads.append(_Reads(max(asked, below[-1] * row), 0.5, inf, 0.5))
         else:
-            rows = index.entities[name].rows if name in index.entities else 0
-            reads.append(_Reads(max(asked, below[-1]), max(1.0, row), rows or inf, 1))
+            reads.append(_Reads(max(asked, below[-1]), max(1.0, row), index.rows(name), 1))
         if isinstance(node.down, EdgeRead):
             reads.append(_Reads(asked, 1, inf, 1))
     return _Fan(above, reads)
@@ -140,8 +145,10 @@ def _changed(world: World, event: Event) -> frozenset[str] | None:
     return frozenset(column for column in before if after[column] != before[column])
 
 
-def _touched(plan: Plan, fans: Mapping[str, _Fan], event: Event, changed: frozenset[str] | None) -> Iterator[_Touched]:
-    found: dict[str, list[tuple[float, int]]] = {}
+def _touched(
+    plan: Plan, fans: Mapping[str, _Fan], event: Event, changed: frozenset[str] | None, statistics: StatisticsIndex
+) -> Iterator[_Touched]:
+    found: dict[str, dict[tuple[JoinSpec, ...], tuple[float, int]]] = {}
     for name, index in plan.occurrences[event.entity]:
         product = plan.products[name]
         node = None if index is None else product.nodes[index]
@@ -150,15 +157,27 @@ def _touched(plan: Plan, fans: Mapping[str, _Fan], event: Event, changed: frozen
         used = product.used if node is None else node.used
         if changed is None or (changed if used is None else changed & used):
             moves = node is not None and changed is not None and changed & set(map(column_of, node.child_columns))
-            found.setdefault(name, []).append((1.0 if index is None else fans[name].above[index], 2 if moves else 1))
-    for name, places in found.items():
+            routes, route = found.setdefault(name, {}), _route(product, index)
+            times = max(2 if moves else 1, routes.get(route, (0, 0))[1])
+            routes[route] = (1.0 if index is None else fans[name].above[index], times)
+    for name, routes in found.items():
         bare = (event.new or event.row is None) and plan.products[name].product.root == event.entity
-        documents = sum(above * times for above, times in places)
+        roots = statistics.rows(plan.products[name].product.root)
+        documents = min(roots, sum(above * times for above, times in routes.values()))
         yield _Touched(
             documents=documents,
-            once=max(times for _, times in places),
+            once=max(times for _, times in routes.values()),
             further=0.0 if bare else fans[name].further(documents),
         )
+
+
+def _route(product: ProductPlan, index: int | None) -> tuple[JoinSpec, ...]:
+    """The joins from a node up to the root."""
+    joins: list[JoinSpec] = []
+    while index is not None:
+        joins.append(join_of(product.nodes[index]))
+        index = product.nodes[index].parent
+    return tuple(joins)
 
 
 def _estimate(cost: Cost, *, touched: Iterable[_Touched], published: bool, larger: float) -> Estimate:

@@ -10,7 +10,12 @@ def read_root_key(root: Entity, text: str) -> tuple[Value, ...]:
     """The key's canonical values, in the key's order. Raises ValueError, which names the error and the correct form."""
     try:
         parts = canonical_json.loads(text)
-    except ValueError:
+    except ValueError as error:
+        if text.lstrip().startswith("{"):
+            raise ValueError(
+                f"the key {text} is {error}: write '{_example(root)}', with names and texts in double quotes, and "
+                "single quotes around it for the shell"
+            ) from None
         parts = text
     if not isinstance(parts, dict):
         if len(root.key) > 1:

@@ -1,7 +1,8 @@
 """Replays of dead letters, as the table remembers them: one item per dead letter, which never expires.
 
     REPLAYS, <topic>/<partition>/<offset>/<epoch>    rows: the join keys of its row, in the form of an open change;
-                                                     outcome: how the replay ended, once its documents are published
+                                                     outcome: how the replay ended, once its documents are published;
+                                                     who, why, at: of the person who dropped it, in place of a replay
 
 A replay notes the keys before it writes the row. A task that Spark gave up may write the row long after the driver
 closed the open change, and the next write of the row forgets those keys. The next replay of the dead letter finds them
@@ -10,6 +11,7 @@ here.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from processor.progress.open_changes import OpenChange, read_changes
@@ -21,6 +23,7 @@ from statestore.keys import Key
 from statestore.store import Item, Write
 
 PARTITION = keys.progress_partition("REPLAYS")
+DROPPED = "dropped"
 ReplayOutcome = Literal["applied", "superseded", "ignored", "refused"]
 
 
@@ -52,9 +55,21 @@ def end_replay(record: Record, outcome: ReplayOutcome) -> Write:
     return write_note(replay_key(record), {"outcome": outcome}, remove=("rows",))
 
 
+def drop(record: Record, *, who: str, why: str, at: datetime) -> Write:
+    """Records that a person dropped a dead letter, for good: no replay takes it."""
+    values = {"outcome": DROPPED, "who": who, "why": why, "at": at.isoformat(timespec="seconds")}
+    return write_note(replay_key(record), values, remove=("rows",))
+
+
 def ended_replays(items: Iterable[Item]) -> dict[Key, str]:
-    """The outcomes of the replays that ended, among the items of `PARTITION`."""
-    return {key_of_item(item): item["outcome"] for item in items if has_ended(item)}
+    """The outcomes of the replays that ended, among the items of `PARTITION`; of a dropped dead letter with who, when and why."""
+    return {key_of_item(item): _outcome(item) for item in items if has_ended(item)}
+
+
+def _outcome(item: Item) -> str:
+    if item["outcome"] == DROPPED:
+        return f"{DROPPED} by {item['who']} at {item['at']}: {item['why']}"
+    return str(item["outcome"])
 
 
 def has_ended(item: Item | None) -> bool:

@@ -11,6 +11,10 @@ MAX_DIGITS: Final = 38
 
 _NAMES: Final = get_args(TypeName)
 _UNITS: Final = get_args(TimestampUnit)
+_TYPES: Final = (
+    f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}, also decimal(precision,scale), timestamp(ms), timestamp(us) or timestamp(ns); "
+    "[] after a type makes an array"
+)
 _SHAPE: Final = re.compile(r"([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*(\[\s*\])?", re.ASCII)
 _SQL_NAMES: Final = {
     "integer": "int", "bigint": "int", "smallint": "int", "long": "int", "serial": "int",
@@ -28,10 +32,10 @@ def parse_type(text: str) -> ColumnType:
     """
     shape = _SHAPE.fullmatch(text.strip())
     if shape is None:
-        raise ValueError(f"{text!r} is not a type: expected {_one_of(_NAMES)}, with [] after it for an array")
+        raise ValueError(f"{text!r} is not a type: expected {_TYPES}")
     name, arguments, array = shape.group(1), shape.group(2), shape.group(3) is not None
     if name not in _NAMES:
-        raise ValueError(f"unknown type {name!r}{_suggestion(name)}: expected {_one_of(_NAMES)}")
+        raise ValueError(f"unknown type {name!r}{_suggestion(name)}: expected {_TYPES}")
     type_name = cast(TypeName, name)
     if arguments is None:
         return ColumnType(name=type_name, array=array)
@@ -64,7 +68,3 @@ def _suggestion(name: str) -> str:
     lower = name.lower()
     near = lower if lower in _NAMES else _SQL_NAMES.get(lower) or next(iter(get_close_matches(lower, _NAMES, 1)), None)
     return f" (did you mean {near!r}?)" if near else ""
-
-
-def _one_of(names: tuple[str, ...]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"

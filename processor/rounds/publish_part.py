@@ -26,6 +26,7 @@ from processor.rounds.step_runner import StepRunner
 from processor.steps.assemble import assemble
 from processor.steps.publish import EncodedDocument, PublishContext, PublishOutcome, Unpublishable, publish
 
+VERSION_HEADER = "statestore.product_version"
 NextAttempt = Callable[[], tuple[int, StepRunner]]
 """Begins an attempt of a lane: its number, and a runner whose outbox is a new transaction."""
 
@@ -115,7 +116,7 @@ def _publisher(
         version=product.version,
         headers=(
             ("statestore.product", product.product.name.encode()),
-            ("statestore.product_version", b"%d" % product.version),
+            (VERSION_HEADER, b"%d" % product.version),
             ("statestore.registry_version", b"%d" % round_.plan.version),
             ("statestore.batch", b"%d" % round_.batch),
         ),

@@ -101,7 +101,9 @@ class Database:
             case psycopg.OperationalError() if cause.sqlstate is None or cause.sqlstate.startswith(
                 ("08", "28", "3D", "57P")
             ):
-                return RegistryUnreachable(f"no connection to the registry at {_place(self.url)}: {message}")
+                return RegistryUnreachable(
+                    f"no connection to the registry at {_place(self.url)}: {' '.join(message.split())}"
+                )
             case psycopg.ProgrammingError() if cause.sqlstate is None:  # libpq refuses the address: an unknown option
                 return RegistryError(f"the registry's address {_place(self.url)} is wrong: {message}")
             case _:

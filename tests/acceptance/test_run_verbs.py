@@ -170,6 +170,19 @@ def test_get_shows_the_document_that_was_published(finished: tuple[Story, Path],
         assert json.loads(capsys.readouterr().out) == document
 
 
+def test_get_and_apply_print_one_json_object(finished: tuple[Story, Path], capsys: Printed) -> None:
+    story, to = finished
+    key, document = largest_document(to)
+    assert main(["get", "user_profile", key, "--json", *story.flags]) == 0
+    found = {"product": "user_profile", "key": json.loads(key), "document": document}
+    assert json.loads(capsys.readouterr().out) == found
+    assert main(["get", "user_profile", "nobody", "--json", *story.flags]) == 1
+    assert json.loads(capsys.readouterr().out) == {"product": "user_profile", "key": "nobody", "document": None}
+    assert main(["apply", *story.define, "--json", *story.flags]) == 0
+    applied = json.loads(capsys.readouterr().out)
+    assert (applied["changes"], applied["next"], [job["alive"] for job in applied["jobs"]]) == ([], [], [False])
+
+
 def test_get_names_a_root_without_a_document_and_an_unknown_product(
     finished: tuple[Story, Path], capsys: Printed
 ) -> None:
@@ -193,20 +206,27 @@ def test_verify_finds_no_difference_and_then_a_message_of_another_program(
         f"user_profile: {roots} documents compared, 0 differ",
     ]
     assert main(["verify", "user_profile", "--sample", "3", "--seed", "1", "--json", *story.flags]) == 0
-    assert json.loads(capsys.readouterr().out)["products"]["user_profile"] == {"compared": 3, "differences": []}
+    assert json.loads(capsys.readouterr().out)["products"]["user_profile"] == {
+        "compared": 3,
+        "unpublished": 0,
+        "older_version": 0,
+        "differences": [],
+    }
     outbox = KafkaOutbox(story.bootstrap_servers, {})
     outbox.send(Message(topic=story.topic, key=b'{"email":"nobody@example.org"}', value=b'{"email":1}'))
     outbox.flush()
     assert main(["verify", *story.flags]) == 1
     assert capsys.readouterr().out == (
-        'user_profile {"email":"nobody@example.org"}\n  published {"email":1}\n  state     no document\n'
+        "user_profile: published, but the state has no document: 1 document\n"
+        '  {"email":"nobody@example.org"}\n    published {"email":1}\n    state     no document\n'
     )
     assert main(["verify", "--sql", *story.flags]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        'user_profile {"email":"nobody@example.org"}',
-        '  published {"email":1}',
-        "  state     no document",
-        "  sql       no document",
+        "user_profile: published, but the state has no document: 1 document",
+        '  {"email":"nobody@example.org"}',
+        '    published {"email":1}',
+        "    state     no document",
+        "    sql       no document",
     ]
     assert main(["verify", "--sql", "--json", *story.flags]) == 1
     (difference,) = json.loads(capsys.readouterr().out)["products"]["user_profile"]["differences"]
@@ -256,7 +276,8 @@ def test_run_refuses_to_produce_records_into_topics_that_hold_some(
 
 
 def missing(flag: str, variable: str) -> str:
-    return f"--{flag} is missing: give it, set STATESTORE_{variable}, or run with --embedded"
+    """The error, whose cure is the embedded parts: tests/unit/cli/test_main.py has its words."""
+    return f"--{flag} is missing: give it, or set STATESTORE_{variable}; or add --embedded, "
 
 
 @pytest.mark.parametrize(
@@ -276,7 +297,7 @@ def missing(flag: str, variable: str) -> str:
 )
 def test_an_error_names_the_wrong_setting(words: list[str], message: str, capsys: Printed) -> None:
     assert main(["run", *words]) == 1
-    assert capsys.readouterr().err == f"statestore run: {message}\n"
+    assert capsys.readouterr().err.startswith(f"statestore run: {message}")
 
 
 def test_an_error_names_the_wrong_variable_or_the_wrong_line_of_the_settings_file(

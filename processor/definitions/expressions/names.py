@@ -43,6 +43,29 @@ class NameScope:
         return NameScope(entities=self.entities, entity=join.entity, joins=joins, above=self, many=join.many)
 
 
+class UnknownColumn(WrongDefinition):
+    """An expression names a column that the entity does not have. `column`: its name."""
+
+    def __init__(self, column: str, scope: NameScope, columns: Mapping[str, ColumnType]) -> None:
+        super().__init__(f"entity `{scope.entity}` has no column `{column}`", suggest(column, columns))
+        self.column = column
+
+
+def aggregated_column(path: Path, scope: NameScope) -> str:
+    """The name to aggregate, for an author who named the rows of a `many` itself: the column that it shows, if it shows one."""
+    join = scope.joins.get(path[-1])
+    shown = join.selection.expression if join and isinstance(join.selection, BareValue) else None
+    return ".".join((*path, shown.name if isinstance(shown, Column) else "<column>"))
+
+
+def find_many(column: str, scope: NameScope) -> str | None:
+    """The dotted name of a column of a joined `many`, for an author who left the name of the join out."""
+    for name, join in scope.joins.items():
+        if join is not None and join.many and column in (scope.below(join).columns or ()):
+            return f"{name}.{column}"
+    return None
+
+
 def parse_path(text: str) -> Path | None:
     """The parts of a dotted path. None: the text is another kind of expression."""
     if not _PATH.fullmatch(text):
@@ -144,7 +167,7 @@ def _column_type(name: str, scope: NameScope) -> Type:
     if columns is None:
         raise AlreadyReported
     if name not in columns:
-        raise WrongDefinition(f"entity `{scope.entity}` has no column `{name}`", suggest(name, columns))
+        raise UnknownColumn(name, scope, columns)
     return "json" if columns[name].array else columns[name].name
 
 

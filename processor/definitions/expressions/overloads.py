@@ -112,6 +112,9 @@ def unify_types(args: Sequence[TypedNode], subject: str) -> tuple[tuple[Expressi
     common = next((t for t in ("int", "decimal", "float", "date", "timestamp", *types) if _all_widen(types, t)), None)
     if common is None:
         what = f"{subject} takes values of one type, not {_list_types(args)}"
+        number = next((arg.node.value for arg in args if isinstance(arg.node, Literal) and arg.type in _NUMBERS), None)
+        if number is not None and types <= {"string", *_NUMBERS}:
+            raise WrongDefinition(what, f"write the number as text, `'{number}'`, or cast the text")
         raise WrongDefinition(what, "cast some of them, or use values of one type")
     return tuple(coerce(arg, common) for arg in args), common
 

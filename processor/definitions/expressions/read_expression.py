@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from processor.definitions.expressions.names import NameScope, parse_path, resolve, scope_at_path
+from processor.definitions.expressions.names import (
+    NameScope,
+    UnknownColumn,
+    aggregated_column,
+    find_many,
+    parse_path,
+    resolve,
+    scope_at_path,
+)
 from processor.definitions.expressions.overloads import TypedNode, apply_function, make_literal
 from processor.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.definitions.sql.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
@@ -61,7 +69,10 @@ def read_expression(
         expression, type_ = _read(text, scope, may_aggregate)
         return TypedExpression(expression=expression, type=type_)
     except WrongDefinition as wrong:
-        problems.add(location, wrong.what, wrong.cure)
+        cure = wrong.cure
+        if isinstance(wrong, UnknownColumn) and f'"{wrong.column}"' in text:
+            cure = f"double quotes mean a name: write '{wrong.column}' for a text"
+        problems.add(location, wrong.what, cure)
     except AlreadyReported:
         pass
     return TypedExpression(expression=Column(name=text), type=None, valid=False)
@@ -175,16 +186,21 @@ class _Reader:
             raise WrongDefinition(what, f"write `{name}(...)` around one expression")
         over, rows = self._aggregated_rows(name, args[0])
         if not over and not self.may_aggregate:
-            if not rows:
-                self.read(args[0])  # a wrong name in the argument gives a better error than the one below
+            if not rows:  # a wrong name in the argument gives a better error than the one below
+                try:
+                    self.read(args[0])
+                except UnknownColumn as wrong:
+                    if (meant := find_many(wrong.column, self.scope)) is None:
+                        raise
+                    raise WrongDefinition(wrong.what, f"name the `many` too: `{name}({meant})`") from None
             cure = (
                 f"name a joined `many` in it, e.g. `{name}(stars.column)`, or use it in `fields` or `value` of a `many`"
             )
             raise WrongDefinition(f"`{name}` has no rows to aggregate here", cure)
         if rows:
             if name != "count":
-                column = ".".join((*over, "<column>"))
-                raise WrongDefinition(f"`{name}` takes a value, not rows", f"name a column in it: `{name}({column})`")
+                cure = f"name a column in it: `{name}({aggregated_column(over, self.scope)})`"
+                raise WrongDefinition(f"`{name}` takes a value, not rows", cure)
             return TypedNode(Aggregate(function="count", argument=None, over=over, type="int"), "int")
         argument = replace(self, over=over, may_aggregate=False).read(args[0])
         return _apply_average(argument, over) if name == "avg" else _apply_aggregate(name, argument, over)

@@ -45,4 +45,10 @@ def test_json_counts_what_was_not_compared(not_compared: bool, capsys: Any) -> N
     assert main([*COMMAND, "--json"]) == int(not_compared)
     found = json.loads(capsys.readouterr().out)["products"]["notes"]
     left = [{"key": '{"id":1}', "reason": REASON}] if not_compared else []
-    assert found == {"compared": 3, "differences": [], "not_compared_with_sql": left}
+    assert found == {
+        "compared": 3,
+        "unpublished": 0,
+        "older_version": 0,
+        "differences": [],
+        "not_compared_with_sql": left,
+    }

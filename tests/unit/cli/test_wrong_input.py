@@ -8,10 +8,12 @@ import pytest
 
 from processor.cli.edit_report import user_name
 from processor.cli.main import main
+from processor.definitions.load import load, read_directory
 from processor.errors import KafkaError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
+from processor.product.document_key import read_root_key
 from processor.records.dead_letters import read_dead_letters, reject_message
 from processor.records.record import Record, Rejected
 from registry.errors import RegistryError
@@ -57,6 +59,15 @@ def test_a_full_disk_is_an_error(tmp_path: Path, capsys: Any) -> None:
         "/dev/null",
     )
     assert "/dev/full: cannot be written: No space left on device" in error_of(capsys, *command)
+
+
+@pytest.mark.parametrize("key", ["{email: a}", "{'email': 'a'}", '{"email": a'])
+def test_a_key_of_wrong_json_is_shown_as_it_should_be(key: str) -> None:
+    user = load(read_directory(EXAMPLE)).entities["user"]
+    cure = r"""is not JSON: .*: write '{"email":"..."}', with names and texts in double quotes"""
+    with pytest.raises(ValueError, match=cure):
+        read_root_key(user, key)
+    assert read_root_key(user, "a{b") == ("a{b",)
 
 
 def test_a_user_without_a_name_has_a_number(monkeypatch: pytest.MonkeyPatch) -> None:

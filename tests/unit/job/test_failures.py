@@ -22,5 +22,10 @@ def test_the_line_is_the_error_of_the_python_worker() -> None:
     assert error_line(RuntimeError(text)) == "entity user: no key"
 
 
+def test_the_line_is_the_error_of_java_without_its_frames() -> None:
+    text = "An error occurred while calling o59.create.\n: java.io.IOException: no folder /x\n\tat a.b.C.d(E.java:1)\n"
+    assert error_line(RuntimeError(text)) == "java.io.IOException: no folder /x"
+
+
 def test_a_failure_without_a_text_is_named_by_its_type() -> None:
     assert error_line(RuntimeError()) == "RuntimeError"

@@ -1,12 +1,13 @@
 """PySpark's own jars decide which modules Ivy asks for; older versions replace those that the repository does not have."""
 
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from processor.errors import PartError
 from processor.local import jars
-from processor.local.ivy import Module, NotInRepository
+from processor.local.ivy import Module, NotInRepository, every
 
 
 class Repository:
@@ -95,3 +96,17 @@ def test_without_pyspark_the_error_names_the_package_to_install(monkeypatch: pyt
         PartError, match=r"PySpark is not installed, and its Ivy is needed to fetch the jars\. Pip install"
     ):
         jars.spark_kafka_jars()
+
+
+def test_a_long_download_says_each_moment_how_far_it_is() -> None:
+    said: list[int] = []
+    enough = Event()
+
+    def say(seconds: int) -> None:
+        said.append(seconds)
+        if len(said) == 3:
+            enough.set()
+
+    with every(0, say):
+        assert enough.wait(60)
+    assert said[:3] == [0, 0, 0]

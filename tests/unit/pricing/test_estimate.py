@@ -111,3 +111,55 @@ def test_a_join_without_statistics_counts_as_finding_one_row(state: Trial) -> No
     for cost, estimate in zip(costs, estimate_events(PLAN, costs, index_statistics(taken)), strict=True):
         assert estimate.read_units == cost.batch_read_units
         assert estimate.documents >= cost.documents
+
+
+SHOP = {
+    "entities.yaml": """
+customer: {key: [id], columns: {id: int, name: string}}
+order: {key: [id], columns: {id: int, customer_id: int, total: int, paid: bool}}
+""",
+    "customers.yaml": """
+product: customers
+root: customer
+fields: [id, name]
+embed:
+  orders: {many: order, on: {customer_id: id}, fields: [id, total, paid]}
+  spent: {many: order, on: {customer_id: id}, value: sum(total)}
+  open: {many: order, on: {customer_id: id}, where: not paid, fields: [id, total]}
+""",
+    "orders.yaml": """
+product: orders
+root: order
+fields: [id]
+embed:
+  customer:
+    one: customer
+    on: {id: customer_id}
+    fields: [name]
+    embed:
+      others: {many: order, on: {customer_id: id}, fields: [id, paid]}
+""",
+}
+
+
+def test_a_root_counts_once_for_all_embeds_that_lead_to_it() -> None:
+    """Five customers have eight orders each: an order is in the document of its customer, and in those of eight orders."""
+    plan = plan_alone(load(SHOP), slots=20)
+    clock = VirtualClock()
+    trial = Trial(plan=plan, settings=Settings(), clock=clock, other_store=MeteredStore(20, clock=clock.now))
+    found = [("customer", {"id": n, "name": "a"}) for n in range(5)]
+    found += [("order", {"id": n, "customer_id": n % 5, "total": 1, "paid": False}) for n in range(40)]
+    trial.batch(record(plan, entity, row, offset) for offset, (entity, row) in enumerate(found))
+    trial.finish()
+    taken = take_statistics(plan, trial.store, sample=100, random=Random(1), at=datetime(2026, 11, 21, tzinfo=UTC))
+    costs = price_events(plan, Settings())
+    estimates = {f"{one.entity}: {one.event}": one for one in estimate_events(plan, costs, index_statistics(taken))}
+    for event, entity, row, documents in (
+        ("order: update of total", "order", {"id": 7, "customer_id": 2, "total": 2, "paid": False}, 1),
+        ("customer: update of name", "customer", {"id": 2, "name": "b"}, 9),
+    ):
+        before = trial.tally["published"]
+        trial.batch([record(plan, entity, row, 1000)])
+        trial.finish()
+        assert trial.tally["published"] - before == documents
+        assert estimates[event].documents == pytest.approx(documents)

@@ -1,0 +1,123 @@
+"""The command itself: its help, its flags for all verbs, and how errors end it."""
+
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processor.cli import get_command
+from processor.cli.main import GROUPS, VERBS, main
+from processor.local import shared_parts
+from processor.local.parts import Addresses
+from registry.errors import RegistryUnreachable
+
+ADDRESSES = Addresses(bootstrap_servers="b:1", registry_url="r", dynamodb_endpoint="e")
+
+
+def help_of(capsys: Any, *words: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
+    return str(capsys.readouterr().out)
+
+
+def test_the_help_lists_each_verb_once_in_three_groups(capsys: Any) -> None:
+    text = help_of(capsys, "--help")
+    titles = [line for line in text.splitlines() if line.startswith("verbs of")]
+    assert titles == ["verbs of an author of products:", "verbs of an operator:", "verbs of this machine:"]
+    listed = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2] not in " -"]
+    assert len(listed) == len(set(listed)) > len(VERBS)
+    assert {name for names in GROUPS.values() for name in names} <= set(listed)
+
+
+def test_the_help_of_a_verb_shows_the_settings_that_it_needs_and_help_all_the_others(capsys: Any) -> None:
+    short, long = help_of(capsys, "get", "--help"), help_of(capsys, "get", "--help-all")
+    assert "--registry X" in short
+    assert "--bootstrap-servers" not in short
+    assert "--registry X" in long
+    assert "--bootstrap-servers X" in long
+
+
+def test_the_help_fits_the_terminal(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert max(map(len, help_of(capsys, "run", "--help").splitlines())) <= 60
+
+
+def test_the_version_is_that_of_the_package(capsys: Any) -> None:
+    assert help_of(capsys, "--version") == f"statestore {version('statestore')}\n"
+
+
+@pytest.mark.parametrize("words", [["--vers"], ["try", "--def", "x", "--from", "y"], ["rejects", "list", "--eac"]])
+def test_a_part_of_a_flag_is_wrong_usage(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+
+
+@pytest.mark.parametrize("words", [["--debug", "schema"], ["schema", "--debug"]])
+def test_debug_shows_where_an_error_comes_from(words: list[str], capsys: Any) -> None:
+    assert main([*words, "p", "--definitions", "no such folder"]) == 1
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert last.startswith("statestore schema: no such folder: the directory cannot be read")
+
+
+def test_an_unexpected_error_is_one_line_with_a_status_of_its_own(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> int:
+        raise TypeError("not a number\n\tat a.b.C")
+
+    monkeypatch.setattr(get_command, "run", fail)
+    assert main(["get", "p", "k"]) == 3
+    assert capsys.readouterr().err == (
+        "statestore get: unexpected TypeError: not a number (--debug shows where; please report it)\n"
+    )
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_missing_addresses_are_named_with_the_embedded_parts_and_those_that_run(
+    running: bool, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = shared_parts.PartsStatus(addresses=ADDRESSES, alive={"kafka": True}) if running else None
+    monkeypatch.setattr(shared_parts, "status", lambda _: found)
+    cure = (
+        f"or add --embedded, which takes the parts of `local up`: they run ({tmp_path})"
+        if running
+        else "or add --embedded, which starts Kafka, Postgres and the DynamoDB API on this machine"
+    )
+    for name in ("BOOTSTRAP_SERVERS", "CHECKPOINT", "REGISTRY"):
+        monkeypatch.delenv(f"STATESTORE_{name}", raising=False)
+    monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS", raising=False)
+    assert main(["run", "--local-dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == (
+        "statestore run: --bootstrap-servers and --checkpoint are missing: give them, or set STATESTORE_BOOTSTRAP_SERVERS "
+        f"and STATESTORE_CHECKPOINT; {cure}\n"
+    )
+
+    def unreachable(_: object) -> None:
+        raise RegistryUnreachable("no connection to the registry")
+
+    monkeypatch.setattr(get_command, "requested_document", lambda *_: unreachable(_))
+    assert main(["get", "p", "k", "--local-dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"statestore get: no connection to the registry; {cure}\n"
+    assert main(["get", "p", "k", "--registry", "postgresql://h/d"]) == 1
+    assert capsys.readouterr().err == "statestore get: no connection to the registry\n"
+
+
+def complete(script: str, *words: str) -> set[str]:
+    """The words that bash offers after these."""
+    quoted = " ".join(f"'{word}'" for word in words)
+    ask = f'COMP_WORDS=({quoted}) COMP_CWORD={len(words) - 1}; _statestore; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_bash_completes_verbs_flags_and_actions(capsys: Any) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert complete(script, "statestore", "re") == {"remove", "republish", "resume", "retire", "rejects"}
+    assert complete(script, "statestore", "try", "--fr") == {"--from"}
+    assert complete(script, "statestore", "get", "p", "--bootstrap") == {"--bootstrap-servers"}
+    assert complete(script, "statestore", "rejects", "re") == {"replay"}
+    assert complete(script, "statestore", "rejects", "list", "--ea") == {"--each"}
