@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from processor.cli.edit_report import print_applied, user_name
+from processor.cli.edit_report import print_applied, user_name, wait_for_jobs
 from processor.cli.options import add_definitions, add_settings, load_definitions, reachable_settings
 from processor.job.open_registry import open_registry
 from processor.plan.planning import check_after, requirements_of
@@ -18,6 +18,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     apply = verbs.add_parser("apply", help="validate definitions and store them, with slots for their joins")
     add_definitions(apply)
     apply.add_argument("--why", default="", help="the reason, for the registry's history")
+    apply.add_argument(
+        "--wait",
+        action="store_true",
+        help="wait until each running job works by the new version; 1 if a job refuses it or ends",
+    )
     add_settings(apply)
     apply.set_defaults(run=run_apply)
     epoch = verbs.add_parser(
@@ -36,9 +41,10 @@ def run_apply(options: argparse.Namespace) -> int:
         registry.migrate(settings.slots)
         applied = registry.apply(required, who=user_name(), why=options.why, check=check)
         print_applied(applied, registry)
+        waited = wait_for_jobs(registry, applied.version) if options.wait else 0
     if any(one.startswith("entity ") and one.endswith(": changed") for one in applied.changes):
         print(CHANGED_ENTITY, file=sys.stderr)
-    return 0
+    return waited
 
 
 def run_epoch(options: argparse.Namespace) -> int:

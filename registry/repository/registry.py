@@ -1,8 +1,8 @@
 """The doorway to the registry: one object, each method one transaction."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import text
 
@@ -10,13 +10,13 @@ from registry import operations
 from registry.advance import WHY, advance
 from registry.edit import edit
 from registry.edited import Edit, edited
+from registry.job_status import JobStatus
 from registry.migrations.roles import role_statements
 from registry.model import (
     Applied,
     Binding,
     EpochBoundary,
     HistoryEntry,
-    JobStatus,
     Lease,
     Progress,
     Requirements,
@@ -246,6 +246,11 @@ class Registry:
         """Records that the run is alive. Raises LeaseLost when another run has taken over."""
         with self._database.transaction() as connection:
             leases.renew(connection, lease)
+
+    def keep_report(self, lease: Lease, report: Mapping[str, Any]) -> None:
+        """Replaces the report of the run, which `jobs` shows. Raises LeaseLost when another run has taken over."""
+        with self._database.transaction() as connection:
+            leases.keep_report(connection, lease, report)
 
     def holds(self, lease: Lease) -> bool:
         """True while no other run has taken the lease, and this run has not released it."""
