@@ -30,7 +30,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
+    from processor.cli.job_log import JobLog
     from processor.cli.run_command import prepare_plan, run_to_end
+    from processor.cli.stop_signals import StopSignals
     from processor.demo.github import build_history, load_events
     from processor.demo.report import choose_star, describe_event, differing_keys
     from processor.inspect.oracle import oracle
@@ -50,7 +52,8 @@ def run(options: argparse.Namespace) -> int:
         plan = prepare_plan(settings, definitions)
         print_progress(f"producing {len(recorded.records)} records, made of public GitHub events of 2015-01-01")
         others = feed(settings, plan, str(file))
-        job = run_to_end(settings, plan, once=True, take_over=False, embedded=True)
+        with StopSignals(JobLog()).handled() as signals:
+            job = run_to_end(settings, plan, signals, once=True, take_over=False, embedded=True)
         job.driver.tally.update({"read": others, "ignored": others})
         published, _ = read_back(settings, plan)
         print_progress("asking Postgres for the same documents")

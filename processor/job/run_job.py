@@ -12,6 +12,7 @@ from processor.job.failures import EXPECTED, error_line, failure_reason, is_stop
 from processor.job.job import Job
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
+from processor.rounds.job_event import JobEvent
 
 
 def run_job(job: Job, *, once: bool) -> None:
@@ -21,11 +22,12 @@ def run_job(job: Job, *, once: bool) -> None:
     try:
         while query is None or _is_outdated(job):
             if job.paused and once:
-                job.driver.report(
-                    "all work is paused, so the job reads no topic: `statestore resume`, then start again", {}
-                )
+                text = "all work is paused, so the job reads no topic: `statestore resume`, then start again"
+                job.driver.report(JobEvent(what="paused", text=text, level="warning"))
                 break
             _wait_while_paused(job)
+            if job.stopping.is_set():
+                break
             job.failure = None
             query = job.stream(once)
             _watch(job, query)
@@ -37,9 +39,11 @@ def run_job(job: Job, *, once: bool) -> None:
     except Exception as failure:
         if not is_stop(failure, job.stopping):
             raise failure_reason(job, failure) from failure
-        job.driver.report(f"stopped; the next start does the interrupted work again ({error_line(failure)})", {})
     finally:
         stop_query(query)
+        if job.stopping.is_set():
+            text = "stopped; the next start does unfinished work again"
+            job.driver.report(JobEvent(what="stopped", text=text))
         job.end()
 
 
@@ -49,7 +53,8 @@ def _watch(job: Job, query: StreamingQuery) -> None:
         if (job.stopping.is_set() or job.outdated) and not job.turn.locked():
             query.stop()
         wait_for_end(query, 0 if job.driver.busy else 1)
-        job.idle()
+        if not job.stopping.is_set():
+            job.idle()
         job.renewal.check()
 
 
@@ -60,6 +65,9 @@ def _is_outdated(job: Job) -> bool:
 
 def _wait_while_paused(job: Job) -> None:
     """Does the work between batches while an operator has paused the job."""
+    if job.paused:
+        text = "paused: the job reads no batches until `statestore resume`"
+        job.driver.report(JobEvent(what="paused", text=text))
     while job.paused and not job.stopping.wait(0 if job.driver.busy else 1):
         job.idle()
         job.renewal.check()
@@ -77,6 +85,8 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
                 return
             job.driver.end_replays(reports)
             yield from reports
+    except Stopped:
+        return
     except EXPECTED:
         raise
     except Exception as failure:  # Spark's, around that of a task

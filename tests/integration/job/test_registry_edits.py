@@ -124,7 +124,7 @@ def test_a_job_that_is_far_behind_publishes_each_root_once(scene: Scene, rows: S
     scene.produce(*(rows.user(n, f"u{n}") for n in range(20)))
     scene.produce(*(rows.star(f"u{n % 20}", f"r{n}") for n in range(100)))
     lines: list[str] = []
-    with scene.opened(report=lambda what, _: lines.append(what), batch_size=20, catch_up_records=40) as job:
+    with scene.opened(report=lambda event: lines.append(event.text), batch_size=20, catch_up_records=40) as job:
         run_job(job, once=True)
     assert any("records behind: rows first" in line for line in lines)
     assert scene.documents() == scene.truth()
