@@ -30,19 +30,17 @@ class TopicLag(NamedTuple):
 def read_lags(
     bootstrap: str, extra: Mapping[str, str], topics: Iterable[str], read: Mapping[Partition, int]
 ) -> dict[str, TopicLag]:
-    """The lag of each topic that the broker knows. `read`: where the job reads on in each partition; a job reads the others
-    from their beginning. Raises KafkaError when the broker does not answer."""
+    """The lag of each topic whose ends the broker shows. `read`: where the job reads on in each partition; a job reads the others
+    from their beginning. Raises KafkaError for records that cannot be read."""
     consumer = make_consumer(bootstrap, {**extra, **SMALL_FETCH}, isolation="read_uncommitted")
     unread: dict[Partition, range] = {}
     try:
         for topic in topics:
-            with suppress(KafkaError):  # a topic that is missing has no lag
-                for partition in list_partitions(consumer, topic, bootstrap):
-                    begin, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), ANSWER_SECONDS)
-                    unread[topic, partition] = range(max(begin, read.get((topic, partition), begin)), end)
+            with suppress(KafkaError, KafkaException):  # a topic that is missing, or has no leader now, has no lag
+                unread |= _unread(consumer, topic, list_partitions(consumer, topic, bootstrap), read)
         times = _first_times(consumer, {at: offsets.start for at, offsets in unread.items() if offsets})
     except KafkaException as error:
-        raise client_error(error.args[0], f"cannot read the ends of topics at {bootstrap}") from None
+        raise client_error(error.args[0], f"cannot read topics at {bootstrap}") from None
     finally:
         consumer.close()
     return {
@@ -52,6 +50,17 @@ def read_lags(
         )
         for topic in sorted({name for name, _ in unread})
     }
+
+
+def _unread(
+    consumer: Consumer, topic: str, partitions: Iterable[int], read: Mapping[Partition, int]
+) -> dict[Partition, range]:
+    """The unread offsets of each partition."""
+    found = {}
+    for partition in partitions:
+        begin, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), ANSWER_SECONDS)
+        found[topic, partition] = range(max(begin, read.get((topic, partition), begin)), end)
+    return found
 
 
 def _first_times(consumer: Consumer, starts: Mapping[Partition, int]) -> dict[Partition, float]:
