@@ -57,4 +57,6 @@ def _raised_line(failure: Exception) -> str:
     except Exception:  # py4j asks the JVM for the text
         text = "the JVM of Spark has ended"
     raised = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
-    return raised[0] if raised else (text.splitlines() or [type(failure).__name__])[0]
+    return (
+        raised[-1] if raised else (text.splitlines() or [type(failure).__name__])[0]
+    )  # the last one has the others as cause
