@@ -70,7 +70,9 @@ def open_bench_job(settings: Settings, plan: Plan) -> Job:
         owner=owner_name(),
         take_over=False,
         jars=sorted(spark_kafka_jars(print_progress).glob("*.jar")),
-        report=lambda what, tally: print_progress(f"{what}: {tally.get('read', 0)} read"),
+        report=lambda event: (
+            print_progress(f"{event.text}: {event.fields['read']} read") if event.what == "batch" else None
+        ),
     )
 
 

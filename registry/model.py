@@ -259,18 +259,6 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobStatus:
-    """The lease of a job as it is now. `owner`: None after a release; `alive`: a run holds the lease and renewed it in time."""
-
-    job: str
-    owner: str | None
-    alive: bool
-    generation: int
-    applied_version: int | None
-    renewed_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
     """One changed row of the registry. `entry`: its table; `operation`: insert, update or delete; `old`, `new`: the row."""
 

@@ -6,8 +6,9 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+from registry.job_status import JobStatus
 from registry.lifecycle import reads
-from registry.model import KEY, AssignedPath, Direction, EntityEntry, JobStatus, Progress, Snapshot
+from registry.model import KEY, AssignedPath, Direction, EntityEntry, Progress, Snapshot
 from registry.pending import pending_lines, waits_for
 
 _DIRECTIONS: tuple[Direction, ...] = ("down", "up")
@@ -75,7 +76,17 @@ def board_json(snapshot: Snapshot, jobs: Iterable[JobStatus] = (), walks: Iterab
             {"product": one.name, "version": one.version, "waits_for": waits_for(snapshot, one)}
             for one in snapshot.waiting
         ],
-        "jobs": [asdict(job) | {"renewed_at": job.renewed_at.isoformat()} for job in jobs],
+        "jobs": [
+            {
+                "job": job.job,
+                "owner": job.owner,
+                "alive": job.alive,
+                "generation": job.generation,
+                "applied_version": job.applied_version,
+                "renewed_at": job.renewed_at.isoformat(),
+            }
+            for job in jobs
+        ],
         "walks": [asdict(w) | dict(zip(("rows_per_second", "seconds_left"), _speed(w), strict=True)) for w in walks],
     }
 

@@ -262,6 +262,8 @@ leases = Table(
     Column("expires_after", Double, nullable=False, comment="seconds without a renewal after which it may be taken"),
     Column("lanes", Integer, nullable=False, comment="the highest number of any run"),
     Column("applied_version", BigInteger, comment="the last registry version that the job applied"),
+    Column("report", JSON, comment="the state of the run, as it reported it last"),
+    Column("reported_at", DateTime(timezone=True)),
 )
 
 attempts = Table(

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 
-from processor.cli.edit_report import applied_json, print_applied, user_name
+from processor.cli.edit_report import applied_json, print_applied, user_name, wait_for_jobs
 from processor.cli.options import KAFKA, REGISTRY, add_definitions, add_settings, load_definitions, reachable_settings
 from processor.cli.run_command import require_settings
 from processor.job.open_registry import open_registry
@@ -24,6 +24,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     add_definitions(apply)
     apply.add_argument("--why", default="", help="the reason, for the registry's history")
     apply.add_argument("--plan", metavar="ID", help="make exactly the changes that `plan` showed with this id, or none")
+    apply.add_argument(
+        "--wait",
+        action="store_true",
+        help="wait until each running job works by the new version; 1 if a job refuses it or ends",
+    )
     apply.add_argument("--json", action="store_true", help="print one JSON object")
     add_settings(apply, *REGISTRY)
     apply.set_defaults(run=run_apply)
@@ -50,11 +55,12 @@ def run_apply(options: argparse.Namespace) -> int:
         applied = registry.apply(required, who=user_name(), why=options.why, check=check)
         if options.json:
             print(json.dumps(applied_json(applied, registry)))
-            return 0
-        print_applied(applied, registry)
-    if any(one.startswith("entity ") and one.endswith(": changed") for one in applied.changes):
+        else:
+            print_applied(applied, registry)
+        waited = wait_for_jobs(registry, applied.version) if options.wait else 0
+    if not options.json and any(one.startswith("entity ") and one.endswith(": changed") for one in applied.changes):
         print(CHANGED_ENTITY, file=sys.stderr)
-    return 0
+    return waited
 
 
 def run_epoch(options: argparse.Namespace) -> int:

@@ -4,8 +4,10 @@ import argparse
 import sys
 from dataclasses import replace
 
+from processor.cli.job_log import JobLog, add_log_flags
 from processor.cli.options import JOB, add_settings, reachable_settings
-from processor.cli.run_command import owner_name, print_round, require_settings, stop_on_signals
+from processor.cli.run_command import owner_name, require_settings
+from processor.cli.stop_signals import StopSignals
 from processor.errors import StatestoreError
 from processor.job.open_registry import open_registry
 from processor.plan.planning import plan_of
@@ -16,6 +18,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser(
         "backfill", help="fill slots and publish changed products while the job does not run; reads no topics"
     )
+    add_log_flags(parser)
     add_settings(parser, *JOB)
     parser.set_defaults(run=run)
 
@@ -27,21 +30,21 @@ def run(options: argparse.Namespace) -> int:
     with (
         reachable_settings(options) as given,
         open_registry(given) as registry,
-        stop_on_signals() as stopping,
+        StopSignals(JobLog(form=options.log, quiet=options.quiet)).handled() as signals,
     ):
         require_settings(given, "bootstrap_servers")
         if not registry.binding().table:
             raise StatestoreError("no job has run with this registry, so no row is stored: start with `statestore run`")
         try:
-            job = open_job(
+            job = signals.job = open_job(
                 replace(given, checkpoint=""),
                 plan_of(registry.snapshot()),
                 registry,
                 owner=owner_name(),
                 take_over=False,
                 jars=[],
-                report=print_round,
-                stopping=stopping,
+                report=signals.log,
+                stopping=signals.stopping,
             )
         except LeaseHeld as held:
             raise StatestoreError(

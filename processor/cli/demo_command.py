@@ -33,7 +33,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
+    from processor.cli.job_log import JobLog
     from processor.cli.run_command import prepare_plan, run_to_end
+    from processor.cli.stop_signals import StopSignals
     from processor.demo.github import build_history, load_events
     from processor.demo.report import choose_star, describe_event, differing_keys
     from processor.inspect.oracle import oracle
@@ -56,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
         print_step(3, f"producing {len(recorded.records)} records, made of public GitHub events of 2015-01-01")
         others = feed(settings, plan, str(file))
         print_step(4, "running the job until no record is left (Spark starts first)")
-        job = run_to_end(settings, plan, once=True, take_over=False, embedded=True)
+        with StopSignals(JobLog()).handled() as signals:
+            job = run_to_end(settings, plan, signals, once=True, take_over=False, embedded=True)
         job.driver.tally.update({"read": others, "ignored": others})
         published, _ = read_back(settings, plan)
         print_step(5, "asking Postgres for the same documents")

@@ -3,14 +3,19 @@
 import getpass
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from time import sleep
 from typing import TYPE_CHECKING
 
-from registry.model import Applied, JobStatus
+from registry.job_status import JobStatus
+from registry.model import Applied
 from registry.pending import pending_lines
 
 if TYPE_CHECKING:
     from registry.repository import Registry
+
+WAIT_SECONDS = 0.5
+"""Between two looks at the jobs that take a version."""
 
 
 def user_name() -> str:
@@ -51,3 +56,25 @@ def worker_line(jobs: Collection[JobStatus]) -> str:
                 f"the running job {job.job} ({job.owner}) takes this version before its next batch, and does the work"
             )
     return "no job runs: `statestore run` does the work, or `statestore backfill`, which reads no topics"
+
+
+def wait_for_jobs(registry: "Registry", version: int, pause: Callable[[float], object] = sleep) -> int:
+    """Waits until each job that runs now works by this version or a later one. Prints a line for each. Returns the exit status: 1
+    if a job refused the version, or ended without it."""
+    waiting, failed = {job.job for job in registry.jobs() if job.alive}, False
+    while waiting:
+        for job in (one for one in registry.jobs() if one.job in waiting):
+            report = job.report or {}
+            if (job.applied_version or 0) >= version:
+                line = f"job {job.job} works by registry version {job.applied_version}"
+            elif not job.alive:
+                line, failed = f"job {job.job} ended before it took registry version {version}", True
+            elif report.get("refused_version", 0) >= version:
+                line, failed = str(report["refusal"]), True
+            else:
+                continue
+            print(line, file=sys.stderr)
+            waiting.discard(job.job)
+        if waiting:
+            pause(WAIT_SECONDS)
+    return 1 if failed else 0

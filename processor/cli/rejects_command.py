@@ -138,7 +138,9 @@ def _waiting(options: argparse.Namespace, settings: "Settings") -> "Iterator[Dea
 
 
 def run_replay(options: argparse.Namespace) -> int:
-    from processor.cli.run_command import owner_name, print_round, stop_on_signals
+    from processor.cli.job_log import JobLog
+    from processor.cli.run_command import owner_name
+    from processor.cli.stop_signals import StopSignals
     from processor.job.open_job import open_job
     from processor.job.run_job import run_replays
     from processor.plan.planning import plan_of
@@ -148,16 +150,16 @@ def run_replay(options: argparse.Namespace) -> int:
         if not waiting:
             print("no dead letter of this selection waits", file=sys.stderr)
             return 0
-        with open_registry(settings) as registry, stop_on_signals() as stopping:
-            job = open_job(
+        with open_registry(settings) as registry, StopSignals(JobLog()).handled() as signals:
+            job = signals.job = open_job(
                 settings,
                 plan_of(registry.snapshot()),
                 registry,
                 owner=owner_name(),
                 take_over=options.take_over,
                 jars=[],
-                report=print_round,
-                stopping=stopping,
+                report=signals.log,
+                stopping=signals.stopping,
             )
             replayed = list(run_replays(job, waiting))
     refused = [replay for replay in replayed if replay.outcome == "refused"]

@@ -1,19 +1,17 @@
 """`statestore run`: runs the job on real addresses or on embedded parts; with --from and --to from file to file."""
 
 import argparse
-import logging
 import os
-import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING
 
+from processor.cli.job_log import JobLog, add_log_flags
 from processor.cli.options import (
     JOB,
     add_definitions,
@@ -25,19 +23,22 @@ from processor.cli.options import (
 from processor.cli.output import (
     check_outputs,
     freshness_histogram,
-    freshness_text,
     rejects_path,
-    report_stopped_products,
     summary,
     write_published,
     write_rejects,
 )
+from processor.cli.stop_signals import StopSignals
 from processor.cli.try_command import positive
-from processor.errors import AddressMissing, SettingError, Stopped
+from processor.errors import AddressMissing, SettingError, StatestoreError, Stopped
 from processor.job.open_registry import open_registry
 from processor.plan.planning import check_after, plan_of, requirements_of
 from processor.plan.rejects_topic import check_rejects_topic
+from processor.progress.backlog import stopped_line
+from processor.rounds.job_event import JobEvent
 from processor.settings import Settings
+from registry.errors import RegistryError
+from statestore.errors import StoreError
 
 if TYPE_CHECKING:
     from processor.job.job import Job
@@ -65,6 +66,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         action="store_true",
         help="rename the registry's job to --job, or build the state again in an empty --table, with a new --checkpoint",
     )
+    add_log_flags(parser)
     add_settings(parser, *JOB, "checkpoint")
     parser.set_defaults(run=run)
 
@@ -74,27 +76,57 @@ def run(options: argparse.Namespace) -> int:
         raise SettingError("--to writes the published messages when the job has ended: add --once")
     check_outputs(options.to, options.rejects)
     definitions = load_definitions(options) if options.definitions else None
-    with reachable_settings(options) as reachable, with_checkpoint(reachable, options) as settings:
-        require_settings(settings, "bootstrap_servers", "checkpoint")
-        plan = prepare_plan(settings, definitions)
-        from processor.job.feed import feed, read_back
+    log = JobLog(form=options.log, quiet=options.quiet)
+    try:
+        with reachable_settings(options) as reachable, with_checkpoint(reachable, options) as settings:
+            require_settings(settings, "bootstrap_servers", "checkpoint")
+            job, others = _run_until_stopped(settings, definitions, options, log)
+            if options.to and job is not None:
+                from processor.job.feed import read_back
 
-        others = feed(settings, plan, options.source) if options.source else 0
-        flags = {name: getattr(options, name) for name in ("once", "take_over", "embedded", "adopt")}
+                published, rejected = read_back(settings, job.driver.plan)
+                write_published(published, options.to)
+                write_rejects(rejected, rejects_path(options.rejects, options.to))
+    except (StatestoreError, RegistryError, StoreError) as error:
+        if options.log == "text":
+            raise
+        log(JobEvent(what="failed", text=str(error), level="error"))
+        return 1
+    finally:
+        log.end()
+    return 0 if job is None else _report_end(job, others, log)
+
+
+def _run_until_stopped(
+    settings: Settings, definitions: object, options: argparse.Namespace, log: JobLog
+) -> "tuple[Job | None, int]":
+    """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
+    how many records of the file no entity reads."""
+    with StopSignals(log).handled() as signals:
         try:
-            job = run_to_end(settings, plan, **flags)
+            plan = prepare_plan(settings, definitions)
+            from processor.job.feed import feed
+
+            others = feed(settings, plan, options.source) if options.source else 0
+            flags = {name: getattr(options, name) for name in ("once", "take_over", "embedded", "adopt")}
+            return run_to_end(settings, plan, signals, **flags), others
         except Stopped:
-            print("stopped before the first batch", file=sys.stderr)
-            return 0
-        job.driver.tally.update({"read": others, "ignored": others})
-        if options.to:
-            published, rejected = read_back(settings, job.driver.plan)
-            write_published(published, options.to)
-            write_rejects(rejected, rejects_path(options.rejects, options.to))
-    print(summary(job.driver.tally), file=sys.stderr)
-    if histogram := freshness_histogram(job.driver.tally):
-        print(histogram, file=sys.stderr)
-    return report_stopped_products(job.driver.backlog.stopped)
+            log(JobEvent(what="stopped", text="stopped"))
+            return None, 0
+
+
+def _report_end(job: "Job", others: int, log: JobLog) -> int:
+    """Prints the counts of the run, and each stopped product. Returns the exit status: 1 if there is one."""
+    job.driver.tally.update({"read": others, "ignored": others})
+    tally, stopped = job.driver.tally, job.driver.backlog.stopped
+    text = "\n".join(filter(None, [summary(tally), freshness_histogram(tally)]))
+    if log.form == "json":
+        log(JobEvent(what="end", text=text, fields=tally))
+    elif not log.quiet:
+        print(text, file=sys.stderr)
+    for product, why in sorted(stopped.items()):
+        log(JobEvent(what="product stopped", text=stopped_line(product, why), level="warning"))
+    return 1 if stopped else 0
 
 
 def prepare_plan(settings: Settings, definitions: object) -> "Plan":
@@ -114,46 +146,43 @@ def prepare_plan(settings: Settings, definitions: object) -> "Plan":
 
 
 def run_to_end(
-    settings: Settings, plan: "Plan", *, once: bool, take_over: bool, embedded: bool, adopt: bool = False
+    settings: Settings,
+    plan: "Plan",
+    signals: StopSignals,
+    *,
+    once: bool,
+    take_over: bool,
+    embedded: bool,
+    adopt: bool = False,
 ) -> "Job":
-    """Runs the job until it has ended. SIGTERM and SIGINT end it within one batch, and nothing is lost. Raises Stopped when
-    they come before the job is open."""
+    """Runs the job until it has ended, or a signal stops it. Raises Stopped when the signal comes before the job is open."""
     from processor.job.open_job import open_job
+    from processor.job.run_again import run_again
     from processor.job.run_backfill import keep_last_progress
-    from processor.job.run_job import run_job
     from processor.job.source import is_local
     from processor.local.jars import spark_kafka_jars
 
     jars = sorted(spark_kafka_jars(print_progress).glob("*.jar")) if embedded or is_local(settings) else []
-    with open_registry(settings) as registry, stop_on_signals() as stopping:
-        job = open_job(
-            settings,
-            plan,
-            registry,
-            owner=owner_name(),
-            take_over=take_over,
-            jars=jars,
-            report=print_round,
-            adopt=adopt,
-            stopping=stopping,
-        )
-        run_job(job, once=once)
+    with open_registry(settings) as registry:
+
+        def open_() -> "Job":
+            signals.job = None
+            signals.job = open_job(
+                settings,
+                plan,
+                registry,
+                owner=owner_name(),
+                take_over=take_over,
+                jars=jars,
+                report=signals.log,
+                adopt=adopt,
+                stopping=signals.stopping,
+            )
+            return signals.job
+
+        job = run_again(open_, once=once, stopping=signals.stopping, report=signals.log)
         keep_last_progress(job)
     return job
-
-
-def print_round(event: str, tally: Mapping[str, int]) -> None:
-    """Prints a line to stderr: a round with its counts, or, with an empty tally, another event of the job."""
-    if not tally:
-        print(event, file=sys.stderr, flush=True)
-        return
-    names: tuple[str, ...] = ("settled", "corrections") if "settled" in tally else ("published",)
-    if "read" in tally:
-        names = ("read", "applied", "dead letters", "published")
-    elif "walked" in tally:
-        names = ("walked", "filled", "published")
-    counts = [f"{tally.get(name, 0)} {name}" for name in names]
-    print(f"{event}: " + ", ".join(filter(None, [*counts, freshness_text(tally)])), file=sys.stderr, flush=True)
 
 
 def owner_name() -> str:
@@ -182,22 +211,3 @@ def with_checkpoint(settings: Settings, options: argparse.Namespace) -> Iterator
             yield replace(settings, checkpoint=directory)
     else:
         yield settings
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[Event]:
-    """Within the block, SIGTERM and SIGINT set the event that it yields. The job stops at the next batch. From then on logs are
-    silent: py4j logs a traceback for each request to a JVM that the same signal ended."""
-    stopping = Event()
-
-    def stop(number: int, frame: object) -> None:
-        logging.disable()
-        stopping.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stopping
-    finally:
-        logging.disable(logging.NOTSET)
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from processor.job.kafka.admin import Admin
 from processor.job.source import OffsetRanges
 from processor.rounds.driver import Driver
+from processor.rounds.job_event import JobEvent
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,17 +34,18 @@ class CatchUp:
             self.late = self.late and behind > 0
             if behind > settings.catch_up_records and not self.late:
                 self.since = now
-                self.driver.report(
+                text = (
                     f"{behind:,} records behind: rows first, and all documents when the job has caught up, at the latest in "
-                    f"{settings.catch_up_seconds} s",
-                    {},
+                    f"{settings.catch_up_seconds} s"
                 )
+                self.driver.report(JobEvent(what="rows first", text=text, fields={"records": behind}))
                 self.driver.hold()
             return
         self.late = now - self.since >= settings.catch_up_seconds
         if behind == 0 or self.late:
             self.since = None
-            self.driver.report(f"{behind:,} records behind: all documents now", {})
+            text = f"{behind:,} records behind: all documents now"
+            self.driver.report(JobEvent(what="all documents", text=text, fields={"records": behind}))
             self.driver.release()
 
     def _behind(self, batch: OffsetRanges) -> int:

@@ -9,7 +9,7 @@ from processor.errors import BoundaryError, StatestoreError, Stopped
 from processor.job.job import Job
 from processor.job.topic_epochs import check_topics
 from registry.errors import RegistryError
-from statestore.errors import StoreError
+from statestore.errors import StoreError, Transient
 
 SIGNAL_SECONDS = 1.0
 """A stop signal may reach Spark's processes before this process. A failure of Spark waits this long for the signal."""
@@ -36,9 +36,9 @@ def stops_cleanly(stopping: threading.Event) -> Iterator[None]:
         raise StatestoreError(f"the job cannot start: {error_line(failure)}") from failure
 
 
-def failure_reason(job: Job, failure: Exception) -> StatestoreError:
+def failure_reason(job: Job, failure: Exception) -> StatestoreError | Transient:
     """The reason why the job failed. Where a topic is gone, or not the recorded one, that is the reason: Spark's source may fail
-    of it first."""
+    of it first. Transient for a store that does not answer, to the driver or to a task."""
     if isinstance(failure, StatestoreError):
         return failure
     try:
@@ -46,16 +46,21 @@ def failure_reason(job: Job, failure: Exception) -> StatestoreError:
         check_topics(job.registry, job.admin, [(topic, 0) for topic in job.readers], job.readers)
     except BoundaryError as boundary:
         return boundary
-    return StatestoreError(f"{job.failed_work} failed: {error_line(failure)}")
+    passing = isinstance(failure, Transient) or _raised_line(failure).startswith("statestore.errors.Transient: ")
+    return (Transient if passing else StatestoreError)(f"{job.failed_work} failed: {error_line(failure)}")
 
 
 def error_line(failure: Exception) -> str:
     """A failure in one line: the error that a Python worker raised, or the first line of Spark's message."""
+    return re.sub(r"^(processor|registry|statestore)[.]errors[.][A-Za-z]+: ", "", _raised_line(failure))
+
+
+def _raised_line(failure: Exception) -> str:
     try:
         text = str(failure)
     except Exception:  # py4j asks the JVM for the text
         text = "the JVM of Spark has ended"
     raised = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
     raised += re.findall(r"An error occurred while calling .*\n: (.+)", text)  # of Java, by py4j
-    line = raised[0] if raised else (text.splitlines() or [type(failure).__name__])[0]
-    return re.sub(r"^processor[.]errors[.][A-Za-z]+: ", "", line)
+    # of several, the last one has the others as its cause
+    return raised[-1] if raised else (text.splitlines() or [type(failure).__name__])[0]

@@ -9,7 +9,9 @@ stop    the job raises at the start of the next batch, and Spark replays that ba
 """
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from time import time
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -20,13 +22,16 @@ from processor.job.checkpoint import Checkpoint, prepare_checkpoint
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.lease import LeaseRenewal
+from processor.job.monitor import JobMonitor, LastBatch
 from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_stream
 from processor.job.source_topics import SourceTopics
 from processor.job.spark_executor import BatchFrame
 from processor.job.topic_epochs import check_topics
 from processor.job.worker import transactional_id
 from processor.plan.planning import plan_of
+from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
+from processor.rounds.job_event import JobEvent
 from processor.rounds.steward import Steward
 from processor.settings import Settings
 from registry.errors import SnapshotOutdated
@@ -40,7 +45,8 @@ LAST_ROUND_SECONDS = 30.0
 @dataclass(slots=True, kw_only=True)
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start)."""
+    job works by the plan of its start). `topics`: those that the stream reads; `positions`: where it reads on in each partition.
+    `doing`, `last_batch`: for the monitor. `stopping`: an operator sets it; `ended`: the job gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -50,11 +56,16 @@ class Job:
     renewal: LeaseRenewal
     steward: Steward | None = None
     topics: SourceTopics = field(init=False)
+    positions: dict[Partition, int] = field(default_factory=dict)
+    doing: str = "starts"
+    last_batch: LastBatch | None = None
+    monitor: JobMonitor = field(init=False)
     catch_up: CatchUp = field(init=False)
     failure: Exception | None = None
     failed_work: str = "the batch"
     stopping: threading.Event = field(default_factory=threading.Event)
     turn: threading.Lock = field(default_factory=threading.Lock)
+    ended: bool = False
 
     def __post_init__(self) -> None:
         self.catch_up = CatchUp(driver=self.driver, admin=self.admin)
@@ -62,8 +73,9 @@ class Job:
             existing=self.admin.topics,
             boundaries=self.registry.epochs,
             now=self.driver.clock.now,
-            report=lambda text: self.driver.report(text, {}),
+            report=self.driver.report,
         )
+        self.monitor = JobMonitor(self)
 
     @property
     def settings(self) -> Settings:
@@ -106,6 +118,9 @@ class Job:
                 seconds=settings.transaction_seconds,
             )
         self._apply_version()
+        if self.lease.generation > 1:
+            text = f"reads what earlier runs left, then waits {settings.wait_seconds:g} s until the indexes show it"
+            self.driver.report(JobEvent(what="takes over", text=text))
         self.driver.start()
 
     def _apply_version(self) -> None:
@@ -121,9 +136,15 @@ class Job:
         """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good."""
         self.fit_checkpoint()
         self.topics.streamed = self.topics.present
+        self.doing, self.positions = "reads its topics", self._committed()
         writer = read_stream(self.spark, self.settings, self.topics.present).writeStream.foreachBatch(self.on_batch)
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
+
+    def _committed(self) -> dict[Partition, int]:
+        """Where the next batch begins, by the checkpoint."""
+        checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
+        return checkpoint.offsets(checkpoint.planned()[0]) if checkpoint.began() else {}
 
     @property
     def paused(self) -> bool:
@@ -154,20 +175,28 @@ class Job:
         """Processes a micro-batch. An error here fails the batch, and the job keeps it as the reason."""
         with self.turn:
             try:
-                if self.stopping.is_set():
+                if self.stopping.is_set() or self.ended:
                     raise Stopped("stopped on request")
                 self.take_version()
                 if self.outdated:
                     raise StreamOutdated("the stream begins again")
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 self.catch_up.look(ranges)
+                before = self.driver.tally.copy()
                 pieces = list(ranges.slices(self.settings.batch_size))
                 for piece in pieces:
                     self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)
-                    self.driver.background_work()
+                    if not self.stopping.is_set():
+                        self.driver.background_work()
+                self._note_batch(batch, ranges, self.driver.tally - before)
             except Exception as error:
                 self.failure = error
                 raise
+
+    def _note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
+        """Notes the end of a batch, for the monitor."""
+        self.positions = {**self.positions, **{at: end for at, (_, end) in ranges.ranges.items()}}
+        self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
 
     def idle(self) -> None:
         """Background work while no batch runs. A failure ends the stream, like one of a batch."""
@@ -182,10 +211,11 @@ class Job:
                 self.turn.release()
 
     def end(self) -> None:
-        """Waits for the round that still runs, stops renewing the lease, and gives it back."""
-        self.stopping.set()
+        """Waits for the round that still runs, ends the monitor and the renewal of the lease, and gives the lease back."""
+        self.ended = True
         if self.turn.acquire(timeout=LAST_ROUND_SECONDS):
             self.turn.release()
+        self.monitor.stop()
         self.renewal.stop()
         self.registry.release(self.lease)
 

@@ -5,6 +5,7 @@ from threading import Event, Thread
 
 from processor.errors import Fenced, Stopped
 from processor.job.open_registry import open_registry
+from processor.rounds.job_event import JobEvent, Report
 from processor.settings import Settings
 from registry.errors import LeaseHeld, LeaseLost
 from registry.model import Lease
@@ -13,7 +14,9 @@ from registry.repository import Registry
 JOIN_SECONDS = 10
 
 
-def take_lease(registry: Registry, settings: Settings, owner: str, *, take_over: bool, stopping: Event) -> Lease:
+def take_lease(
+    registry: Registry, settings: Settings, owner: str, *, take_over: bool, stopping: Event, report: Report
+) -> Lease:
     """Takes the job's lease. Waits for the lease of a killed run to expire. When the owner renews it meanwhile, the
     owner lives: then raises LeaseHeld, which names it. Raises Stopped when `stopping` is set meanwhile."""
     first: LeaseHeld | None = None
@@ -25,15 +28,19 @@ def take_lease(registry: Registry, settings: Settings, owner: str, *, take_over:
         except LeaseHeld as held:
             if first is not None and str(held) != str(first):
                 raise
+            if first is None:
+                report(JobEvent(what="waits", text=f"waits for the lease, until it expires: {held}"))
             first = held
             if stopping.wait(1):
                 raise Stopped("stopped on request") from None
 
 
-def lease_check(registry: Registry, lease: Lease) -> Callable[[], None]:
-    """The check of a driver: raises Fenced when another run took the lease."""
+def lease_check(registry: Registry, lease: Lease, stopping: Event | None = None) -> Callable[[], None]:
+    """The check of a driver before each round: raises Fenced when another run took the lease, Stopped when `stopping` is set."""
 
     def check() -> None:
+        if stopping is not None and stopping.is_set():
+            raise Stopped("stopped on request")
         if not registry.holds(lease):
             raise lease_lost(lease)
 

@@ -12,16 +12,17 @@ from processor.job.job import Job
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.check_access import check_access
 from processor.job.lease import LeaseRenewal, lease_check, take_lease
+from processor.job.monitor import statestore_version
 from processor.job.source import spark_session
 from processor.job.spark_executor import SparkExecutor
-from processor.job.worker import open_store
+from processor.job.worker import JOB_PATIENCE, open_store
 from processor.kafka_security import resolve
 from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.ledger import Run
 from processor.rounds.clock import SystemClock
 from processor.rounds.driver import Driver
-from processor.rounds.round_runner import Report
+from processor.rounds.job_event import JobEvent, Report
 from processor.rounds.steward import Steward
 from processor.settings import Settings
 from registry.model import Progress
@@ -52,15 +53,16 @@ def open_job(
     stopping = stopping or threading.Event()
     settings = replace(settings, kafka=resolve(settings.kafka))  # workers have neither these variables nor these files
     check_access(settings.bootstrap_servers, dict(settings.kafka))
-    store = open_store(settings)
+    store = open_store(settings, JOB_PATIENCE)
     check_parts(settings, registry, store, None, adopt=adopt)
+    report(start_event(settings, plan))
     with stops_cleanly(stopping):
         spark = spark_session(settings, jars)
         checkpoint = Checkpoint(spark=spark, path=settings.checkpoint) if settings.checkpoint else None
         check_parts(settings, registry, store, checkpoint, adopt=adopt)
         if adopt:
             adopt_parts(settings, registry, store, take_over=take_over)
-        lease = take_lease(registry, settings, owner, take_over=take_over, stopping=stopping)
+        lease = take_lease(registry, settings, owner, take_over=take_over, stopping=stopping, report=report)
         renewal = LeaseRenewal(settings, lease)
         renewal.start()
         try:
@@ -77,7 +79,7 @@ def open_job(
                 executor=SparkExecutor(spark=spark, settings=settings, lease=lease),
                 clock=SystemClock(),
                 run=Run(number=lease.generation),
-                check_lease=lease_check(registry, lease),
+                check_lease=lease_check(registry, lease, stopping),
                 report=report,
                 letter_bytes=letter_bytes(admin, settings),
             )
@@ -111,10 +113,28 @@ def open_job(
                 ),
                 stopping=stopping,
             )
-            job.start()
-            job.take_version()
+            job.monitor.start()
+            try:
+                job.start()
+                job.take_version()
+            except BaseException:
+                job.monitor.stop()
+                raise
         except BaseException:
             renewal.stop()
             registry.release(lease)
             raise
+    report(JobEvent(what="open", text="runs"))
     return job
+
+
+def start_event(settings: Settings, plan: Plan) -> JobEvent:
+    """The event of a start: which job begins, by what, and that it waits for Spark first."""
+    topics = sorted(entity.entity.topic for entity in plan.entities.values())
+    version = statestore_version()
+    text = (
+        f"statestore {version}: job {settings.job} starts by registry version {plan.version}, with topics "
+        f"{', '.join(topics) or 'none'}; waits for Spark"
+    )
+    fields = {"statestore": version, "job": settings.job, "registry_version": plan.version, "topics": topics}
+    return JobEvent(what="start", text=text, fields=fields)

@@ -12,6 +12,7 @@ from processor.job.failures import EXPECTED, error_line, failure_reason, is_stop
 from processor.job.job import Job
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
+from processor.rounds.job_event import JobEvent
 
 
 def run_job(job: Job, *, once: bool) -> None:
@@ -31,9 +32,11 @@ def run_job(job: Job, *, once: bool) -> None:
     except Exception as failure:
         if not is_stop(failure, job.stopping):
             raise failure_reason(job, failure) from failure
-        job.driver.report(f"stopped; the next start does the interrupted work again ({error_line(failure)})", {})
     finally:
         stop_query(query)
+        if job.stopping.is_set():
+            text = "stopped; the next start does unfinished work again"
+            job.driver.report(JobEvent(what="stopped", text=text))
         job.end()
 
 
@@ -43,7 +46,10 @@ def _watch(job: Job, query: StreamingQuery) -> None:
         if (job.stopping.is_set() or job.outdated) and not job.turn.locked():
             query.stop()
         wait_for_end(query, 0 if job.driver.busy else 1)
-        _work(job)
+        if not job.stopping.is_set():
+            job.idle()
+            job.topics.look(job.readers)
+        job.renewal.check()
 
 
 def _is_outdated(job: Job) -> bool:
@@ -55,18 +61,16 @@ def _wait_for_topics(job: Job, once: bool) -> bool:
     """Does the work between batches while there is no topic to stream; returns whether there is one now. Does not wait when the
     job ends with the records that are there now (`once`)."""
     job.topics.look(job.readers)
-    if job.paused and once:
-        job.driver.report("all work is paused, so the job reads no topic: `statestore resume`, then start again", {})
+    if job.paused:
+        cure = "`statestore resume`, then start again" if once else "until `statestore resume`"
+        job.driver.report(
+            JobEvent(what="paused", text=f"all work is paused, and the job reads no topic: {cure}", level="warning")
+        )
     while job.waits and not once and not job.stopping.wait(0 if job.driver.busy else 1):
-        _work(job)
+        job.idle()
+        job.topics.look(job.readers)
+        job.renewal.check()
     return not (job.waits or job.stopping.is_set())
-
-
-def _work(job: Job) -> None:
-    """Some work of the job between batches, and a look at its topics."""
-    job.idle()
-    job.topics.look(job.readers)
-    job.renewal.check()
 
 
 def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayReport]:
@@ -81,6 +85,8 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
                 return
             job.driver.end_replays(reports)
             yield from reports
+    except Stopped:
+        return
     except EXPECTED:
         raise
     except Exception as failure:  # Spark's, around that of a task

@@ -5,10 +5,13 @@ the batch starts, also when Spark tries the batch again. Rule 3 needs exactly th
 """
 
 import os
+import signal
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 from pyspark import __version__ as PYSPARK
@@ -91,10 +94,20 @@ def spark_session(settings: Settings, jars: Sequence[Path] = ()) -> SparkSession
             local["spark.python.daemon.module"] = DAEMON
         for name, value in local.items():
             builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with _kept_interrupt():
+        session = builder.getOrCreate()
     server: Any = session.sparkContext._accumulatorServer
     server.handle_error = lambda *_: None  # else it prints a traceback when SIGTERM ends the JVM before this process
     return session
+
+
+@contextmanager
+def _kept_interrupt() -> Iterator[None]:
+    """Keeps this program's handler of Ctrl-C: in the main thread, PySpark replaces it with its own, which cancels all tasks."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if current_thread() is main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 def read_stream(spark: SparkSession, settings: Settings, topics: Collection[str]) -> DataFrame:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from processor.errors import BoundaryError
 from processor.progress.epochs import last_topic
+from processor.rounds.job_event import JobEvent, Report
 from registry.model import EpochBoundary
 
 LOOK_SECONDS = 10.0
@@ -29,7 +30,7 @@ class SourceTopics:
     existing: Callable[[Sequence[str]], Mapping[str, object]]
     boundaries: Callable[[Sequence[str], Sequence[str]], Sequence[EpochBoundary]]
     now: Callable[[], float]
-    report: Callable[[str], None]
+    report: Report
     readers: Mapping[str, str] = field(default_factory=dict)
     present: frozenset[str] = frozenset()
     streamed: frozenset[str] = frozenset()
@@ -45,10 +46,11 @@ class SourceTopics:
             return
         missing = self.find_missing(readers)
         for topic in sorted(missing - (self.readers.keys() - self.present)):
-            self.report(
+            text = (
                 f"topic {topic} of entity {readers[topic]} does not exist: the job reads it from its first record once it is "
                 "there; create it, or correct `topic` of the entity"
             )
+            self.report(JobEvent(what="missing topic", text=text, level="warning"))
         self.readers, self.present = dict(readers), frozenset(readers.keys() - missing)
         self.next_look = self.now() + LOOK_SECONDS
 

@@ -31,8 +31,10 @@ from processor.rounds.step_runner import StepRunner, tune_garbage_collector
 from processor.settings import Settings
 from registry.model import Lease
 from registry.repository import Registry
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb import DynamoStore, Patience
 
+JOB_PATIENCE = Patience(slow_s=180.0)
+"""A job waits minutes for a store that answers too late, before it does a batch again."""
 Read = Callable[[Iterable[Any]], Iterable[Any]]
 BATCH_BYTES = 1_000_000
 """The most bytes that a producer of dead letters sends as one batch: librdkafka's default."""
@@ -76,7 +78,7 @@ def clients(settings: Settings, letter_bytes: int | None) -> Clients:
     """This process's clients. A batch of dead letters has at most `letter_bytes`, like each of them."""
     keep_zip_directories()
     made = Clients(
-        store=open_store(settings),
+        store=open_store(settings, JOB_PATIENCE),
         pool=ThreadPoolExecutor(settings.threads, thread_name_prefix="requests"),
         rejects=KafkaOutbox(
             settings.bootstrap_servers,
@@ -89,11 +91,11 @@ def clients(settings: Settings, letter_bytes: int | None) -> Clients:
     return made
 
 
-def open_store(settings: Settings) -> DynamoStore:
-    """The table's store."""
+def open_store(settings: Settings, patience: Patience | None = None) -> DynamoStore:
+    """The table's store. A job opens it with JOB_PATIENCE."""
     region = settings.region or os.environ.get("AWS_REGION")
     endpoint, client = settings.endpoint or None, settings.dynamodb_client
-    return DynamoStore(table=settings.table, endpoint_url=endpoint, region=region, client=client)
+    return DynamoStore(table=settings.table, endpoint_url=endpoint, region=region, client=client, patience=patience)
 
 
 def run_part(elements: Iterable[Any], part: Part, read: Read, task: Task) -> PartResult:

@@ -62,7 +62,7 @@ class PartResult:
     """The result of a task of stage 1. `roots`: to publish in this round, with the time of the oldest record of each;
     `fan_outs`: find further roots in later rounds. `opened`: the changes that the part opened, by the durable item that
     holds them. `sights`: of open rows in index answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece
-    of work."""
+    of work. `last_letter`: the place and the reason of the last dead letter."""
 
     tally: Counter[str] = field(default_factory=Counter)
     roots: RootTimes = field(default_factory=dict)
@@ -73,6 +73,7 @@ class PartResult:
     resumed: tuple[ResumedFanOut, ...] = ()
     replayed: tuple[ReplayReport, ...] = ()
     walked: tuple[WalkedPage, ...] = ()
+    last_letter: str = ""
 
     def open_changes(self) -> tuple[OpenChange, ...]:
         """The changes that the part opened."""

@@ -27,6 +27,7 @@ from processor.progress.walks import Walks
 from processor.rounds.account import check_account
 from processor.rounds.clock import Clock
 from processor.rounds.executor import Executor, Work
+from processor.rounds.job_event import JobEvent, Report, no_report
 from processor.rounds.round import LaneResult, Part, Round
 from processor.settings import Settings
 from statestore.store import Delete, Done, Refused, Store, Write
@@ -34,8 +35,6 @@ from statestore.store import Delete, Done, Refused, Store, Write
 DAY = 86_400
 HOUR = 3_600
 """Subtracted from the age that a replayed dead letter may have: the clocks of two machines differ by less."""
-Report = Callable[[str, Mapping[str, int]], None]
-"""Takes the name of a round and its counts."""
 
 
 def no_lease() -> None:
@@ -47,7 +46,8 @@ class RoundRunner:
     """The rounds of one run. `check_lease` raises Fenced when another run took over. `letter_bytes`: the largest dead
     letter, None for any. `tally`: the counts of all rounds so far. `number`: of the next round; `batch`: of the last
     micro-batch. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
-    `active`: the plan without the products that wait for their walks. `next_walk`: when walks go on, on the job's clock."""
+    `active`: the plan without the products that wait for their walks. `next_walk`: when walks go on, on the job's clock.
+    `last_letter`: the place and the reason of the last dead letter."""
 
     settings: Settings
     plan: Plan
@@ -56,7 +56,7 @@ class RoundRunner:
     clock: Clock
     run: Run
     check_lease: Callable[[], None] = no_lease
-    report: Report = lambda _name, _tally: None
+    report: Report = no_report
     letter_bytes: int | None = None
     open_changes: OpenChanges = field(init=False)
     fan_outs: FanOuts = field(init=False)
@@ -67,6 +67,7 @@ class RoundRunner:
     tally: Counter[str] = field(default_factory=Counter)
     number: int = 0
     batch: int = -1
+    last_letter: str = ""
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -106,7 +107,8 @@ class RoundRunner:
         if walked := list(chain.from_iterable(result.walked for result in parts)):
             self._keep_walks(self.walks.advance(walked, self.plan, self.clock.now()))
             for one in (one for one in walked if one.refused):
-                self.report(f"{' '.join(one.page.walk)} stopped until the next start: {one.refused}", {})
+                text = f"{' '.join(one.page.walk)} stopped until the next start: {one.refused}"
+                self.report(JobEvent(what="walk stopped", text=text, level="warning"))
         settled = list(chain.from_iterable(result.settled for result in parts))
         if settled:
             self.open_changes.record(settled, self.clock.now())
@@ -116,7 +118,11 @@ class RoundRunner:
         if published_as != "published":
             tally[published_as] = tally.pop("published", 0)
         self.tally.update(tally)
-        self.report(name, tally)
+        self.report(JobEvent(what=name.split()[0], text=name, fields=tally))
+        if letters := [result.last_letter for result in parts if result.last_letter]:
+            self.last_letter = letters[-1]
+            text = f"{tally['dead letters']} dead letters, the last: {self.last_letter}"
+            self.report(JobEvent(what="dead letters", text=text, level="warning"))
         return tally
 
     def _next_round(self, starts: Mapping[Partition, int]) -> Round:
@@ -177,7 +183,7 @@ class RoundRunner:
         """Stops the products that failed, and makes the roots durable that the round did not publish."""
         failed = ChainMap(*(dict(lane.failed) for lane in lanes))
         for product, reason in self.backlog.stop(failed).items():
-            self.report(stopped_line(product, reason), {})
+            self.report(JobEvent(what="product stopped", text=stopped_line(product, reason), level="warning"))
         for request in self.backlog.add(self.number, chain.from_iterable(lane.backlog for lane in lanes)):
             self.store.write(request)
 

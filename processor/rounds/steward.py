@@ -19,6 +19,7 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
 from processor.progress.walk import Walk, WalkName
 from processor.rounds.driver import Driver
+from processor.rounds.job_event import JobEvent
 from registry.advance import advance
 from registry.errors import RegistryRefused, SnapshotOutdated
 from registry.model import Applied, Lease, Progress, Snapshot
@@ -41,7 +42,7 @@ class Steward:
     prepare: makes the job ready for a plan before the driver adopts it.
     keep_progress: shows operators how far the walks are. shown: the walks as it showed them last.
     snapshot: the version that the job has applied, None before the first.
-    refused: the version that the job cannot run by. obstacle: why a step waits.
+    refused: the version that the job cannot run by; refusal: why. obstacle: why a step waits.
     seconds: between two looks at the registry. next_look: when the next one is due, on the job's clock.
     """
 
@@ -53,6 +54,7 @@ class Steward:
     shown: Mapping[WalkName, Walk] = field(default_factory=dict)
     snapshot: Snapshot | None = None
     refused: int = 0
+    refusal: str = ""
     obstacle: str = ""
     seconds: float = 1.0
     next_look: float = -math.inf
@@ -73,7 +75,13 @@ class Steward:
             self._adopt()
         walks = self.driver.walks
         if walks.moved and walks.walks != self.shown:
-            self.shown = dict(walks.walks)
+            before, self.shown = self.shown, dict(walks.walks)
+            for name in walks.moved:
+                walk = self.shown.get(name)
+                if walk is not None and walk.done and not (name in before and before[name].done):
+                    self.driver.report(
+                        JobEvent(what="walk done", text=f"{' '.join(name)} is done: {walk.rows:,} rows read")
+                    )
             self.keep_progress(walks.progress(self.driver.clock.date()))
 
     def _adopt(self) -> None:
@@ -89,7 +97,8 @@ class Steward:
                 if known is None:
                     raise
                 self.refused = found.version
-                self.driver.report(_refusal(known.version, found.version, error), {})
+                self.refusal = _refusal(known.version, found.version, error)
+                self.driver.report(JobEvent(what="version refused", text=self.refusal, level="warning"))
                 return
             try:
                 self.registry.applied(self.lease, found.version)
@@ -97,7 +106,10 @@ class Steward:
                 continue
             self.prepare(plan)
             self.driver.adopt(plan)
-            self.snapshot = found
+            self.snapshot, self.refused, self.refusal = found, 0, ""
+            if known is not None:
+                text = f"takes registry version {found.version}, after version {known.version}"
+                self.driver.report(JobEvent(what="version taken", text=text, fields={"version": found.version}))
             return
 
     def _advance(self) -> bool:
@@ -111,7 +123,7 @@ class Steward:
         except RegistryRefused as refusal:  # another job lives, and has not applied this version
             if self.obstacle != str(refusal):
                 self.obstacle = str(refusal)
-                self.driver.report(f"the next step waits: {refusal}", {})
+                self.driver.report(JobEvent(what="step waits", text=f"the next step waits: {refusal}"))
             return False
         self.obstacle = ""
         return True

@@ -1,7 +1,7 @@
 """The write part: records of some partitions -> decode, dedupe, write state, find roots. Keeps dead letters and open
 changes."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -44,7 +44,8 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     offsets."""
     assert runner.outbox is not None
     tally: Counter[str] = Counter()
-    reject = partial(_reject, round_, runner.outbox, tally)
+    letters: deque[str] = deque(maxlen=1)
+    reject = partial(_reject, round_, runner.outbox, tally, letters)
     first: dict[Partition, tuple[int, int]] = {}
     changes = list(_changes(records, round_, first, tally, reject))
     starts = {
@@ -64,7 +65,8 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     runner = replace(runner, overlays=(*runner.overlays, overlay))
     found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     roots = oldest(dict.fromkeys(f.roots, _time(net)) for f, (net, _) in zip(found, written, strict=True))
-    return PartResult(tally=tally, roots=roots, fan_outs=union(found).fan_outs, opened=opened)
+    fan_outs = union(found).fan_outs
+    return PartResult(tally=tally, roots=roots, fan_outs=fan_outs, opened=opened, last_letter="".join(letters))
 
 
 def run_in_chunks(runner: StepRunner, steps: Iterable[Step[T]]) -> Iterator[T]:
@@ -107,8 +109,10 @@ def _changes(
             tally[f"ignored: {decoded.why}"] += 1
 
 
-def _reject(round_: Round, rejects: Outbox, tally: Counter[str], rejected: Rejected) -> None:
+def _reject(round_: Round, rejects: Outbox, tally: Counter[str], letters: deque[str], rejected: Rejected) -> None:
     tally["dead letters"] += 1
+    record = rejected.record
+    letters.append(f"{record.topic}/{record.partition} offset {record.offset}: {rejected.reason}")
     rejects.send(reject_message(rejected, round_.rejects_topic, round_.letter_bytes))
 
 

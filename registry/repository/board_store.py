@@ -2,9 +2,10 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy import Connection, delete, func, insert, select, text
 
-from registry.model import HistoryEntry, JobStatus, Progress
+from registry.job_status import JobStatus
+from registry.model import HistoryEntry, Progress
 from registry.repository.lease_store import is_alive
 from registry.tables import history as history_table
 from registry.tables import leases, walk_progress
@@ -20,8 +21,13 @@ def history(connection: Connection, limit: int | None) -> tuple[HistoryEntry, ..
 def jobs(connection: Connection) -> tuple[JobStatus, ...]:
     """The jobs that ever ran by this registry, by name."""
     columns = (leases.c.job, leases.c.owner, leases.c.generation, leases.c.applied_version, leases.c.renewed_at)
-    rows = connection.execute(select(*columns, is_alive().label("alive")).order_by("job"))
-    return tuple(JobStatus(**row) for row in rows.mappings())
+    age = func.extract("epoch", func.clock_timestamp() - leases.c.reported_at).label("report_age")
+    reported = (leases.c.acquired_at, leases.c.report, age)
+    rows = connection.execute(select(*columns, *reported, is_alive().label("alive")).order_by("job"))
+    return tuple(
+        JobStatus(**row | {"report_age": None if row["report_age"] is None else float(row["report_age"])})
+        for row in map(dict, rows.mappings())
+    )
 
 
 def keep_progress(connection: Connection, lines: Collection[Progress]) -> None:

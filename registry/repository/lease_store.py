@@ -3,10 +3,11 @@
 Only the clock of Postgres counts. A run keeps an expired lease until another run takes it: the generation is the fence.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, and_, case, func, null, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
@@ -40,6 +41,8 @@ def take(connection: Connection, wanted: Lease, *, take_over: bool, expires_afte
                 "renewed_at": now,
                 "expires_after": new.excluded.expires_after,
                 "lanes": func.greatest(leases.c.lanes, new.excluded.lanes),
+                "report": null(),
+                "reported_at": null(),
             },
             where=None if take_over else _may_be_taken(wanted.owner),
         ).returning(leases.c.generation, leases.c.lanes)
@@ -56,6 +59,11 @@ def renew(connection: Connection, lease: Lease) -> None:
         LeaseLost: another run took it.
     """
     _change(connection, lease, {"renewed_at": func.clock_timestamp()})
+
+
+def keep_report(connection: Connection, lease: Lease, report: Mapping[str, Any]) -> None:
+    """Replaces the report of the run. Raises LeaseLost when another run took the lease."""
+    _change(connection, lease, {"report": report, "reported_at": func.clock_timestamp()})
 
 
 def holds(connection: Connection, lease: Lease) -> bool:

@@ -1,22 +1,21 @@
 """The doorway to the registry: one object, each method one transaction."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import text
 
-from registry import operations
 from registry.advance import WHY, advance
 from registry.edit import edit
-from registry.edited import Edit, edited
+from registry.edited import edited
+from registry.job_status import JobStatus
 from registry.migrations.roles import role_statements
 from registry.model import (
     Applied,
     Binding,
     EpochBoundary,
     HistoryEntry,
-    JobStatus,
     Lease,
     Progress,
     Requirements,
@@ -29,6 +28,7 @@ from registry.repository import lease_store as leases
 from registry.repository import statistics_store as statistics
 from registry.repository.connection import Database
 from registry.repository.migrate import migrate
+from registry.repository.operator_edits import OperatorEdits
 from registry.repository.read import has_run, read
 from registry.repository.write import announce, lock, sign, write
 from registry.state_statistics import Statistics
@@ -41,7 +41,7 @@ def no_check(_before: Snapshot, _after: Snapshot) -> None:
     """The check of a caller who runs no jobs."""
 
 
-class Registry:
+class Registry(OperatorEdits):
     """A registry in one schema of a Postgres database. Safe to share between threads, not across a fork.
 
     Every method may raise RegistryUnreachable and UnknownRevision, and every method but `migrate` RegistryMissing. Methods
@@ -130,57 +130,6 @@ class Registry:
             change = advance(read(connection), proven=proven, published=published)
             return Applied(version=write(connection, change), changes=change.changes)
 
-    def pause(self, product: str | None, *, who: str, why: str) -> Applied:
-        """From its next batch on the job publishes nothing of the product; for None it reads no batches. Raises NoProduct."""
-        return self._operate(lambda stored: operations.pause(stored, product, paused=True), who, why)
-
-    def resume(self, product: str | None, *, who: str, why: str) -> Applied:
-        """Ends a pause. Raises NoProduct."""
-        return self._operate(lambda stored: operations.pause(stored, product, paused=False), who, why)
-
-    def pause_topic(self, topic: str, *, paused: bool, who: str, why: str) -> Applied:
-        """From its next batch on the job leaves the records of a topic in Kafka, or goes on with them. Raises NoTopic."""
-        return self._operate(lambda stored: operations.pause_topic(stored, topic, paused=paused), who, why)
-
-    def republish(self, product: str, *, who: str, why: str) -> Applied:
-        """The same definition waits as the next version, which publishes every document again. Raises NoProduct."""
-        return self._operate(lambda stored: operations.republish(stored, product), who, why)
-
-    def remove(self, product: str, *, tombstones: bool, who: str, why: str) -> Applied:
-        """Removes a product, live and waiting, and the joins that nobody else uses. With `tombstones` a live product stays until
-        the job has replaced all its documents by tombstones. Raises NoProduct."""
-        return self._operate(lambda stored: operations.remove(stored, product, tombstones=tombstones), who, why)
-
-    def retire(self, entity: str, slot: int, *, who: str, why: str) -> Applied:
-        """Gives up an assignment, whose slot the job then frees.
-
-        Raises:
-            NoAssignment: the slot is free.
-            SlotUsed: joins of products use it.
-            RegistryRefused: a living job has not applied the last step of the assignment yet.
-        """
-        return self._operate(lambda stored: operations.retire(stored, entity, slot), who, why)
-
-    def move(self, entity: str, slot: int, target: int, *, who: str, why: str) -> Applied:
-        """Moves the columns of a slot to a free one. The job fills that, then moves the joins, and frees the former slot.
-
-        Raises:
-            NoAssignment: the slot is free.
-            NoMove: it does not serve, its columns move already, or the other slot is not free.
-        """
-        return self._operate(lambda stored: operations.move(stored, entity, slot, target), who, why)
-
-    def add_slots(self, slots: int, *, who: str, why: str) -> Applied:
-        """Raises the number of slots to this, once the table has their indexes. Raises NoMoreSlots."""
-        return self._operate(lambda stored: operations.add_slots(stored, slots), who, why)
-
-    def _operate(self, make: Callable[[Snapshot], Edit], who: str, why: str) -> Applied:
-        with self._database.transaction() as connection:
-            lock(connection)
-            sign(connection, who, why)
-            change = make(read(connection))
-            return Applied(version=write(connection, change), changes=change.changes)
-
     def history(self, limit: int | None = None) -> tuple[HistoryEntry, ...]:
         """The last entries of the history, the newest first; all of them without a limit."""
         with self._database.reading() as connection:
@@ -250,6 +199,11 @@ class Registry:
         """Records that the run is alive. Raises LeaseLost when another run has taken over."""
         with self._database.transaction() as connection:
             leases.renew(connection, lease)
+
+    def keep_report(self, lease: Lease, report: Mapping[str, Any]) -> None:
+        """Replaces the report of the run, which `jobs` shows. Raises LeaseLost when another run has taken over."""
+        with self._database.transaction() as connection:
+            leases.keep_report(connection, lease, report)
 
     def holds(self, lease: Lease) -> bool:
         """True while no other run has taken the lease, and this run has not released it."""

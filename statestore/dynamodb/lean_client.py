@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from statestore.dynamodb.boto_client import BotoClient
 from statestore.dynamodb.connections import Connections, StaleConnection
 from statestore.dynamodb.http_answer import HttpAnswer
-from statestore.dynamodb.retries import Patience, error_code, may_pass
+from statestore.dynamodb.retries import Patience, error_code
 from statestore.dynamodb.signer import FrozenCredentials, Signer
 from statestore.requests import ClientCall
 
@@ -44,11 +44,11 @@ class LeanClient:
 
     def send(self, operation: str, request: ClientCall) -> Mapping[str, Any]:
         """Sends one request. Raises the errors of botocore."""
-        body, seal = _encode(request), self._seal()
+        body, seal, began = _encode(request), self._seal(), time.monotonic()
         try:
             return self._attempt(operation, body, seal)
         except (ClientError, BotoCoreError) as error:
-            return self._try_again(operation, body, seal, error)
+            return self._try_again(operation, body, seal, error, began)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -71,7 +71,7 @@ class LeanClient:
         return found
 
     def _try_again(
-        self, operation: str, body: bytes, seal: "_Seal", error: ClientError | BotoCoreError
+        self, operation: str, body: bytes, seal: "_Seal", error: ClientError | BotoCoreError, began: float
     ) -> Mapping[str, Any]:
         attempts, cured = 1, set[str]()
         while True:
@@ -79,7 +79,7 @@ class LeanClient:
                 self._connections.close()  # the server closed the others, too
             elif (cure := self._cure(error, seal)) is not None and cure not in cured:
                 cured.add(cure)
-            elif attempts < self._patience.attempts and may_pass(error):
+            elif self._patience.tries_again(attempts, began, error):
                 time.sleep(self._patience.pause(attempts, self._random, error))
                 attempts += 1
             else:

@@ -5,6 +5,7 @@ Both ways to send raise the errors of botocore. boto3 decides by its own rules (
 
 from dataclasses import dataclass
 from random import Random
+from time import monotonic
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -13,6 +14,7 @@ from botocore.exceptions import (
     ConnectionError,
     HTTPClientError,
     IncompleteReadError,
+    ReadTimeoutError,
 )
 
 THROTTLED = {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"}
@@ -30,7 +32,10 @@ class Patience:
     can send at the same time (more than 16 per process gain nothing).
 
     A pause is random, between 0 and a limit. The limit begins with `backoff_s`, or with `throttled_s` after a throttle, doubles
-    with each attempt, and is at most `backoff_cap_s`."""
+    with each attempt, and is at most `backoff_cap_s`.
+
+    slow_s: after an answer that comes too late, the lean client sends the request again, however often, until so many seconds
+    have passed since the first attempt."""
 
     attempts: int = 6
     connect_s: float = 2.0
@@ -39,6 +44,13 @@ class Patience:
     throttled_s: float = 1.0
     backoff_cap_s: float = 5.0
     connections: int = 16
+    slow_s: float = 0.0
+
+    def tries_again(self, attempts: int, began: float, error: ClientError | BotoCoreError) -> bool:
+        """Whether to send a request again, after so many attempts since `began` (`time.monotonic()`). `error`: the failure of the
+        last attempt."""
+        slow = isinstance(error, ReadTimeoutError) and monotonic() - began < self.slow_s
+        return slow or (attempts < self.attempts and may_pass(error))
 
     def pause(self, attempts: int, random: Random, error: ClientError | BotoCoreError | None = None) -> float:
         """The seconds to wait after so many attempts. `error`: the failure of the last attempt."""

@@ -167,7 +167,7 @@ def test_a_killed_backfill_continues_with_the_next(stored: Story, statestore: li
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if line.startswith("walk: ") and not line.endswith(" 0 published\n"):
+            if " walk: " in line and not line.endswith(" 0 published\n"):
                 break
         assert main(["backfill", "--lease-seconds", "5", *stored.flags]) == 1
         refusal = "The job that runs does this work itself: `statestore slots --watch` shows it"

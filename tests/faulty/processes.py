@@ -1,14 +1,17 @@
 """Run a command in a process of its own; find the process below it that sent a request, and the executor of that process."""
 
+import json
 import os
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 
 import psutil
 
+from processor.settings import Settings
 from tests.faulty.proxy import Request
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -33,6 +36,13 @@ def run_command(words: list[str], log: Path, **environment: str) -> Iterator[sub
         _, alive = psutil.wait_procs(family, timeout=30)
         for orphan in alive:
             orphan.kill()
+
+
+def write_settings(settings: Settings, file: Path) -> list[str]:
+    """Writes a settings file for a command; returns its arguments."""
+    names = sorted({one.name for one in fields(settings)} - {"kafka"})
+    file.write_text("".join(f"{name} = {json.dumps(getattr(settings, name))}\n" for name in names))
+    return ["--settings", str(file)]
 
 
 def sender_of(request: Request, process: subprocess.Popen[bytes]) -> psutil.Process:

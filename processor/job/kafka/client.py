@@ -43,7 +43,8 @@ def setting_errors() -> Iterator[None]:
         ) from None
 
 
-def make_consumer(bootstrap: str, extra: Mapping[str, str], isolation: str = "read_committed") -> Consumer:
+def make_consumer(bootstrap: str, extra: Mapping[str, str], isolation: str = "read_committed", **more: str) -> Consumer:
+    """A consumer that stores no offsets. `more`: librdkafka's own settings, with `_` in place of `.`."""
     own = {
         "group.id": "statestore-reader",
         "enable.auto.commit": False,
@@ -52,7 +53,9 @@ def make_consumer(bootstrap: str, extra: Mapping[str, str], isolation: str = "re
         "isolation.level": isolation,
     }
     with setting_errors():
-        return Consumer(settings(bootstrap, extra) | own)
+        return Consumer(
+            settings(bootstrap, extra) | own | {name.replace("_", "."): value for name, value in more.items()}
+        )
 
 
 def list_partitions(consumer: Consumer, topic: str, bootstrap: str) -> list[int]:

@@ -254,6 +254,8 @@ def _runs() -> None:
         ),
         sa.Column("lanes", sa.Integer, nullable=False, comment="the highest number of any run"),
         sa.Column("applied_version", sa.BigInteger, comment="the last registry version that the job applied"),
+        sa.Column("report", sa.JSON, comment="the state of the run, as it reported it last"),
+        sa.Column("reported_at", sa.DateTime(timezone=True)),
         sa.PrimaryKeyConstraint("job", name="leases_pk"),
     )
     op.create_table(

@@ -32,6 +32,7 @@ from processor.progress.replays import PARTITION, ended_replays, replay_key
 from processor.records.dead_letters import read_dead_letters, rejected_record
 from processor.records.message import Message
 from processor.records.record import Record
+from processor.rounds.job_event import no_report
 from processor.settings import Settings
 from processor.trial.trial import Trial
 from registry.repository import Registry
@@ -97,7 +98,7 @@ class Scene:
             take_over=take_over,
             adopt=adopt,
             jars=sorted(spark_kafka_jars().glob("*.jar")),
-            report=report or (lambda *_: None),
+            report=report or no_report,
         )
         try:
             yield job
@@ -110,7 +111,7 @@ class Scene:
         """Runs the job until all is worked off: what it counted, and the tallies of its batches."""
         batches: list[Mapping[str, int]] = []
         with self.opened(
-            report=lambda what, tally: batches.append(tally) if what.startswith("batch") else None, **changes
+            report=lambda event: batches.append(event.fields) if event.what == "batch" else None, **changes
         ) as job:
             run_job(job, once=True)
         return SimpleNamespace(tally=job.driver.tally, batches=batches, published=job.driver.tally["published"])

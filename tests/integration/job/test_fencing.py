@@ -13,6 +13,7 @@ from processor.job.kafka.reader import read_topic
 from processor.job.run_job import run_job
 from processor.job.worker import transactional_id
 from processor.records.message import Message
+from processor.rounds.job_event import JobEvent
 from registry.errors import LeaseHeld
 
 Scene = Any  # conftest's
@@ -41,9 +42,10 @@ def test_a_job_that_is_taken_over_fails_at_its_next_batch_and_the_other_ends_it(
     with ExitStack() as stack:
         second: list[Any] = []
 
-        def take_over(batch: str, _: object) -> None:
-            batches.append(batch)
-            if not second:
+        def take_over(event: JobEvent) -> None:
+            if event.what == "batch":
+                batches.append(event.text)
+            if event.what == "batch" and not second:
                 second.append(stack.enter_context(scene.opened(owner="second", take_over=True)))
 
         first = stack.enter_context(scene.opened(owner="first", report=take_over, batch_size=4))

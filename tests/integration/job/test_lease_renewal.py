@@ -1,12 +1,10 @@
 """A living job keeps its lease however long a round takes, fails in one line, and gives the lease back when it is stopped."""
 
-import json
 import os
 import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from subprocess import Popen
 from threading import Thread
@@ -21,7 +19,7 @@ from processor.errors import Fenced, StatestoreError
 from processor.job.run_job import run_job
 from processor.rounds.driver import Driver
 from registry.errors import LeaseHeld
-from tests.faulty.processes import run_command
+from tests.faulty.processes import run_command, write_settings
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark's own, and those of the command's end
@@ -67,15 +65,13 @@ def test_sigterm_to_all_processes_of_a_job_ends_it_and_gives_the_lease_back(
 ) -> None:
     """As systemd does it: the JVM and the Python workers get the signal, too."""
     scene.produce(*(rows.user(n, f"user{n}") for n in range(1500 if moment == "in a batch" else 1)))
-    file, log = tmp_path / "settings.toml", tmp_path / "log"
-    names = {field.name for field in fields(scene.settings)} - {"kafka"}
-    file.write_text("".join(f"{name} = {json.dumps(getattr(scene.settings, name))}\n" for name in sorted(names)))
+    log, words = tmp_path / "log", [*COMMAND, *write_settings(scene.settings, tmp_path / "settings.toml")]
     reached: dict[str, Callable[[], bool]] = {
         "while it starts": lambda: log.exists() and any("java" in p.name() for p in _family(process)),
         "in a batch": lambda: _has_rows(scene),
-        "between batches": lambda: "\nbatch 0" in "\n" + log.read_text(),
+        "between batches": lambda: " batch 0: " in log.read_text(),
     }
-    with run_command([*COMMAND, "--settings", str(file)], log) as process:
+    with run_command(words, log) as process:
         deadline = monotonic() + 120
         while not reached[moment]():
             assert process.poll() is None, log.read_text()

@@ -159,7 +159,7 @@ def test_a_topic_that_is_missing_stops_nothing(
     monkeypatch.setattr("processor.job.source_topics.LOOK_SECONDS", 0.5)
     scene.produce(rows.user(1, "ada"))
     lines: list[str] = []
-    with running(scene, report=lambda what, _: lines.append(what)) as job:
+    with running(scene, report=lambda event: lines.append(event.text)) as job:
         wait_for(scene, job, lambda: scene.documents() == scene.truth())
         columns = {"id": "int", "of": "int"}
         scene.add_entity("badge", columns, product="badges", embed={"badges": BADGES}, has_topic=False)
@@ -176,7 +176,7 @@ def test_a_job_that_is_far_behind_publishes_each_root_once(scene: Scene, rows: S
     scene.produce(*(rows.user(n, f"u{n}") for n in range(20)))
     scene.produce(*(rows.star(f"u{n % 20}", f"r{n}") for n in range(100)))
     lines: list[str] = []
-    with scene.opened(report=lambda what, _: lines.append(what), batch_size=20, catch_up_records=40) as job:
+    with scene.opened(report=lambda event: lines.append(event.text), batch_size=20, catch_up_records=40) as job:
         run_job(job, once=True)
     assert any("records behind: rows first" in line for line in lines)
     assert scene.documents() == scene.truth()

@@ -1,15 +1,19 @@
 """A job that is started again: with nothing new, with news, after a crash, without its checkpoint. Documents stay right."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from processor.job import run_again
 from processor.progress.ledger import run_key
+from processor.rounds.job_event import JobEvent
 from statestore.store import Delete, Equals
 from tests.faulty.points import AtPoint
-from tests.faulty.proxy import proxy
+from tests.faulty.proxy import Answer, Relay, Request, proxy
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -96,3 +100,43 @@ def test_a_lost_checkpoint_reads_all_again_and_ends_with_the_same_documents(work
     again = worked.run(batch_size=5)
     assert again.tally["read"] == len(worked.lines)
     assert worked.documents() == worked.truth()
+
+
+class FailingWrites:
+    """A layer that fails every write of a row, as DynamoDB fails, until the job has started again."""
+
+    def __init__(self) -> None:
+        self.works = Event()
+
+    def __call__(self, request: Request, relay: Relay) -> Answer:
+        is_row = request.operation == "UpdateItem" and request.body["Key"]["PK"]["S"].startswith("TABLE#")
+        if is_row and not self.works.is_set():
+            return Answer(status=500, body={"__type": "x#InternalServerError", "message": "something broke"})
+        return relay(request)
+
+
+def test_a_batch_that_the_store_fails_is_done_again_after_one_line(
+    scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_again, "PAUSE_SECONDS", 0.0)
+    scene.produce(rows.user(1, "ada"), rows.star("ada", "repo"))
+    failing, events = FailingWrites(), list[JobEvent]()
+
+    def report(event: JobEvent) -> None:
+        events.append(event)
+        if event.what == "failed":
+            failing.works.set()
+
+    with proxy(scene.settings.endpoint, failing) as endpoint, ExitStack() as stack:
+        job = run_again.run_again(
+            lambda: stack.enter_context(scene.opened(endpoint=endpoint, report=report)),
+            once=True,
+            stopping=Event(),
+            report=report,
+        )
+    (line,) = [event.text for event in events if event.level == "warning"]
+    assert line.startswith(f"the batch failed: table {scene.settings.table}: writing ")
+    assert line.endswith("try again; the job starts again in 0 s (failure 1 of 5 in a row)")
+    assert "\n" not in line
+    assert job.lease.generation == 2
+    assert scene.documents() == scene.truth()

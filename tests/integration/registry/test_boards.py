@@ -3,6 +3,9 @@
 import time
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from registry.errors import LeaseLost
 from registry.model import Progress, Requirements
 from registry.repository import Registry
 
@@ -21,6 +24,20 @@ def test_jobs_are_alive_while_a_run_renews_its_lease(registry: Registry) -> None
     time.sleep(0.2)
     (job,) = registry.jobs()
     assert (job.owner, job.alive, job.generation) == ("there", False, 2)
+
+
+def test_the_report_of_a_run_ends_with_the_lease_of_the_next(registry: Registry) -> None:
+    lease = registry.take_lease("job", "here", 4, take_over=False, expires_after=60)
+    assert [(job.report, job.report_age) for job in registry.jobs()] == [(None, None)]
+    registry.keep_report(lease, {"open_changes": 3, "topics": {"a": {"seconds": None}}})
+    (job,) = registry.jobs()
+    assert job.report == {"open_changes": 3, "topics": {"a": {"seconds": None}}}
+    assert (job.report_age or 0.0) >= 0
+    assert registry.snapshot().version == 0
+    registry.take_lease("job", "there", 4, take_over=True, expires_after=60)
+    with pytest.raises(LeaseLost):
+        registry.keep_report(lease, {"open_changes": 4})
+    assert [(job.report, job.report_age) for job in registry.jobs()] == [(None, None)]
 
 
 def test_the_progress_of_walks_is_the_last_one_and_no_edit(registry: Registry, required: Requirements) -> None:

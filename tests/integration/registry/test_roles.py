@@ -78,13 +78,14 @@ def test_a_job_keeps_its_lease_its_epochs_and_its_boards(registry_of: dict[str, 
     reader, job = registry_of["reader"], registry_of["job"]
     lease = job.take_lease("job", "here", 4, take_over=False, expires_after=60)
     job.renew(lease)
+    job.keep_report(lease, {"open_changes": 1})
     assert job.begin_attempt(lease, 0, 1) == 0
     job.add_epochs([EpochBoundary(topic="t", topic_id="x", partition=0, from_offset=0, epoch=1)])
     line = Progress(walk="fill star", rows=1, written=1, of=2, done=False, seconds=1.0)
     job.keep_progress([line])
     assert reader.progress() == (line,)
     assert reader.history(1)
-    assert [one.job for one in reader.jobs()] == ["job"]
+    assert [(one.job, one.report) for one in reader.jobs()] == [("job", {"open_changes": 1})]
     job.release(lease)
 
 

@@ -29,3 +29,11 @@ def test_the_line_is_the_error_of_java_without_its_frames() -> None:
 
 def test_a_failure_without_a_text_is_named_by_its_type() -> None:
     assert error_line(RuntimeError()) == "RuntimeError"
+
+
+def test_the_line_is_the_last_error_of_a_chain() -> None:
+    chain = (
+        "Traceback (most recent call last):\n  File x\nbotocore.exceptions.ClientError: broke\n\nThe cause of ...\n\n"
+    )
+    text = f"{chain}Traceback (most recent call last):\n  File y\nstatestore.errors.Transient: table t: try again\n"
+    assert error_line(RuntimeError(text)) == "table t: try again"

@@ -31,7 +31,7 @@ class Broker:
             existing=self.existing,
             boundaries=lambda _, entities: [one for one in self.read if one.entity in entities],
             now=lambda: self.seconds,
-            report=self.lines.append,
+            report=lambda event: self.lines.append(event.text),
         )
 
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from processor.cli.slots_command import board_text
 from registry.edited import edited
-from registry.model import AssignmentState, JobStatus, Progress, Snapshot
+from registry.job_status import JobStatus
+from registry.model import AssignmentState, Progress, Snapshot
 from registry.operations import republish
 from registry.slot_board import board_json, status_lines
 

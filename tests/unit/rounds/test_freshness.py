@@ -6,9 +6,10 @@ from math import inf
 
 import pytest
 
+from processor.cli.job_log import event_text
 from processor.cli.output import freshness_histogram, freshness_text
-from processor.cli.run_command import print_round
 from processor.rounds.freshness import BOUNDS, UNKNOWN, Freshness, count_ages, oldest, read_freshness
+from processor.rounds.job_event import JobEvent
 
 
 def histogram(*ages: float) -> Freshness:
@@ -64,19 +65,18 @@ def test_the_oldest_record_gives_a_root_its_time() -> None:
     assert oldest([{ada: 5.0, bob: UNKNOWN}, {ada: 4.0}, {ada: 6.0}]) == {ada: 4.0, bob: UNKNOWN}
 
 
-def test_a_round_and_the_end_of_a_run_show_the_freshness_of_their_documents(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_round_and_the_end_of_a_run_show_the_freshness_of_their_documents() -> None:
     tally = {"read": 2, "applied": 2, "published": 2, **count_ages([0.9, 0.9])}
-    print_round("batch 3", tally)
-    assert capsys.readouterr().err == (
-        "batch 3: 2 read, 2 applied, 0 dead letters, 2 published, freshness p50 0.90 s, p99 1.00 s\n"
+    assert event_text(JobEvent(what="batch", text="batch 3", fields=tally)) == (
+        "batch 3: 2 read, 2 applied, 0 dead letters, 2 published, freshness p50 0.90 s, p99 1.00 s"
     )
     text = freshness_histogram(count_ages([0.9, 0.9, 4.5]))
     assert text == "freshness p50 0.95 s, p99 4.97 s; documents by age: 2 <= 1 s, 1 <= 5 s"
 
 
-def test_a_round_and_a_run_without_known_ages_show_none(capsys: pytest.CaptureFixture[str]) -> None:
-    print_round("batch 3", {"read": 2, "applied": 2})
-    assert capsys.readouterr().err == "batch 3: 2 read, 2 applied, 0 dead letters, 0 published\n"
+def test_a_round_and_a_run_without_known_ages_show_none() -> None:
+    batch = JobEvent(what="batch", text="batch 3", fields={"read": 2, "applied": 2})
+    assert event_text(batch) == "batch 3: 2 read, 2 applied, 0 dead letters, 0 published"
     assert freshness_histogram({"read": 2, "applied": 2}) == ""
 
 

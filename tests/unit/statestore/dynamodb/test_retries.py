@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
 
+from statestore.dynamodb import retries
 from statestore.dynamodb.retries import Patience, may_pass
 
 PATIENCE = Patience(backoff_s=0.1, throttled_s=1.0, backoff_cap_s=3.0)
@@ -59,3 +60,17 @@ def test_a_pause_that_the_server_asks_for_is_kept_but_bounded(asked: str, second
 )
 def test_only_failures_that_may_pass_are_tried_again(error: Any, passes: bool) -> None:
     assert may_pass(error) is passes
+
+
+def test_a_late_answer_is_waited_for_until_the_budget_ends_and_other_failures_only_for_the_attempts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late, patience = ReadTimeoutError(endpoint_url="x"), Patience(attempts=2, slow_s=180.0)
+    failed = refused("InternalServerError", 500)
+    monkeypatch.setattr(retries, "monotonic", lambda: 1_179.0)
+    assert patience.tries_again(30, 1_000.0, late)
+    assert not patience.tries_again(2, 1_000.0, failed)
+    assert patience.tries_again(1, 1_000.0, failed)
+    monkeypatch.setattr(retries, "monotonic", lambda: 1_181.0)
+    assert not patience.tries_again(30, 1_000.0, late)
+    assert patience.tries_again(1, 1_000.0, late)  # attempts last as long as without a budget

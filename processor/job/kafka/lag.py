@@ -1,0 +1,76 @@
+"""How far a job is behind its topics: the records that it has yet to read, and the age of the oldest of them."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from time import monotonic
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from processor.errors import KafkaError
+from processor.job.kafka.client import client_error, list_partitions, make_consumer
+from processor.progress.epochs import Partition
+
+ANSWER_SECONDS = 5.0
+"""The longest wait for the ends of a partition."""
+FETCH_SECONDS = 3.0
+"""The longest wait for the oldest unread records."""
+SMALL_FETCH = {"queued_min_messages": "1", "queued_max_messages_kbytes": "1024"}
+"""One record of each partition is enough."""
+
+
+class TopicLag(NamedTuple):
+    """`records`: offsets behind the last batch, with those of open transactions. `oldest`: Kafka's time of the oldest unread
+    record, in seconds since 1970; None where there is none, or where the broker did not show it in time."""
+
+    records: int
+    oldest: float | None
+
+
+def read_lags(
+    bootstrap: str, extra: Mapping[str, str], topics: Iterable[str], read: Mapping[Partition, int]
+) -> dict[str, TopicLag]:
+    """The lag of each topic whose ends the broker shows. `read`: where the job reads on in each partition; a job reads the others
+    from their beginning. Raises KafkaError for records that cannot be read."""
+    consumer = make_consumer(bootstrap, extra, isolation="read_uncommitted", **SMALL_FETCH)
+    unread: dict[Partition, range] = {}
+    try:
+        for topic in topics:
+            with suppress(KafkaError, KafkaException):  # a topic that is missing, or has no leader now, has no lag
+                unread |= _unread(consumer, topic, list_partitions(consumer, topic, bootstrap), read)
+        times = _first_times(consumer, {at: offsets.start for at, offsets in unread.items() if offsets})
+    except KafkaException as error:
+        raise client_error(error.args[0], f"cannot read topics at {bootstrap}") from None
+    finally:
+        consumer.close()
+    return {
+        topic: TopicLag(
+            records=sum(len(offsets) for (name, _), offsets in unread.items() if name == topic),
+            oldest=min((time for (name, _), time in times.items() if name == topic), default=None),
+        )
+        for topic in sorted({name for name, _ in unread})
+    }
+
+
+def _unread(
+    consumer: Consumer, topic: str, partitions: Iterable[int], read: Mapping[Partition, int]
+) -> dict[Partition, range]:
+    """The unread offsets of each partition."""
+    found = {}
+    for partition in partitions:
+        begin, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), ANSWER_SECONDS)
+        found[topic, partition] = range(max(begin, read.get((topic, partition), begin)), end)
+    return found
+
+
+def _first_times(consumer: Consumer, starts: Mapping[Partition, int]) -> dict[Partition, float]:
+    """Kafka's time of the first record from each of these offsets on."""
+    consumer.assign([TopicPartition(*at, offset) for at, offset in starts.items()])
+    times: dict[Partition, float] = {}
+    waiting, until = set(starts), monotonic() + FETCH_SECONDS
+    while waiting and (message := consumer.poll(max(0.0, until - monotonic()))) is not None:
+        at = next(one for one in starts if one == (message.topic(), message.partition()))
+        if at in waiting and message.error() is None:
+            times[at] = message.timestamp()[1] / 1000
+        waiting.discard(at)
+    return times

@@ -1,0 +1,159 @@
+"""The monitor of a running job: every 5 s it writes the state of the run into its lease, for `statestore status`. Every 10 s it
+emits the state as an event, for the status line of `statestore run`.
+
+The monitor only reads what the driver and the job hold, over clients of its own, in a thread of its own. So a long batch does
+not silence the monitor, and no batch waits for it. The monitor asks the broker for the lag once for each status line. A failure
+of the broker or of Postgres costs one look; rounds report such a failure themselves.
+"""
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from threading import Event, Thread
+from time import time
+from typing import Any, Protocol
+
+from processor.job.kafka.lag import TopicLag, read_lags
+from processor.job.open_registry import open_registry
+from processor.job.source_topics import SourceTopics
+from processor.progress.epochs import Partition
+from processor.rounds.driver import Driver
+from processor.rounds.job_event import JobEvent
+from processor.rounds.steward import Steward
+from processor.settings import Settings
+from registry.model import Lease
+
+EVERY_SECONDS = 5.0
+LOOKS_PER_LINE = 2
+"""A status line every 10 s."""
+JOIN_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastBatch:
+    """The last batch that ended. `at`: when, in seconds since 1970; `documents`: how many it published."""
+
+    number: int
+    at: float
+    records: int
+    documents: int
+
+
+class MonitoredJob(Protocol):
+    """A job, as the monitor reads it (`processor.job.job`)."""
+
+    driver: Driver
+    lease: Lease
+    steward: Steward | None
+    topics: SourceTopics
+    positions: dict[Partition, int]
+    doing: str
+    last_batch: LastBatch | None
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def paused(self) -> bool: ...
+
+
+def statestore_version() -> str:
+    """The version of the installed package."""
+    return version("statestore")
+
+
+class JobMonitor:
+    """The monitor of a job, from `start` to `stop`. `clock`: seconds since 1970."""
+
+    def __init__(self, job: MonitoredJob, clock: Callable[[], float] = time) -> None:
+        self._job, self._clock = job, clock
+        self._ending = Event()
+        self._thread = Thread(target=self._look_until_the_end, name="monitor", daemon=True)
+        self._counted = (clock(), 0, 0)
+        self._rates = (0.0, 0.0)
+        self._behind_since: float | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread after a last report."""
+        self._ending.set()
+        if self._thread.is_alive():
+            self._thread.join(JOIN_SECONDS)
+
+    def _look_until_the_end(self) -> None:
+        settings, looks, ended = self._job.settings, 0, False
+        lags: dict[str, TopicLag] = {}
+        with open_registry(settings) as registry:
+            while True:
+                shows = looks % LOOKS_PER_LINE == 0 and not ended
+                with suppress(Exception):
+                    if shows:
+                        topics, positions = sorted(self._job.topics.streamed), self._job.positions
+                        lags = read_lags(settings.bootstrap_servers, dict(settings.kafka), topics, positions)
+                with suppress(Exception):
+                    state = self.state(lags)
+                    if shows and looks:
+                        self._job.driver.report(JobEvent(what="status", fields=state))
+                    registry.keep_report(self._job.lease, state)
+                if ended:
+                    return
+                looks += 1
+                ended = self._ending.wait(EVERY_SECONDS)
+
+    def state(self, lags: Mapping[str, TopicLag]) -> dict[str, Any]:
+        """The state of the run, as JSON values. Times are in seconds since 1970."""
+        job, driver, now = self._job, self._job.driver, self._clock()
+        steward, snapshot = job.steward, job.steward.snapshot if job.steward else None
+        events, documents = self._rates_until(now)
+        return {
+            "at": now,
+            "statestore": statestore_version(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "doing": "paused" if job.paused else job.doing,
+            "registry_version": driver.plan.version,
+            "topics": {
+                topic: {"records": lag.records, "seconds": None if lag.oldest is None else max(0.0, now - lag.oldest)}
+                for topic, lag in lags.items()
+            },
+            "missing_topics": sorted(job.topics.readers.keys() - job.topics.present),
+            "paused_topics": list(snapshot.paused_topics) if snapshot else [],
+            "events_per_second": events,
+            "documents_per_second": documents,
+            "last_batch": None if job.last_batch is None else asdict(job.last_batch),
+            "open_changes": len(driver.open_changes.by_row),
+            "fan_outs": len(driver.fan_outs.waiting),
+            "backlog": sum(len(roots) for roots in list(driver.backlog.waiting.values())) + len(driver.backlog.own),
+            "walks": [" ".join(name) for name, walk in dict(driver.walks.walks).items() if not walk.done],
+            "stopped_walks": {" ".join(name): why for name, why in dict(driver.walks.stuck).items()},
+            "stopped_products": dict(driver.backlog.stopped),
+            "waiting_products": [product.name for product in snapshot.waiting] if snapshot else [],
+            "refused_version": steward.refused if steward else 0,
+            "refusal": steward.refusal if steward else "",
+            "dead_letters": driver.tally["dead letters"],
+            "last_dead_letter": driver.last_letter,
+            "oldest_unpublished": self._oldest_unpublished(lags, now),
+        }
+
+    def _rates_until(self, now: float) -> tuple[float, float]:
+        """Events and documents a second since the last status line."""
+        tally, (at, read, sent) = self._job.driver.tally, self._counted
+        records, documents = tally["read"], tally["published"] + tally["corrections"]
+        if now - at >= EVERY_SECONDS * LOOKS_PER_LINE - 1:
+            self._rates = (round((records - read) / (now - at), 1), round((documents - sent) / (now - at), 1))
+            self._counted = (now, records, documents)
+        return self._rates
+
+    def _oldest_unpublished(self, lags: Mapping[str, TopicLag], now: float) -> float | None:
+        """Kafka's time of the oldest unread record. Where rows are written and documents wait (fan-outs, a backlog, a job that
+        writes rows first), the time since when they wait, if that is earlier."""
+        driver = self._job.driver
+        waits = driver.fan_outs.waiting or driver.backlog.waiting or driver.backlog.own or driver.walks.behind
+        self._behind_since = (self._behind_since or now) if waits else None
+        times = [lag.oldest for lag in lags.values()]
+        return min((at for at in (*times, self._behind_since) if at is not None), default=None)

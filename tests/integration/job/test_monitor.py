@@ -1,0 +1,44 @@
+"""The state that a running job reports: its lag, its last batch, what is open."""
+
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from processor.job.kafka.lag import TopicLag, read_lags
+from processor.job.kafka.reader import read_topic
+from processor.job.run_job import run_job
+
+Scene = Any  # conftest's
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+
+
+def test_the_lag_counts_unread_records_and_shows_the_oldest(scene: Scene, rows: SimpleNamespace) -> None:
+    user, star = scene.topic("user"), scene.topic("star")
+    lags = partial(read_lags, scene.settings.bootstrap_servers, {})
+    scene.produce(*(rows.user(n, f"u{n}") for n in range(3)), partition=0)
+    scene.produce(rows.star("u1", "repo"), partition=1)
+    times = [record.timestamp / 1000 for record in read_topic(scene.settings.bootstrap_servers, {}, user)]
+    assert lags([user, star, "missing"], {(star, 1): 1}) == {user: TopicLag(3, times[0]), star: TopicLag(0, None)}
+    assert lags([user], {(user, 0): 2}) == {user: TopicLag(1, times[2])}
+
+
+def test_the_registry_has_the_last_state_of_a_job_that_ended(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(rows.user(1, "ada"), rows.star("ada", "repo"), ("star", {"who": "ada"}, {"who": "ada"}))
+    with scene.opened() as job:
+        run_job(job, once=True)
+    (status,) = scene.registry.jobs()
+    assert (status.owner, status.alive) == (None, False)
+    state = status.report
+    assert (state["registry_version"], state["open_changes"], state["dead_letters"]) == (1, 0, 1)
+    assert state["last_dead_letter"].endswith("key part 'repo' is missing")
+    assert state["last_batch"] | {"at": 0} == {"number": 0, "at": 0, "records": 3, "documents": 1}
+
+
+def test_a_start_continues_at_the_positions_of_its_checkpoint(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(rows.user(1, "ada"), partition=1)
+    scene.run()
+    with scene.opened() as job:
+        run_job(job, once=True)
+        assert job.positions[scene.topic("user"), 1] == 1
