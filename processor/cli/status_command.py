@@ -14,7 +14,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.job_log import lag_text
-from processor.cli.options import add_settings, reachable_settings
+from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.job.open_registry import open_registry
 from registry.job_status import JobStatus
 from registry.model import Snapshot
@@ -35,7 +35,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")
     form.add_argument("--watch", action="store_true", help=f"print again every {WATCH_SECONDS} s, until Ctrl-C")
-    add_settings(parser)
+    add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run)
 
 
@@ -124,6 +124,7 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
     yield f"  {state['doing']}; reported {job.report_age:,.0f} s ago"
     for topic, lag in state["topics"].items():
         yield f"  topic {topic}: {lag_text(lag)} behind"
+    yield from (f"  topic {topic}: does not exist" for topic in state["missing_topics"])
     yield f"  {state['events_per_second']:g} events/s, {state['documents_per_second']:g} documents/s"
     if batch := state["last_batch"]:
         yield (

@@ -51,10 +51,13 @@ def test_the_status_line_shows_the_last_dead_letter_and_what_stopped_or_waits() 
         "stopped_products": {"profile": "too large"},
         "stopped_walks": {"fill star": "refused"},
         "waiting_products": ["names"],
+        "missing_topics": ["badge"],
+        "paused_topics": ["star"],
     }
     assert status_summary(state) == (
         "paused, behind 0 records, 120.5 events/s, 30 documents/s, 7 open changes, 1 fan-outs, "
-        "2 dead letters (the last: repo/0 offset 9: no key), stopped: profile, fill star, waiting: names"
+        "2 dead letters (the last: repo/0 offset 9: no key), stopped: profile, fill star, waiting: names, "
+        "missing topics: badge, paused topics: star"
     )
 
 
