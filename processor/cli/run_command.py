@@ -161,8 +161,12 @@ def run_to_end(
     from processor.job.run_backfill import keep_last_progress
     from processor.job.source import is_local
     from processor.local.jars import spark_kafka_jars
+    from processor.local.java import find_java
 
-    jars = sorted(spark_kafka_jars(print_progress).glob("*.jar")) if embedded or is_local(settings) else []
+    jars: list[Path] = []
+    if embedded or is_local(settings):
+        find_java()  # Spark's own message of a missing Java names no cure
+        jars = sorted(spark_kafka_jars(print_progress).glob("*.jar"))
     with open_registry(settings) as registry:
 
         def open_() -> "Job":
