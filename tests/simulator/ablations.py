@@ -19,6 +19,7 @@ from tests.simulator.protections import PROTECTIONS
 from tests.simulator.registry_edits import EditSimulation
 from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation
+from tests.simulator.scripted_edits import ScriptedEditSimulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 from tests.simulator.without.switch import Switch, combine
@@ -27,6 +28,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "changes": Simulation,
     "replays": ReplaySimulation,
     "edits": EditSimulation,
+    "scripted edits": ScriptedEditSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).parents[2] / "docs" / "correctness.md"

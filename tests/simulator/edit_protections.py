@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulator.protection import Protection, protection
-from tests.simulator.without import walks
+from tests.simulator.without import publisher, walks
 from tests.simulator.without.switch import Switch
+from tests.simulator.worlds import scripted
 
 EDITS = {"shape": "edits"}
 CALM = {**EDITS, "events": 25, "max_faults": 0, "zombie_chance": 0, "lag": "long", "settle_first_chance": 0.9}
@@ -43,7 +44,46 @@ def edit_protections() -> Iterator[Protection]:
     yield _edited(
         "a resumed product begins its walk again", "roots that a pause dropped", walks.pause_keeps_the_walk, CALM
     )
+    yield _scripted(
+        "a fill writes under the version seen",
+        walks.fill_overwrites,
+        "a fill wakes after a newer change",
+        fault_target="write Key(pk='TABLE#star",
+        fault_weights={"task lost": 1},
+    )
+    yield _scripted(
+        "a publication reserves under the sequence seen",
+        walks.publication_overwrites,
+        "a publication wakes after a newer document",
+        fault_target="write Key(pk='LEDGER#profile'",
+        fault_weights={"task lost": 1},
+    )
+    yield _scripted(
+        "a round has one version of the registry",
+        walks.version_inside_a_round,
+        "a product goes during its first batch",
+    )
+    yield _scripted(
+        "a step waits until the run has applied the version before",
+        walks.steps_at_once,
+        "a step wakes during a move",
+        fault_target="registry advances",
+        fault_weights={"crash before": 1},
+    )
+    yield _scripted(
+        "the fence, when a slot goes",
+        publisher.no_fence,
+        "a publication reads by a freed slot",
+        fault_target="query GSI_",
+        fault_weights={"task lost": 1},
+    )
 
 
 def _edited(name: str, against: str, switch: Switch, overrides: Mapping[str, Any]) -> Protection:
     return replace(protection(name, against, switch, overrides), kind="edits")
+
+
+def _scripted(name: str, switch: Switch, script: str, **conditions: Any) -> Protection:
+    """A protection against the end of this script."""
+    zombies = {**EDITS, "task_retries": 1, "fault_chance": 1, "zombie_chance": 1, "zombie_turn_chance": 0}
+    return replace(protection(name, script, switch, scripted(script, zombies, **conditions)), kind="scripted edits")

@@ -90,7 +90,7 @@ class EditSimulation(Simulation):
         if job is not None and (job.steward is None or job.steward.snapshot != registry.snapshot):
             self._run_background_work(job)
             return True
-        self.shape = _shape_with(definitions_of(registry.snapshot.products))
+        self.shape = shape_with(definitions_of(registry.snapshot.products))
         return job is not None and job.pending
 
     def _edit(self) -> None:
@@ -146,7 +146,7 @@ class EditSimulation(Simulation):
             self.versions[one.name, one.version] = definitions_of([one]).products[one.name]
 
 
-def _shape_with(definitions: Definitions) -> Shape:
+def shape_with(definitions: Definitions) -> Shape:
     """The shape with these products. The plan stays, since only a start needs it."""
     shape = copy.copy(SHAPES["edits"])
     object.__setattr__(shape, "definitions", definitions)

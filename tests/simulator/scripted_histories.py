@@ -38,6 +38,13 @@ SCRIPTS = {
         "user x username=a; star 0 username=a; label 0; label 1; label 2; label 0 repo_name=s; label 1"
     ),
     "a label arrives while its star is hidden": "user x username=a; star 0 username=a; label 0",
+    "a fill wakes after a newer change": (
+        "user x username=a; user y username=b; star 0 username=a; star 0 username=b; user y"
+    ),
+    "a publication wakes after a newer document": "user x username=a; star 0 username=a; star 0; user x",
+    "a product goes during its first batch": "user x username=a; star 0 username=a",
+    "a step wakes during a move": "user x username=a; star 0 username=a; star 1 username=a; user x",
+    "a publication reads by a freed slot": "user x username=a; star 0 username=a; user x; star 1 username=a",
 }
 """Scripts by name."""
 

@@ -13,8 +13,7 @@ from statestore.store import Done, Write
 from tests.simulator.actor import ProducerClient
 from tests.simulator.broker import Broker
 from tests.simulator.leases import Registry
-from tests.simulator.spark import Rdd
-from tests.simulator.without.switch import Stub, replacing, with_requests
+from tests.simulator.without.switch import Stub, between_stages, replacing, with_requests
 
 
 def _always_acknowledged(*_: Any) -> Any:
@@ -96,20 +95,9 @@ def settling_during_a_batch() -> Iterator[None]:
 
         return changed
 
-    def settle_between_stages(partition_by: Any) -> Any:
-        def changed(self: Rdd, *args: Any) -> Any:
-            run_write_stage = self.collect
+    def settle() -> None:
+        if processing:
+            processing.pop().settle_open_changes()
 
-            def run_and_settle() -> Any:
-                rows = run_write_stage()
-                if processing:
-                    processing.pop().settle_open_changes()
-                return rows
-
-            self.collect = run_and_settle  # type: ignore[method-assign]
-            return partition_by(self, *args)
-
-        return changed
-
-    with replacing((Driver, "process_batch", note_driver), (Rdd, "partitionBy", settle_between_stages))():
+    with replacing((Driver, "process_batch", note_driver))(), between_stages(settle)():
         yield

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+from tests.simulator.spark import Rdd
+
 Switch = Callable[[], AbstractContextManager[None]]
 
 
@@ -73,3 +75,23 @@ def combine(*switches: Switch) -> Switch:
             yield
 
     return switch
+
+
+def between_stages(act: Callable[[], None]) -> Switch:
+    """A switch that acts between the two stages of each round."""
+
+    def changed(partition_by: Any) -> Any:
+        def partition(self: Rdd, *args: Any) -> Any:
+            run_first_stage = self.collect
+
+            def run_and_act() -> Any:
+                rows = run_first_stage()
+                act()
+                return rows
+
+            self.collect = run_and_act  # type: ignore[method-assign]
+            return partition_by(self, *args)
+
+        return partition
+
+    return replacing((Rdd, "partitionBy", changed))

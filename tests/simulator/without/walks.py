@@ -1,14 +1,27 @@
 """Switches for the protections of registry edits: fills, publications, and the steps of the job in the registry."""
 
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import processor.progress.walks as walks
 import processor.rounds.walk_part as walk_part
+import processor.steps.fill as fill
+import processor.steps.publish as publish
+from processor.job.job import Job
 from processor.plan.plan import Plan
 from processor.progress.ledger import NO_DOCUMENT, LedgerEntry
 from processor.progress.walks import Walks
-from tests.simulator.without.switch import always, replacing
+from processor.rounds.round import Part
+from processor.rounds.round_runner import RoundRunner
+from registry.advance import advance
+from registry.model import Lease
+from statestore.store import Write
+from tests.simulator.leases import Registry
+from tests.simulator.run import Simulation
+from tests.simulator.without.switch import always, between_stages, replacing
 
 read_before_full = replacing(
     (Walks, "proven", lambda _: lambda self, plan: frozenset(plan.entities)),
@@ -67,3 +80,63 @@ def _resumed_in_the_middle(adopt: Any) -> Any:
 
 
 pause_keeps_the_walk = replacing((Walks, "adopt", _resumed_in_the_middle))
+
+fill_overwrites = replacing(
+    (fill, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
+)
+
+
+@contextmanager
+def publication_overwrites() -> Iterator[None]:
+    """In the rounds of walks a reservation looks at no sequence."""
+    rounds: set[tuple[int, int]] = set()
+
+    def note_round(run_round: Any) -> Any:
+        def changed(self: RoundRunner, name: str, part: Part, *args: Any, **kw: Any) -> Any:
+            if part is walk_part.walk_part:
+                rounds.add((self.run.number, self.number))
+            return run_round(self, name, part, *args, **kw)
+
+        return changed
+
+    def unconditional(reserve: Any) -> Any:
+        def changed(product: str, root: str, seen: LedgerEntry, entry: LedgerEntry) -> Write:
+            write: Write = reserve(product, root, seen, entry)
+            return write._replace(when=None) if entry.mark and entry.mark[:2] in rounds else write
+
+        return changed
+
+    with replacing((RoundRunner, "_round", note_round), (publish, "reserve", unconditional))():
+        yield
+
+
+@contextmanager
+def version_inside_a_round() -> Iterator[None]:
+    """A batch takes the registry's version between the two stages of its round, and publishes by the version before."""
+    late: list[Callable[[], None]] = []
+
+    def take_late(run_batch: Any) -> Any:
+        def changed(self: Simulation, job: Job) -> None:
+            with replacing((Job, "take_version", lambda take: lambda job: late.append(partial(take, job))))():
+                run_batch(self, job)
+
+        return changed
+
+    def take() -> None:
+        while late:
+            late.pop()()
+
+    with replacing((Simulation, "_run_batch", take_late))(), between_stages(take)():
+        yield
+
+
+def _at_once(_: Any) -> Any:
+    def changed(
+        self: Registry, _lease: Lease, _version: int, *, proven: Collection[str], published: Collection[str]
+    ) -> None:
+        self.edit(lambda stored: advance(stored, proven=proven, published=published))
+
+    return changed
+
+
+steps_at_once = replacing((Registry, "advance", _at_once))

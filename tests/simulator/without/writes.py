@@ -115,7 +115,7 @@ ttl_kept = replacing((items, "_unset", lambda unset: lambda image: tuple(n for n
 
 no_filter = replacing((write_state, "_changed", lambda _: lambda _plan, _old, _row: None))
 no_dead_letters = replacing(
-    (write_part, "_reject", lambda _: lambda _round, _rejects, tally, _rejected: tally.update({"dead letters": 1}))
+    (write_part, "_reject", lambda _: lambda _round, _rejects, tally, *_: tally.update({"dead letters": 1}))
 )
 
 # versions
