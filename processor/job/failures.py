@@ -61,6 +61,6 @@ def _raised_line(failure: Exception) -> str:
     except Exception:  # py4j asks the JVM for the text
         text = "the JVM of Spark has ended"
     raised = re.findall(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
-    raised += re.findall(r"An error occurred while calling .*\n: (.+)", text)  # of Java, by py4j
-    # of several, the last one has the others as its cause
+    # of several, the last one has the others as its cause; without any, the error is one of Java
+    raised = raised or re.findall(r"An error occurred while calling .*\n: (.+)", text)
     return raised[-1] if raised else (text.splitlines() or [type(failure).__name__])[0]

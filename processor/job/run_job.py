@@ -62,7 +62,7 @@ def _wait_for_topics(job: Job, once: bool) -> bool:
     job ends with the records that are there now (`once`)."""
     job.topics.look(job.readers)
     if job.paused:
-        cure = "`statestore resume`, then start again" if once else "until `statestore resume`"
+        cure = "`statestore resume`, then start again" if once else "`statestore resume` ends the pause"
         job.driver.report(
             JobEvent(what="paused", text=f"all work is paused, and the job reads no topic: {cure}", level="warning")
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import time
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from processor.errors import PartError
 from processor.local.program import POLL_SECONDS, Launch, Process, Program, log_tail
 
 LOOPBACK = "127.0.0.1"
+PORTS = range(10_000, 30_000)
+"""The ports of parts: below those that systems give to clients, so that no client takes a port before its part."""
 START_SECONDS = 60.0
 START_ATTEMPTS = 3  # another program may take the free port before the part binds it
 
@@ -19,14 +22,14 @@ IsReady = Callable[[Program, Process], bool]
 
 def free_port(wanted: int | None = None) -> int:
     """A free loopback port: `wanted` if it is free, else another one. Raises PartError."""
-    for port in (wanted or 0, 0):
+    for port in (*([wanted] if wanted else []), *random.SystemRandom().sample(PORTS, 100)):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((LOOPBACK, port))
             except OSError:
                 continue
-            return int(probe.getsockname()[1])
+            return port
     raise PartError("a port", "the system gives no loopback port", "close programs that hold many of them")
 
 

@@ -12,6 +12,10 @@ from processor.job.kafka.check_access import check_access
 from processor.job.kafka.client import TIMEOUT, client_error, list_partitions, make_consumer, setting_errors, settings
 from processor.records.message import MAX_MESSAGE_BYTES
 
+ATTEMPTS = 5
+"""So often the broker is asked about a topic that it does not know, or that has no leader; a second apart."""
+NO_LEADER = (ClientError.NOT_LEADER_FOR_PARTITION, ClientError.LEADER_NOT_AVAILABLE)
+
 
 class TopicDescription(NamedTuple):
     """A topic as the broker describes it. The id changes when the topic is deleted and created again."""
@@ -60,14 +64,14 @@ class Admin:
         """The most bytes of a message of the topic; None where this job may not ask. Asks again for a while about a topic that
         the broker does not know: it may just have been made."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-        for attempt in range(5):
+        for attempt in range(ATTEMPTS):
             try:
                 found = self._admin.describe_configs([resource], request_timeout=TIMEOUT)[resource].result()
             except KafkaException as error:
                 code = error.args[0].code()
                 if code in (ClientError.TOPIC_AUTHORIZATION_FAILED, ClientError.CLUSTER_AUTHORIZATION_FAILED):
                     return None
-                if code != ClientError.UNKNOWN_TOPIC_OR_PART or attempt == 4:
+                if code != ClientError.UNKNOWN_TOPIC_OR_PART or attempt == ATTEMPTS - 1:
                     raise client_error(error.args[0], f"cannot describe topic {topic} at {self._bootstrap}") from None
                 sleep(1)
             else:
@@ -83,13 +87,19 @@ class Admin:
         return {p: end for p, (_, end) in self._watermarks(topic).items()}
 
     def _watermarks(self, topic: str) -> dict[int, tuple[int, int]]:
-        consumer = make_consumer(self._bootstrap, self._extra, isolation="read_uncommitted")
+        """Asks again for a while where a partition has no leader: it may just have been made, or its broker may have ended."""
+        consumer, attempts = make_consumer(self._bootstrap, self._extra, isolation="read_uncommitted"), 0
         try:
-            return {
-                p: consumer.get_watermark_offsets(TopicPartition(topic, p), TIMEOUT)
-                for p in list_partitions(consumer, topic, self._bootstrap)
-            }
-        except KafkaException as error:
-            raise client_error(error.args[0], f"cannot read topic {topic} at {self._bootstrap}") from None
+            while True:
+                try:
+                    return {
+                        p: consumer.get_watermark_offsets(TopicPartition(topic, p), TIMEOUT)
+                        for p in list_partitions(consumer, topic, self._bootstrap)
+                    }
+                except KafkaException as error:
+                    attempts += 1
+                    if error.args[0].code() not in NO_LEADER or attempts == ATTEMPTS:
+                        raise client_error(error.args[0], f"cannot read topic {topic} at {self._bootstrap}") from None
+                    sleep(1)
         finally:
             consumer.close()

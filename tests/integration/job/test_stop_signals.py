@@ -73,7 +73,7 @@ def test_a_job_that_waits_for_the_indexes_at_its_start_stops_and_gives_the_lease
 
 def test_a_paused_job_stops(scene: Scene, tmp_path: Path) -> None:
     scene.registry.pause(None, who="a test", why="a pause")
-    with started(scene, tmp_path, "paused: the job reads no batches until") as (process, log):
+    with started(scene, tmp_path, "all work is paused, and the job reads no topic") as (process, log):
         first, *others = stop(process, log)
     assert first == "finishing this batch; a second signal ends the process at once"
     assert "stopped; the next start does unfinished work again" in others
