@@ -23,6 +23,7 @@ from processor.cli import (
     operator_command,
     plan_command,
     rejects_command,
+    roles_command,
     run_command,
     schema_command,
     slots_command,
@@ -57,6 +58,7 @@ VERBS = (
     schema_command,
     verify_command,
     rejects_command,
+    roles_command,
     local_command,
     completion_command,
 )

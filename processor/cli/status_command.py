@@ -8,13 +8,12 @@ the job reports nothing any more. Dead letters are counted and are not wrong: `r
 import argparse
 import json
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
-from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.job_log import lag_text
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
+from processor.cli.watch import add_forms, print_state
 from processor.job.open_registry import open_registry
 from registry.job_status import JobStatus
 from registry.model import Snapshot
@@ -23,7 +22,6 @@ from registry.pending import pending_lines
 if TYPE_CHECKING:
     from registry.repository import Registry
 
-WATCH_SECONDS = 2
 SILENT_SECONDS = 60.0
 """A living job whose report is older is wrong: it reports every 5 s."""
 
@@ -32,22 +30,14 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser(
         "status", help="show what runs, how far it is behind, and what is wrong (then exit status 1)"
     )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print one JSON object")
-    form.add_argument("--watch", action="store_true", help=f"print again every {WATCH_SECONDS} s, until Ctrl-C")
+    add_forms(parser)
     add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings, open_registry(settings) as registry:
-        status = _print_status(registry, options)
-        with suppress(KeyboardInterrupt):
-            while options.watch:
-                sleep(WATCH_SECONDS)
-                print(f"\n{datetime.now():%Y-%m-%d %H:%M:%S}")
-                status = _print_status(registry, options)
-    return status
+        return print_state(options, lambda: _print_status(registry, options))
 
 
 def _print_status(registry: "Registry", options: argparse.Namespace) -> int:
