@@ -67,7 +67,7 @@ def test_sigterm_to_all_processes_of_a_job_ends_it_and_gives_the_lease_back(
     scene.produce(*(rows.user(n, f"user{n}") for n in range(1500 if moment == "in a batch" else 1)))
     log, words = tmp_path / "log", [*COMMAND, *write_settings(scene.settings, tmp_path / "settings.toml")]
     reached: dict[str, Callable[[], bool]] = {
-        "while it starts": lambda: log.exists() and any("java" in p.name() for p in _family(process)),
+        "while it starts": lambda: log.exists() and _has_java(process),
         "in a batch": lambda: _has_rows(scene),
         "between batches": lambda: " batch 0: " in log.read_text(),
     }
@@ -89,6 +89,12 @@ def _family(process: Popen[bytes]) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         return list(psutil.Process(process.pid).children(recursive=True))
     return []
+
+
+def _has_java(process: Popen[bytes]) -> bool:
+    with suppress(psutil.NoSuchProcess):  # one of them ends meanwhile
+        return any("java" in member.name() for member in _family(process))
+    return False
 
 
 def _has_rows(scene: Scene) -> bool:

@@ -31,7 +31,7 @@ with embedded_parts(Path(sys.argv[1])):
 """
 
 
-def gone(processes: Processes, directory: Path, within: float = 10) -> bool:
+def gone(processes: Processes, directory: Path, within: float = 60) -> bool:
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         left = [*directory.iterdir(), *Path(tempfile.gettempdir()).iterdir()]
