@@ -127,7 +127,7 @@ class EditSoak:
 
     def _works(self) -> bool:
         """Whether the job has processed a batch."""
-        return "\nbatch " in self.logs[-1].read_text()
+        return " batch " in self.logs[-1].read_text()
 
     def _check(self, process: Popen[bytes]) -> None:
         if process.poll() is not None:
