@@ -1,7 +1,9 @@
 """The report of `verify`: what differs in the documents, in groups by field, with the first documents of each group."""
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from contextlib import suppress
+from functools import partial, reduce
+from operator import getitem
 
 from processor.cli.colour import coloured
 from processor.inspect.verification import Difference
@@ -59,7 +61,10 @@ def _differing_places(difference: Difference) -> list[Place]:
 def _differ(place: Place, one: Value, other: Value) -> Iterator[Place]:
     if isinstance(one, dict) and isinstance(other, dict):
         for name in {**one, **other}:
-            yield from _differ((*place, name), one.get(name, ABSENT), other.get(name, ABSENT))
+            if name in one and name in other:
+                yield from _differ((*place, name), one[name], other[name])
+            else:
+                yield (*place, name)
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for index, pair in enumerate(zip(one, other, strict=True)):
             yield from _differ((*place, index), *pair)
@@ -83,12 +88,6 @@ def _step(step: str | int, index: str | None = None) -> str:
     return f".{step}" if isinstance(step, str) else f"[{step if index is None else index}]"
 
 
-def _at(value: Value, step: str | int) -> Value:
-    if isinstance(value, dict) and isinstance(step, str):
-        return value.get(step, ABSENT)
-    return value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else ABSENT
-
-
 def _text(document: bytes | None, place: Place) -> str:
     """The value at a place of a document, in one line."""
     if document is None:
@@ -98,7 +97,7 @@ def _text(document: bytes | None, place: Place) -> str:
     except ValueError:
         text = document.decode(errors="replace")
     else:
-        for step in place:
-            value = _at(value, step)
-        text = ABSENT if value == ABSENT else canonical_json.dumps(value)
+        text = ABSENT
+        with suppress(LookupError, TypeError):  # the document has no such place
+            text = canonical_json.dumps(reduce(getitem, place, value))
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

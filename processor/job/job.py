@@ -70,10 +70,7 @@ class Job:
     def __post_init__(self) -> None:
         self.catch_up = CatchUp(driver=self.driver, admin=self.admin)
         self.topics = SourceTopics(
-            existing=self.admin.topics,
-            boundaries=self.registry.epochs,
-            now=self.driver.clock.now,
-            report=self.driver.report,
+            admin=self.admin, registry=self.registry, now=self.driver.clock.now, report=self.driver.report
         )
         self.monitor = JobMonitor(self)
 

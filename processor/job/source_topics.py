@@ -4,8 +4,9 @@ A topic that does not exist yet stops nothing: its entity has no rows, and the s
 topic that the job has read, and that is gone, is a failure: somebody deleted it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from processor.errors import BoundaryError
 from processor.progress.epochs import last_topic
@@ -16,19 +17,29 @@ LOOK_SECONDS = 10.0
 """Between two questions to the broker about topics that are missing."""
 
 
+class TopicAdmin(Protocol):
+    """Kafka's administration (`processor.job.kafka.admin`): the topics among the given ones that exist."""
+
+    def topics(self, names: Sequence[str]) -> Mapping[str, object]: ...
+
+
+class BoundaryRegistry(Protocol):
+    """The registry: the recorded boundaries of topics, and of all topics that entities ever read."""
+
+    def epochs(self, topics: Collection[str], entities: Collection[str] = ()) -> Sequence[EpochBoundary]: ...
+
+
 @dataclass(slots=True, kw_only=True)
 class SourceTopics:
     """The topics of the present stream, and those of the next one.
 
-    existing: the topics among the given ones that the broker has.
-    boundaries: the recorded boundaries of topics, and of all topics that entities ever read.
     now: the job's clock, in seconds.
     readers: each topic to read and its entity, at the last look. present: those of them that existed then.
     streamed: the topics that the stream reads.
     """
 
-    existing: Callable[[Sequence[str]], Mapping[str, object]]
-    boundaries: Callable[[Sequence[str], Sequence[str]], Sequence[EpochBoundary]]
+    admin: TopicAdmin
+    registry: BoundaryRegistry
     now: Callable[[], float]
     report: Report
     readers: Mapping[str, str] = field(default_factory=dict)
@@ -56,10 +67,10 @@ class SourceTopics:
 
     def find_missing(self, readers: Mapping[str, str]) -> frozenset[str]:
         """The topics among these that do not exist yet. Raises BoundaryError when one is gone that its entity has read."""
-        missing = sorted(readers.keys() - self.existing(sorted(readers)).keys())
+        missing = sorted(readers.keys() - self.admin.topics(sorted(readers)).keys())
         for topic in missing:
             entity = readers[topic]
-            if last_topic(self.boundaries([topic], [entity]), entity) == topic:
+            if last_topic(self.registry.epochs([topic], [entity]), entity) == topic:
                 raise BoundaryError(
                     f"topic {topic} is gone, and entity {entity} has read it: create it again, run `statestore epoch {topic}`, "
                     "and start with a new checkpoint; or give the entity another `topic`"

@@ -10,7 +10,7 @@ The clients here are doubles of the product's clients. They send every request t
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from processor.records.message import Message
 from registry.model import Lease, Snapshot
@@ -204,9 +204,6 @@ class RegistryClient:
 
     def applied(self, lease: Lease, version: int) -> None:
         self._actor.request("applied", lambda _: self._registry.applied(lease, version))
-
-    def epochs(self, *_: object) -> NoReturn:
-        raise NotImplementedError("the simulator brings the records, so the job asks for no topics")
 
     def snapshot(self) -> Snapshot:
         return self._actor.request("registry", lambda _: self._registry.snapshot)

@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from unittest.mock import Mock
 
 from processor.errors import AccountError
 from processor.job.job import Job
-from processor.job.kafka.admin import Admin
 from processor.job.lease import lease_check
 from processor.job.source import OffsetRanges
 from processor.job.spark_executor import BatchFrame, SparkExecutor
@@ -195,7 +193,7 @@ class Simulation:
         registry: Any = RegistryClient(actor)
         spark: Any = Session(world)
         store: Any = TableClient(actor)
-        admin: Any = Mock(spec_set=Admin)
+        admin: Any = None
         renewal: Any = None
         with world.acting(actor):
             driver = Driver(

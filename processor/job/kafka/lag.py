@@ -69,7 +69,7 @@ def _first_times(consumer: Consumer, starts: Mapping[Partition, int]) -> dict[Pa
     times: dict[Partition, float] = {}
     waiting, until = set(starts), monotonic() + FETCH_SECONDS
     while waiting and (message := consumer.poll(max(0.0, until - monotonic()))) is not None:
-        at = next(one for one in starts if one == (message.topic(), message.partition()))
+        at = (str(message.topic()), int(message.partition() or 0))
         if at in waiting and message.error() is None:
             times[at] = message.timestamp()[1] / 1000
         waiting.discard(at)

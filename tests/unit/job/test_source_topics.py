@@ -1,6 +1,6 @@
 """Which topics a stream reads: those that exist, and those that appear later."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import pytest
@@ -17,21 +17,21 @@ class Broker:
     """A broker's topics, a registry's boundaries, a clock, and what operators see."""
 
     def __init__(self, *topics: str) -> None:
-        self.topics, self.seconds = {*topics}, 0.0
+        self.existing, self.seconds = {*topics}, 0.0
         self.read: list[EpochBoundary] = []
         self.asked = 0
         self.lines: list[str] = []
 
-    def existing(self, names: Sequence[str]) -> dict[str, int]:
+    def topics(self, names: Sequence[str]) -> dict[str, int]:
         self.asked += 1
-        return dict.fromkeys(self.topics & {*names}, 1)
+        return dict.fromkeys(self.existing & {*names}, 1)
+
+    def epochs(self, topics: Collection[str], entities: Collection[str] = ()) -> list[EpochBoundary]:
+        return [one for one in self.read if one.entity in entities]
 
     def source(self) -> SourceTopics:
         return SourceTopics(
-            existing=self.existing,
-            boundaries=lambda _, entities: [one for one in self.read if one.entity in entities],
-            now=lambda: self.seconds,
-            report=lambda event: self.lines.append(event.text),
+            admin=self, registry=self, now=lambda: self.seconds, report=lambda event: self.lines.append(event.text)
         )
 
 
@@ -61,7 +61,7 @@ def test_a_missing_topic_is_reported_once_and_outdates_the_stream_when_it_appear
     assert not source.outdated(BOTH)
     (line,) = broker.lines
     assert line.startswith("topic stars of entity star does not exist: ")
-    broker.topics.add("stars")
+    broker.existing.add("stars")
     broker.seconds += LOOK_SECONDS
     source.look(BOTH)
     assert source.present == BOTH.keys()
