@@ -37,6 +37,7 @@ from processor.settings import Settings
 from processor.trial.trial import Trial
 from registry.repository import Registry
 from statestore.keys import Key
+from tests.integration.job.profile_definitions import profile_definitions
 
 Line = tuple[str, Any, Any]
 """Entity, key and value of a record; bytes stay as they are, None is a tombstone."""
@@ -118,13 +119,13 @@ class Scene:
 
     def widen(self) -> None:
         """The operator's next definitions: a star's note may be anything."""
-        definitions = load(_definitions(self.settings.job, note="json"))
+        definitions = load(profile_definitions(self.settings.job, note="json"))
         self.registry.apply(requirements_of(definitions), who="a test", why="notes are numbers, too")
         self.plan = plan_of(self.registry.snapshot())
 
     def add(self, product: str, **more: Any) -> None:
         """The operator's next definitions: one more product, or other content of one; of users, if `more` has no root."""
-        texts = _definitions(self.settings.job)
+        texts = profile_definitions(self.settings.job)
         more = {"product": product, "topic": f"{self.settings.job}.{product}", "root": "user", **more}
         definitions = load(texts | {f"products/{product}.yaml": json.dumps(more)})
         self.registry.apply(requirements_of(definitions), who="a test", why="a new product")
@@ -134,7 +135,7 @@ class Scene:
         self, name: str, columns: dict[str, str], product: str, embed: Any, *, has_topic: bool = True
     ) -> None:
         """The operator's next definitions: one more entity with the key `id`, and a product of users over it."""
-        texts = _definitions(self.settings.job)
+        texts = profile_definitions(self.settings.job)
         entities = json.loads(texts["entities.yaml"])
         entities[name] = {"topic": f"{self.settings.job}.{name}", "key": ["id"], "columns": columns}
         topic = f"{self.settings.job}.{product}"
@@ -279,27 +280,7 @@ def _scene(name: str, addresses: Addresses, checkpoint: Path, changes: Mapping[s
     settings = replace(settings, **changes)
     registry = open_registry(settings)
     registry.migrate(settings.slots)
-    registry.apply(requirements_of(load(_definitions(name))), who="a test", why="")
+    registry.apply(requirements_of(load(profile_definitions(name))), who="a test", why="")
     scene = Scene(settings=settings, plan=plan_of(registry.snapshot()), registry=registry)
     scene.admin().ensure(map(scene.topic, KEYS), partitions=settings.partitions, compacted=False)
     return scene
-
-
-def _definitions(name: str, note: str = "string") -> dict[str, str]:
-    entities = {
-        "user": {"topic": f"{name}.user", "key": ["id"], "columns": {"id": "int", "name": "string"}},
-        "star": {
-            "topic": f"{name}.star",
-            "key": ["who", "repo"],
-            "columns": {"who": "string", "repo": "string", "note": note},
-        },
-    }
-    stars = {"many": "star", "on": {"who": "name"}, "fields": ["repo", "note"]}
-    product = {
-        "product": "profile",
-        "topic": f"{name}.profile",
-        "root": "user",
-        "fields": ["id", "name"],
-        "embed": {"stars": stars},
-    }
-    return {"entities.yaml": json.dumps(entities), "products/profile.yaml": json.dumps(product)}
