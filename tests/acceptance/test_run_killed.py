@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from processor.cli.main import main
 from tests.faulty.points import POINTS, AtPoint
 from tests.faulty.processes import executor_of, run_command, sender_of
 from tests.faulty.proxy import Request, proxy
+from tests.sampled import sampled
 
 Story = Any  # conftest's
 # the command closes some connections only with its process
@@ -99,7 +100,7 @@ def interrupted(story: Story, statestore: list[str], dynamodb_local: str, tmp_pa
             words = [*statestore, *story.run_on(endpoint), *story.define, "--from", story.file, "--batch", str(BATCH)]
             with run_command([*words, *more], log, **environment) as process:
                 run = InterruptedRun(process=process, log=log)
-                deadline = monotonic() + 180
+                deadline = monotonic() + 600
                 while not at.reached.wait(0.1):
                     # the signal ends the process a moment before the layer sets `reached`
                     assert process.poll() is None or at.reached.wait(10), log.read_text()
@@ -145,11 +146,6 @@ def end_executor(number: signal.Signals) -> Interrupt:
     return interrupt
 
 
-def sampled(points: Iterable[str], *sample: str) -> list[Any]:
-    """The points as parameters, all but a sample of them marked slow."""
-    return [pytest.param(point, marks=() if point in sample else pytest.mark.slow) for point in points]
-
-
 def signalled(*sample: str) -> list[Any]:
     """The points of a task with SIGKILL, one of them also with SIGTERM. All but a sample with SIGKILL are marked slow."""
     ends = [*((point, signal.SIGKILL) for point in IN_A_TASK), ("while publishing", signal.SIGTERM)]
@@ -167,7 +163,7 @@ def test_the_next_run_finishes_the_work_of_a_killed_driver(
     story: Story, interrupted: Interrupted, dynamodb_local: str, tmp_path: Path, point: str
 ) -> None:
     with interrupted(point, kill_driver) as run:
-        assert run.process.wait(60) == -signal.SIGKILL
+        assert run.process.wait(300) == -signal.SIGKILL
     if point not in EITHER_SIDE_OF_A_COMMIT:
         assert len(commits(story)) == run.committed
     waits = point == "after the first write"  # this case waits for the lease of the killed run; the others take over
@@ -180,7 +176,7 @@ def test_the_next_run_finishes_the_work_of_a_killed_driver_without_its_checkpoin
     story: Story, interrupted: Interrupted, dynamodb_local: str, tmp_path: Path, point: str
 ) -> None:
     with interrupted(point, kill_driver) as run:
-        assert run.process.wait(60) == -signal.SIGKILL
+        assert run.process.wait(300) == -signal.SIGKILL
     shutil.rmtree(story.checkpoint)
     run_to_the_end(story, dynamodb_local, tmp_path, "--take-over", "--batch", str(BATCH // 3))
 
@@ -190,20 +186,20 @@ def test_sigterm_ends_a_run_within_one_batch_and_the_next_run_finishes_the_work(
     story: Story, interrupted: Interrupted, dynamodb_local: str, tmp_path: Path, point: str
 ) -> None:
     with interrupted(point, stop_driver) as run:
-        assert run.process.wait(120) == 0, run.log.read_text()
+        assert run.process.wait(600) == 0, run.log.read_text()
         assert run.batches() <= run.ended + 1
     assert read_count(run.log.read_text()) > 0
     run_to_the_end(story, dynamodb_local, tmp_path)
 
 
-@pytest.mark.parametrize(("point", "number"), signalled("between write and assemble"))
+@pytest.mark.parametrize(("point", "number"), signalled())
 def test_spark_repeats_the_task_of_a_killed_python_worker(
     story: Story, interrupted: Interrupted, tmp_path: Path, point: str, number: signal.Signals
 ) -> None:
     to = tmp_path / "published.jsonl"
     with interrupted(point, end_worker(number), "--spark-master", "local[2,4]", "--once", "--to", str(to)) as run:
         run.assert_receiver_ended()
-        assert run.process.wait(180) == 0, run.log.read_text()
+        assert run.process.wait(600) == 0, run.log.read_text()
     assert story.wrong(str(to)) == []
 
 

@@ -33,7 +33,7 @@ def run_command(words: list[str], log: Path, **environment: str) -> Iterator[sub
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        _, alive = psutil.wait_procs(family, timeout=30)
+        _, alive = psutil.wait_procs(family, timeout=300)
         for orphan in alive:
             orphan.kill()
 

@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.kafka.reader import read_topic
 from processor.records.message import Message
+from tests.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -41,7 +42,7 @@ def names(scene: Scene) -> dict[int, str]:
     return {document["id"]: document["name"] for document in scene.documents().values()}
 
 
-@pytest.mark.parametrize("batch_size", [1, 100])
+@pytest.mark.parametrize("batch_size", sampled([1, 100], 100))
 def test_records_of_aborted_transactions_are_not_read(scene: Scene, batch_size: int) -> None:
     source = Source(scene)
     source.write({1: "ada"}, commit=True)

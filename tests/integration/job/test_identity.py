@@ -18,6 +18,7 @@ from processor.job.worker import open_store, transactional_id
 from processor.plan.planning import plan_of, requirements_of
 from processor.records.message import Message
 from registry.errors import LeaseHeld, RegistryMissing
+from tests.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -118,7 +119,7 @@ def test_a_renamed_job_is_refused_until_the_name_is_adopted(scene: Scene, rows: 
     refused(scene, f"job {scene.settings.job} is foreign")
 
 
-@pytest.mark.parametrize("state", ["gone", "empty"])
+@pytest.mark.parametrize("state", sampled(["gone", "empty"], "gone"))
 def test_a_lost_table_is_built_again_with_a_new_checkpoint_and_higher_sequences(
     scene: Scene, rows: SimpleNamespace, state: str
 ) -> None:

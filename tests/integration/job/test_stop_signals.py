@@ -35,7 +35,7 @@ def started(scene: Scene, directory: Path, line: str, **changes: Any) -> Iterato
 
 
 def wait_for(line: str, log: Path, process: Popen[bytes]) -> None:
-    deadline = monotonic() + 180
+    deadline = monotonic() + 600
     while line not in log.read_text():
         assert process.poll() is None, log.read_text()
         assert monotonic() < deadline, log.read_text()
@@ -51,6 +51,7 @@ def stop(process: Popen[bytes], log: Path) -> list[str]:
     return [line.partition(" info    ")[2] for line in log.read_text().splitlines()[before:]]
 
 
+@pytest.mark.slow
 def test_a_job_that_waits_for_a_lease_stops(scene: Scene, tmp_path: Path) -> None:
     held = scene.registry.take_lease(scene.settings.job, "another", 2, take_over=False, expires_after=FOREVER)
     with started(scene, tmp_path, "waits for the lease, until it expires: ") as (process, log):
@@ -92,6 +93,7 @@ class StuckProbes:
         return relay(request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_job_whose_settling_does_not_end_stops_and_the_next_settles_again(
     scene: Scene, rows: SimpleNamespace, tmp_path: Path, signals: int

@@ -63,6 +63,7 @@ def test_parts_and_their_data_stay_until_down(directory: Path, talk: SimpleNames
     assert talk.postgres(up(directory).registry_url, tables) == [(0,)]
 
 
+@pytest.mark.slow
 def test_a_part_that_died_is_reported_and_started_again_with_its_data(directory: Path, talk: SimpleNamespace) -> None:
     addresses = up(directory)
     talk.kafka(addresses.bootstrap_servers)

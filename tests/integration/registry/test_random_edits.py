@@ -12,6 +12,7 @@ from registry.edited import Edit, edited, served_joins
 from registry.errors import NoAssignment, NoProduct, NoSlot, SlotRetires, SlotUsed
 from registry.model import KEY, EdgePath, JoinPaths, JoinSpec, Lease, Need, ProductEntry, Requirements, Snapshot
 from registry.repository import Registry
+from tests.sampled import sampled
 
 
 def slot_join(child: str, child_column: str, parent: str, parent_column: str) -> JoinPaths:
@@ -44,7 +45,7 @@ EXPECTED = (NoSlot, SlotRetires, SlotUsed, NoProduct, NoAssignment)
 """Refusals that an operator may get for a wrong wish."""
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", sampled(range(6), 0, 1))
 def test_the_database_and_the_pure_functions_agree(registry: Registry, required: Requirements, seed: int) -> None:
     rng = Random(seed)
     lease = registry.take_lease("job", "here", 1, take_over=False, expires_after=600)

@@ -279,7 +279,7 @@ def test_a_step_of_the_job_and_an_edit_at_once_are_two_versions_or_the_step_wait
             with pytest.raises(TimeoutError):
                 step.result(timeout=0.3)
         with pytest.raises(SnapshotOutdated):
-            step.result(timeout=30)
+            step.result(timeout=300)
     found = registry.snapshot()
     assert (found.version, found.paused) == (3, True)
     assert take_step(registry, lease).changes == ("entity repo: GSI_1 owner is writing now",)

@@ -68,7 +68,7 @@ print((fetch_once("set-1", fill, print) / "a.jar").read_text())
 
 def test_two_processes_at_the_same_time_fetch_a_set_once() -> None:
     running = [subprocess.Popen([sys.executable, "-c", FETCH], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    outputs = [process.communicate(timeout=30)[0].splitlines() for process in running]
+    outputs = [process.communicate(timeout=300)[0].splitlines() for process in running]
     assert [lines[-1] for lines in outputs] == ["a", "a"]
     assert sum("filled" in lines for lines in outputs) == 1
 

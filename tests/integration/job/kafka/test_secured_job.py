@@ -10,14 +10,14 @@ import pytest
 from processor.job.source import read_stream, spark_session
 from processor.kafka_security import resolve
 from processor.local.jars import spark_kafka_jars
+from tests.sampled import sampled
 from tests.secured.broker import CANARY, SecuredBroker
 
 Scene = Any  # conftest's
-SLOW = pytest.mark.slow
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
 
 
-@pytest.mark.parametrize("listener", ["SCRAM", "TLS", *(pytest.param(name, marks=SLOW) for name in ("PLAIN", "OAUTH"))])
+@pytest.mark.parametrize("listener", sampled(["SCRAM", "TLS", "PLAIN", "OAUTH"], "SCRAM"))
 def test_a_job_publishes_the_documents_of_try(
     broker: SecuredBroker, new_scene: Callable[..., Scene], rows: SimpleNamespace, listener: str
 ) -> None:
