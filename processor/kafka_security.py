@@ -1,18 +1,17 @@
 """The table [kafka] of the settings file: its names, its secrets, and the names that Kafka's two clients have for them.
 
 An operator writes each setting once. Two clients read it: librdkafka, which sends messages and looks after topics, and the Java
-client of Spark's connector, which reads the topics of entities. The file holds no secret: its value is a reference, `env:NAME` or
-`file:/path`. The driver resolves the references, and its tasks carry the values: workers need neither file nor variable.
+client of Spark's connector, which reads the topics of entities. The file holds no secret: its value is a reference
+(secret_references.py). The driver resolves the references, and its tasks carry the values: workers need none of their places.
 """
 
 import binascii
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from processor.errors import SettingError
+from processor.secret_references import EXAMPLES, is_reference, resolve_reference
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MSK = "AWS_MSK_IAM"
@@ -21,7 +20,6 @@ LIBRDKAFKA, JAVA = "librdkafka.", "java."
 """Begin the names of the tables [kafka.librdkafka] and [kafka.java]: one client gets such a setting as it is."""
 SAME = ("client.id", "client.rack", "isolation.level")
 """Names that both clients have, with one meaning."""
-REFERENCES = ("env:", "file:")
 PEM = {
     "ssl.ca.pem": ("CERTIFICATE",),
     "ssl.certificate.pem": ("CERTIFICATE",),
@@ -81,15 +79,6 @@ SPARK_REDACTION = {
     "spark.sql.redaction.string.regex": r"(?s)StreamingRelation DataSource\(.*?,None\), kafka",
 }
 """Settings of Spark: it hides options of these names, among them those of `for_java`, in plans, logs and events."""
-
-
-class Secret(str):
-    """The value of a reference, which its representation hides."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'***'"
 
 
 def read_kafka(table: Any, path: str | None) -> tuple[tuple[str, str], ...]:
@@ -166,10 +155,8 @@ def _text(name: str, value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if not isinstance(value, str | int) or not name or _CONTROL.search(name):
         raise SettingError(f'{name!r}: the value is not text; a line has the form "client.id" = "text"')
-    if _CONFIDENTIAL.search(name) and not text.startswith(REFERENCES):
-        raise SettingError(
-            f'{name} holds its value: write "env:NAME" for the value of a variable, or "file:/path" for the text of a file'
-        )
+    if _CONFIDENTIAL.search(name) and not is_reference(text):
+        raise SettingError(f"{name} holds its value: {EXAMPLES}")
     if _CONTROL.search(text):
         raise SettingError(f"{name}: the value is not text in one line")
     return text
@@ -214,15 +201,14 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _resolved(name: str, value: str) -> str:
-    if isinstance(value, Secret) or not value.startswith(REFERENCES):
+    text = resolve_reference(f"[kafka] {name}", value)
+    if text is value:
         return value
-    kind, _, place = value.partition(":")
-    text = _variable(name, place) if kind == "env" else _file(name, place)
     if name in PEM:
         _check_pem(name, value, text)
     elif not name.startswith((LIBRDKAFKA, JAVA)) and (not text or _CONTROL.search(text)):
         raise SettingError(f"[kafka] {name}: {value} is not text in one line")
-    return Secret(text)
+    return text
 
 
 def _check_pem(name: str, reference: str, text: str) -> None:
@@ -241,21 +227,6 @@ def _check_pem(name: str, reference: str, text: str) -> None:
             f"[kafka] {name}: Java 17 cannot read the encryption of {reference} (PBES2): encrypt the key with `openssl pkcs8 "
             "-topk8 -v1 PBE-SHA1-3DES`, or leave it unencrypted"
         )
-
-
-def _variable(name: str, variable: str) -> str:
-    if variable not in os.environ:
-        raise SettingError(f"[kafka] {name}: the variable {variable} is not set")
-    return os.environ[variable]
-
-
-def _file(name: str, path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as error:
-        raise SettingError(f"[kafka] {name}: the file {path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise SettingError(f"[kafka] {name}: the file {path} is not UTF-8 text") from None
 
 
 def _of_client(table: str, kafka: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,8 @@ import pytest
 
 from processor.errors import SettingError
 from processor.job.kafka.client import settings as client_settings
-from processor.kafka_security import Secret, for_java, for_librdkafka, resolve
+from processor.kafka_security import for_java, for_librdkafka, resolve
+from processor.secret_references import Secret
 from processor.settings import read_settings
 
 MODULES = "org.apache.kafka.common.security"
