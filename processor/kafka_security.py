@@ -5,13 +5,12 @@ client of Spark's connector, which reads the topics of entities. The file holds 
 (secret_references.py). The driver resolves the references, and its tasks carry the values: workers need none of their places.
 """
 
-import binascii
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from processor.errors import SettingError
-from processor.secret_references import EXAMPLES, is_reference, resolve_reference
+from processor.secret_references import EXAMPLES, is_reference
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MSK = "AWS_MSK_IAM"
@@ -28,8 +27,6 @@ PEM = {
 """The settings that are PEM text, and the kinds of block that they begin with."""
 _CONFIDENTIAL = re.compile(r"password|secret|jaas|[.]pem$|keystore[.]key$")
 """In the name of a setting whose value the file may not hold."""
-PBES2 = bytes.fromhex("06092a864886f70d01050d")
-"""In an encrypted key: the identifier of its scheme, 1.2.840.113549.1.5.13."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _MODULES = "org.apache.kafka.common.security"
 
@@ -95,11 +92,6 @@ def read_kafka(table: Any, path: str | None) -> tuple[tuple[str, str], ...]:
     except SettingError as error:
         raise SettingError(f"{path}: [kafka] {error}") from None
     return tuple(sorted(found.items()))
-
-
-def resolve(kafka: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The settings with the values of their references, from this process's environment and files."""
-    return tuple((name, _resolved(name, value)) for name, value in kafka)
 
 
 def for_librdkafka(kafka: Mapping[str, str]) -> dict[str, str]:
@@ -198,35 +190,6 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         problem = f"{name}: there is no {value!r}" if value else f"{name} is missing"
         raise SettingError(f"{problem}; use {', '.join(choices)}")
-
-
-def _resolved(name: str, value: str) -> str:
-    text = resolve_reference(f"[kafka] {name}", value)
-    if text is value:
-        return value
-    if name in PEM:
-        _check_pem(name, value, text)
-    elif not name.startswith((LIBRDKAFKA, JAVA)) and (not text or _CONTROL.search(text)):
-        raise SettingError(f"[kafka] {name}: {value} is not text in one line")
-    return text
-
-
-def _check_pem(name: str, reference: str, text: str) -> None:
-    """Raises SettingError for a text that one of the clients cannot read."""
-    block = re.search(r"-----BEGIN ([A-Z0-9 ]+)-----([^-]*)", text)
-    if block is None or block[1] not in PEM[name]:
-        begin = " or ".join(f"`BEGIN {kind}`" for kind in PEM[name])
-        cure = ": convert the key with `openssl pkcs8 -topk8`" if block and block[1].endswith("KEY") else ""
-        raise SettingError(f"[kafka] {name}: {reference} has no PEM text that begins with {begin}{cure}")
-    try:
-        encoded = binascii.a2b_base64(block[2])
-    except ValueError:
-        raise SettingError(f"[kafka] {name}: {reference} has no PEM text: its lines are not base64") from None
-    if block[1].startswith("ENCRYPTED") and PBES2 in encoded:
-        raise SettingError(
-            f"[kafka] {name}: Java 17 cannot read the encryption of {reference} (PBES2): encrypt the key with `openssl pkcs8 "
-            "-topk8 -v1 PBE-SHA1-3DES`, or leave it unencrypted"
-        )
 
 
 def _of_client(table: str, kafka: Mapping[str, str]) -> dict[str, str]:

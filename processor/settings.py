@@ -11,14 +11,13 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote
 
 from processor.errors import SettingError
 from processor.kafka_security import read_kafka
-from processor.secret_references import EXAMPLES, Secret, is_reference, resolve_reference
+from processor.secret_references import EXAMPLES, Secret, is_reference
 
 ENV = "STATESTORE_"
 FAN_OUT_PAGE = 1_000
@@ -129,15 +128,6 @@ def read_settings(
     if settings.dynamodb_client not in ("lean", "boto3"):
         raise SettingError(f"dynamodb_client: there is no {settings.dynamodb_client!r}; use lean or boto3")
     return settings
-
-
-def with_registry_address(settings: Settings) -> Settings:
-    """The settings with the whole address of the registry, its password included, in place of references."""
-    address = resolve_reference("registry", settings.registry)
-    if settings.registry_password:
-        password = resolve_reference("registry_password", settings.registry_password)
-        address += f"{'&' if '?' in address else '?'}password={quote(password, safe='')}"
-    return replace(settings, registry=Secret(address), registry_password="")
 
 
 def _help(f: Any) -> str:

@@ -13,7 +13,8 @@ from processor.definitions.load import load, read_directory
 from processor.errors import AddressMissing, PartError, SettingError
 from processor.local.state import LOCAL_DIR
 from processor.product.product import Definitions
-from processor.settings import Settings, read_settings, setting_flags, with_registry_address
+from processor.resolve_secrets import resolve_registry
+from processor.settings import Settings, read_settings, setting_flags
 from registry.errors import RegistryUnreachable
 
 REGISTRY = ("registry", "registry_schema")
@@ -92,7 +93,7 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
     settings = load_settings(options)
     if not options.embedded:
         try:
-            yield with_registry_address(settings)
+            yield resolve_registry(settings)
         except (AddressMissing, RegistryUnreachable) as error:
             if isinstance(error, AddressMissing) or settings.registry == Settings().registry:
                 raise SettingError(f"{error}; {_embedded_cure(options.local_dir)}") from error

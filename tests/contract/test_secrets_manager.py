@@ -10,10 +10,9 @@ import boto3
 import pytest
 
 from processor.errors import SettingError
-from processor.kafka_security import resolve
-from processor.secret_references import resolve_reference
+from processor.resolve_secrets import resolve_kafka, resolve_reference, resolve_registry
 from processor.secrets_manager import read_secret
-from processor.settings import read_settings, with_registry_address
+from processor.settings import read_settings
 
 REGION = "eu-central-1"
 ARN = f"arn:aws:secretsmanager:{REGION}:123456789012:secret:registry-AbCdEf"
@@ -51,12 +50,12 @@ def aurora(moto: str, stored: Stored, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_secret_of_an_aurora_cluster_completes_the_address(aurora: str) -> None:
     given = {"registry": "postgresql://statestore@h/d", "registry_password": f"secret:{aurora}#password"}
-    assert with_registry_address(read_settings(given, {})).registry == f"postgresql://statestore@h/d?password={HIDDEN}"
+    assert resolve_registry(read_settings(given, {})).registry == f"postgresql://statestore@h/d?password={HIDDEN}"
 
 
 def test_a_setting_of_kafka_takes_the_whole_text_of_a_secret(aurora: str, stored: Stored) -> None:
     arn = stored(HIDDEN)
-    assert resolve([("sasl.password", f"secret:{arn}")]) == (("sasl.password", HIDDEN),)
+    assert resolve_kafka([("sasl.password", f"secret:{arn}")]) == (("sasl.password", HIDDEN),)
 
 
 def test_two_fields_of_a_secret_are_one_request(aurora: str, monkeypatch: pytest.MonkeyPatch) -> None:

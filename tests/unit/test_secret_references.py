@@ -6,8 +6,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from processor.errors import SettingError
+from processor.resolve_secrets import resolve_registry
 from processor.secret_references import Secret
-from processor.settings import read_settings, with_registry_address
+from processor.settings import read_settings
 from registry.repository.connection import Database
 
 HIDDEN = "hunter2"
@@ -57,8 +58,8 @@ def test_a_variable_may_hold_the_secret_and_no_representation_shows_it() -> None
     ):
         settings = read_settings({}, environment)
         assert HIDDEN not in repr(settings)
-        assert with_registry_address(settings).registry == address
-        assert HIDDEN not in repr(with_registry_address(settings))
+        assert resolve_registry(settings).registry == address
+        assert HIDDEN not in repr(resolve_registry(settings))
 
 
 def test_an_error_shows_no_part_of_a_secret_with_a_line_end() -> None:
@@ -73,14 +74,14 @@ def test_a_password_with_any_character_reaches_postgres_as_it_is(tmp_path: Path,
     password = "a@b:/?#&=%+ é'\"\\"
     (tmp_path / "password").write_text(f"{password}\n", encoding="utf-8")
     settings = read_settings({"registry": address, "registry_password": f"file:{tmp_path}/password"}, {})
-    whole = with_registry_address(settings).registry
+    whole = resolve_registry(settings).registry
     assert Database(whole, "s").url.query["password"] == password
     assert conninfo_to_dict(whole.replace("+psycopg", ""))["password"] == password
 
 
 def test_the_whole_address_may_be_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHOLE", f"postgresql://me:{HIDDEN}@h/d")
-    settings = with_registry_address(read_settings({"registry": "env:WHOLE"}, {}))
+    settings = resolve_registry(read_settings({"registry": "env:WHOLE"}, {}))
     assert settings.registry == f"postgresql://me:{HIDDEN}@h/d"
     assert isinstance(settings.registry, Secret)
 
@@ -96,4 +97,4 @@ def test_the_whole_address_may_be_a_reference(monkeypatch: pytest.MonkeyPatch) -
 )  # fmt: skip
 def test_a_reference_to_nothing_is_an_error_that_names_the_setting(reference: str, message: str) -> None:
     with pytest.raises(SettingError, match=f"^registry_password: {message}"):
-        with_registry_address(read_settings({"registry_password": reference}, {}))
+        resolve_registry(read_settings({"registry_password": reference}, {}))

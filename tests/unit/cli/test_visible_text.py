@@ -1,7 +1,6 @@
 """A terminal obeys no text of others: of a dead letter, a document, a product, the registry or an error."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from io import StringIO
 
