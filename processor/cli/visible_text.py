@@ -1,8 +1,8 @@
 """Text of others on a terminal: what a terminal would obey, or would not show, appears as its code.
 
 Topics, dead letters, documents and the registry hold text of other people. A terminal obeys some characters in it: they move the
-cursor, hide text, or turn the direction of writing. In their place stands `\\u001b`, which is also JSON's form of the character:
-so JSON keeps its value.
+cursor, hide text, or turn the direction of writing. The code, as in `\\u001b`, takes their place. JSON has the
+same form of a character, so JSON keeps its value.
 """
 
 import re
