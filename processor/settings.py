@@ -177,7 +177,7 @@ def _value(f: Any, value: Any, where: str) -> Any:
         if not _is_text(value) or _CONTROL.search(str(value)):
             shown = "the value" if f.name in CONFIDENTIAL else repr(value)
             raise SettingError(f"{where}: {shown} is not text in one line")
-        return Secret(value) if f.name in CONFIDENTIAL and not is_reference(value) else str(value)
+        return Secret(value) if f.name in CONFIDENTIAL and not is_reference(str(value)) else str(value)
     if kind is bool:
         if str(value).lower() not in ("true", "false"):
             raise SettingError(f"{where}: {value!r} is not true or false")

@@ -79,6 +79,19 @@ def test_a_password_with_any_character_reaches_postgres_as_it_is(tmp_path: Path,
     assert conninfo_to_dict(whole.replace("+psycopg", ""))["password"] == password
 
 
+def test_a_number_in_the_place_of_an_address_is_no_reference(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("registry = 5")
+    assert read_settings({}, {}, str(file)).registry == "5"
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False)])
+def test_log_values_is_true_or_false(text: str, value: bool) -> None:
+    assert read_settings({}, {"STATESTORE_LOG_VALUES": text}).log_values is value
+    with pytest.raises(SettingError, match="--log-values: 'yes' is not true or false"):
+        read_settings({"log_values": "yes"}, {})
+
+
 def test_the_whole_address_may_be_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHOLE", f"postgresql://me:{HIDDEN}@h/d")
     settings = resolve_registry(read_settings({"registry": "env:WHOLE"}, {}))
