@@ -1,18 +1,16 @@
 """The table [kafka] of the settings file: its names, its secrets, and the names that Kafka's two clients have for them.
 
 An operator writes each setting once. Two clients read it: librdkafka, which sends messages and looks after topics, and the Java
-client of Spark's connector, which reads the topics of entities. The file holds no secret: its value is a reference, `env:NAME` or
-`file:/path`. The driver resolves the references, and its tasks carry the values: workers need neither file nor variable.
+client of Spark's connector, which reads the topics of entities. The file holds no secret: its value is a reference
+(secret_references.py). The driver resolves the references, and its tasks carry the values: workers need none of their places.
 """
 
-import binascii
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from processor.errors import SettingError
+from processor.secret_references import EXAMPLES, is_reference
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MSK = "AWS_MSK_IAM"
@@ -21,7 +19,6 @@ LIBRDKAFKA, JAVA = "librdkafka.", "java."
 """Begin the names of the tables [kafka.librdkafka] and [kafka.java]: one client gets such a setting as it is."""
 SAME = ("client.id", "client.rack", "isolation.level")
 """Names that both clients have, with one meaning."""
-REFERENCES = ("env:", "file:")
 PEM = {
     "ssl.ca.pem": ("CERTIFICATE",),
     "ssl.certificate.pem": ("CERTIFICATE",),
@@ -30,8 +27,6 @@ PEM = {
 """The settings that are PEM text, and the kinds of block that they begin with."""
 _CONFIDENTIAL = re.compile(r"password|secret|jaas|[.]pem$|keystore[.]key$")
 """In the name of a setting whose value the file may not hold."""
-PBES2 = bytes.fromhex("06092a864886f70d01050d")
-"""In an encrypted key: the identifier of its scheme, 1.2.840.113549.1.5.13."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _MODULES = "org.apache.kafka.common.security"
 
@@ -83,15 +78,6 @@ SPARK_REDACTION = {
 """Settings of Spark: it hides options of these names, among them those of `for_java`, in plans, logs and events."""
 
 
-class Secret(str):
-    """The value of a reference, which its representation hides."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'***'"
-
-
 def read_kafka(table: Any, path: str | None) -> tuple[tuple[str, str], ...]:
     """The settings of the table [kafka], with references as they are. Raises SettingError, which names the wrong setting."""
     try:
@@ -106,11 +92,6 @@ def read_kafka(table: Any, path: str | None) -> tuple[tuple[str, str], ...]:
     except SettingError as error:
         raise SettingError(f"{path}: [kafka] {error}") from None
     return tuple(sorted(found.items()))
-
-
-def resolve(kafka: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The settings with the values of their references, from this process's environment and files."""
-    return tuple((name, _resolved(name, value)) for name, value in kafka)
 
 
 def for_librdkafka(kafka: Mapping[str, str]) -> dict[str, str]:
@@ -166,10 +147,8 @@ def _text(name: str, value: Any) -> str:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if not isinstance(value, str | int) or not name or _CONTROL.search(name):
         raise SettingError(f'{name!r}: the value is not text; a line has the form "client.id" = "text"')
-    if _CONFIDENTIAL.search(name) and not text.startswith(REFERENCES):
-        raise SettingError(
-            f'{name} holds its value: write "env:NAME" for the value of a variable, or "file:/path" for the text of a file'
-        )
+    if _CONFIDENTIAL.search(name) and not is_reference(text):
+        raise SettingError(f"{name} holds its value: {EXAMPLES}")
     if _CONTROL.search(text):
         raise SettingError(f"{name}: the value is not text in one line")
     return text
@@ -211,51 +190,6 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         problem = f"{name}: there is no {value!r}" if value else f"{name} is missing"
         raise SettingError(f"{problem}; use {', '.join(choices)}")
-
-
-def _resolved(name: str, value: str) -> str:
-    if isinstance(value, Secret) or not value.startswith(REFERENCES):
-        return value
-    kind, _, place = value.partition(":")
-    text = _variable(name, place) if kind == "env" else _file(name, place)
-    if name in PEM:
-        _check_pem(name, value, text)
-    elif not name.startswith((LIBRDKAFKA, JAVA)) and (not text or _CONTROL.search(text)):
-        raise SettingError(f"[kafka] {name}: {value} is not text in one line")
-    return Secret(text)
-
-
-def _check_pem(name: str, reference: str, text: str) -> None:
-    """Raises SettingError for a text that one of the clients cannot read."""
-    block = re.search(r"-----BEGIN ([A-Z0-9 ]+)-----([^-]*)", text)
-    if block is None or block[1] not in PEM[name]:
-        begin = " or ".join(f"`BEGIN {kind}`" for kind in PEM[name])
-        cure = ": convert the key with `openssl pkcs8 -topk8`" if block and block[1].endswith("KEY") else ""
-        raise SettingError(f"[kafka] {name}: {reference} has no PEM text that begins with {begin}{cure}")
-    try:
-        encoded = binascii.a2b_base64(block[2])
-    except ValueError:
-        raise SettingError(f"[kafka] {name}: {reference} has no PEM text: its lines are not base64") from None
-    if block[1].startswith("ENCRYPTED") and PBES2 in encoded:
-        raise SettingError(
-            f"[kafka] {name}: Java 17 cannot read the encryption of {reference} (PBES2): encrypt the key with `openssl pkcs8 "
-            "-topk8 -v1 PBE-SHA1-3DES`, or leave it unencrypted"
-        )
-
-
-def _variable(name: str, variable: str) -> str:
-    if variable not in os.environ:
-        raise SettingError(f"[kafka] {name}: the variable {variable} is not set")
-    return os.environ[variable]
-
-
-def _file(name: str, path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as error:
-        raise SettingError(f"[kafka] {name}: the file {path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise SettingError(f"[kafka] {name}: the file {path} is not UTF-8 text") from None
 
 
 def _of_client(table: str, kafka: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 A setting comes from its flag (`--batch-size`), else from the environment (`STATESTORE_BATCH_SIZE`), else from the settings file
 (TOML, `batch_size = ...`), else from its default. The AWS and Postgres clients read AWS_* and PG* themselves. The file's table
-`[kafka]` says how the clients of Kafka connect (kafka_security.py).
+`[kafka]` says how the clients of Kafka connect (kafka_security.py). No file and no flag holds a secret: a reference names its
+place (secret_references.py).
 """
 
 import math
@@ -16,11 +17,16 @@ from typing import Any, Literal
 
 from processor.errors import SettingError
 from processor.kafka_security import read_kafka
+from processor.secret_references import EXAMPLES, Secret, is_reference
 
 ENV = "STATESTORE_"
 FAN_OUT_PAGE = 1_000
 """Rows above one change that one round follows up."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+CONFIDENTIAL = ("registry", "registry_password")
+"""The settings that no error and no representation shows."""
+_PASSWORD = re.compile(r"://[^:/@]*:[^@]+@|[?&](ssl)?password=")
+"""In an address: its password."""
 
 
 def _setting(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
@@ -47,6 +53,7 @@ class Settings:
     registry: str = _setting(
         "postgresql+psycopg://", "address of the registry's Postgres; PG* variables fill in missing parts"
     )
+    registry_password: str = _setting("", "reference to the password of the registry's user: env:, file: or secret:")
     registry_schema: str = _setting("statestore", "the Postgres schema that holds the registry")
     bootstrap_servers: str = _setting("", "Kafka brokers, host:port[,host:port]")
     checkpoint: str = _setting("", "directory of Spark's checkpoint")
@@ -74,6 +81,7 @@ class Settings:
     transaction_seconds: int = _setting(
         900, "longest Kafka transaction of a publisher; at most the broker's transaction.max.timeout.ms", 1, 2_000_000
     )
+    log_values: bool = _setting(False, "whether log lines and the status show values of rows (true or false)")
     lease_seconds: int = _setting(30, "a job that gives no sign of life for so long counts as dead", 5)
     spark_master: str = _setting(
         "", "Spark master (empty: the choice of spark-submit or of the platform, else local[2])"
@@ -105,11 +113,11 @@ def read_settings(
         if name == "kafka":
             values[name] = read_kafka(stored.get("kafka", {}), path)
         elif given.get(name) is not None:
-            values[name] = _value(f, given[name], f"--{name.replace('_', '-')}")
+            values[name] = _without_secret(f, given[name], f"--{name.replace('_', '-')}")
         elif ENV + name.upper() in env:
             values[name] = _value(f, env[ENV + name.upper()], ENV + name.upper())
         elif name in stored:
-            values[name] = _value(f, stored[name], f"{path}: {name}")
+            values[name] = _without_secret(f, stored[name], f"{path}: {name}")
     if "bootstrap_servers" not in values and "KAFKA_BOOTSTRAP_SERVERS" in env:
         values["bootstrap_servers"] = env["KAFKA_BOOTSTRAP_SERVERS"]
     settings = Settings(**values)
@@ -153,12 +161,27 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
 
 
+def _without_secret(f: Any, value: Any, where: str) -> Any:
+    """The value of a setting in a file or on the command line, which other users may read. Raises SettingError for a secret."""
+    made = _value(f, value, where)
+    if f.name == "registry" and not is_reference(made) and _PASSWORD.search(made):
+        raise SettingError(f"{where}: the address holds a password; leave it out, and for registry_password {EXAMPLES}")
+    if f.name == "registry_password" and made and not is_reference(made):
+        raise SettingError(f"{where} holds the password itself: {EXAMPLES}")
+    return made
+
+
 def _value(f: Any, value: Any, where: str) -> Any:
     kind = type(f.default)
     if kind is str:
         if not _is_text(value) or _CONTROL.search(str(value)):
-            raise SettingError(f"{where}: {value!r} is not text in one line")
-        return str(value)
+            shown = "the value" if f.name in CONFIDENTIAL else repr(value)
+            raise SettingError(f"{where}: {shown} is not text in one line")
+        return Secret(value) if f.name in CONFIDENTIAL and not is_reference(str(value)) else str(value)
+    if kind is bool:
+        if str(value).lower() not in ("true", "false"):
+            raise SettingError(f"{where}: {value!r} is not true or false")
+        return str(value).lower() == "true"
     try:
         if isinstance(value, bool) or (kind is int and isinstance(value, float)):
             raise ValueError

@@ -6,6 +6,7 @@ from functools import partial, reduce
 from operator import getitem
 
 from processor.cli.colour import coloured
+from processor.cli.visible_text import visible_line
 from processor.inspect.verification import Difference
 from processor.records import canonical_json
 from processor.records.record import Value
@@ -29,7 +30,7 @@ def difference_lines(differences: Iterable[Difference], sql: bool) -> Iterator[s
     for (product, group), found in groups.items():
         yield coloured(f"{product}: {group}: {len(found)} {'document' if len(found) == 1 else 'documents'}", "bold")
         for difference, places in found[:SHOWN]:
-            yield f"  {difference.key}"
+            yield f"  {visible_line(difference.key)}"
             for place in places[:SHOWN]:
                 yield from (f"    {line}" for line in _place_lines(difference, place, sql))
         if len(found) > SHOWN:
@@ -85,7 +86,7 @@ def _place_lines(difference: Difference, place: Place, sql: bool) -> Iterator[st
 
 def _step(step: str | int, index: str | None = None) -> str:
     """A step of a place as text; `index`: in place of the index of an element."""
-    return f".{step}" if isinstance(step, str) else f"[{step if index is None else index}]"
+    return f".{visible_line(step)}" if isinstance(step, str) else f"[{step if index is None else index}]"
 
 
 def _text(document: bytes | None, place: Place) -> str:
@@ -100,4 +101,4 @@ def _text(document: bytes | None, place: Place) -> str:
         text = ABSENT
         with suppress(LookupError, TypeError):  # the document has no such place
             text = canonical_json.dumps(reduce(getitem, place, value))
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return visible_line(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")

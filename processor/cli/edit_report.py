@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from time import sleep
 from typing import TYPE_CHECKING
 
+from processor.cli.visible_text import visible_line
 from registry.job_status import JobStatus
 from registry.model import Applied
 from registry.pending import pending_lines
@@ -29,10 +30,10 @@ def user_name() -> str:
 def print_applied(applied: Applied, registry: "Registry") -> None:
     """Prints the changes to stdout, and to stderr the work that waits in the registry, who does it, and the version."""
     for change in applied.changes:
-        print(change)
+        print(visible_line(str(change)))
     pending, jobs = list(pending_lines(registry.snapshot())), registry.jobs()
     for line in pending:
-        print(f"next: {line}", file=sys.stderr)
+        print(f"next: {visible_line(line)}", file=sys.stderr)
     if jobs and (pending or applied.changes):
         print(worker_line(jobs), file=sys.stderr)
     print(f"registry version {applied.version}{'' if applied.changes else ': nothing changed'}", file=sys.stderr)

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from processor.cli.chosen_plan import chosen_plan
 from processor.cli.get_command import add_key, requested_document
 from processor.cli.options import REGISTRY, TABLE, add_definitions, add_settings, reachable_settings
+from processor.cli.visible_text import visible, visible_line, visible_lines
 from processor.errors import StatestoreError
 from processor.inspect.access_paths import explain, explanation_lines
 from processor.inspect.lineage import lineage, lineage_lines
@@ -39,10 +40,10 @@ def run(options: argparse.Namespace) -> int:
     product = product_of(plan, options.product)
     if options.sql:
         sql = product_sql(product.product, {name: known.entity for name, known in plan.entities.items()})
-        print(json.dumps({"product": options.product, "sql": sql}) if options.json else sql + ";")
+        print(json.dumps({"product": options.product, "sql": sql}) if options.json else visible(sql + ";"))
         return 0
     explained = explain(plan, product)
-    print(json.dumps(asdict(explained), indent=2) if options.json else "\n".join(explanation_lines(explained)))
+    print(json.dumps(asdict(explained), indent=2) if options.json else visible_lines(explanation_lines(explained)))
     return 0
 
 
@@ -55,7 +56,7 @@ def _explain_document(options: argparse.Namespace) -> int:
         raise StatestoreError(f"{options.product} has no document for {options.key}")
     if options.json:
         document = canonical_json.loads(body.value)
-        print(canonical_json.dumps({"document": document, "rows": [asdict(row) for row in rows]}))
+        print(visible_line(canonical_json.dumps({"document": document, "rows": [asdict(row) for row in rows]})))
     else:
-        print("\n".join([body.value.decode(), *lineage_lines(rows)]))
+        print(visible_lines([body.value.decode(), *lineage_lines(rows)]))
     return 0

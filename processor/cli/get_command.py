@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from processor.cli.chosen_plan import stored_state
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
+from processor.cli.visible_text import visible_line
 from processor.errors import StatestoreError
 from processor.inspect.verification import with_open_changes
 from processor.plan.plan import EntityPlan, Plan, ProductPlan
@@ -41,12 +42,12 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         document = None if body.value is None else canonical_json.loads(body.value)
         key = canonical_json.loads(body.key) if body.key else options.key
-        print(canonical_json.dumps({"product": options.product, "key": key, "document": document}))
+        print(visible_line(canonical_json.dumps({"product": options.product, "key": key, "document": document})))
         return int(body.value is None)
     if body.value is None:
         print(f"{options.product} has no document for {options.key}", file=sys.stderr)
         return 1
-    print(body.value.decode())
+    print(visible_line(body.value.decode()))
     return 0
 
 

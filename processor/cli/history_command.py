@@ -9,6 +9,7 @@ from typing import Any
 
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.try_command import positive
+from processor.cli.visible_text import visible
 from processor.job.open_registry import open_registry
 from registry.model import HistoryEntry
 
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         for entry in entries:
             print(json.dumps(asdict(entry) | {"at": entry.at.isoformat()}))
     else:
-        print("\n".join(history_lines(entries)))
+        print(visible("\n".join(history_lines(entries))))
     return 0
 
 

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any, TextIO
 
 from processor.cli.output import freshness_text
+from processor.cli.visible_text import visible_line
 from processor.rounds.job_event import JobEvent
 
 ROUNDS = {
@@ -35,6 +36,10 @@ def add_log_flags(parser: argparse.ArgumentParser) -> None:
 
 def event_text(event: JobEvent) -> str:
     """An event for people, in one line."""
+    return visible_line(_event_text(event))
+
+
+def _event_text(event: JobEvent) -> str:
     if event.what == "status":
         return f"status: {status_summary(event.fields)}"
     if names := ROUNDS.get(event.what):

@@ -34,6 +34,7 @@ from processor.cli import (
     undo_command,
     verify_command,
 )
+from processor.cli.visible_text import visible
 from processor.errors import StatestoreError
 from registry.errors import RegistryError
 from statestore.errors import StoreError
@@ -141,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "debug" in options:
             traceback.print_exc()
         message, status = _read_error(error)
-        print(f"statestore {options.verb}: {message}", file=sys.stderr)
+        print(f"statestore {options.verb}: {visible(message)}", file=sys.stderr)
         return status
 
 

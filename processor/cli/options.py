@@ -13,6 +13,7 @@ from processor.definitions.load import load, read_directory
 from processor.errors import AddressMissing, PartError, SettingError
 from processor.local.state import LOCAL_DIR
 from processor.product.product import Definitions
+from processor.resolve_secrets import resolve_registry
 from processor.settings import Settings, read_settings, setting_flags
 from registry.errors import RegistryUnreachable
 
@@ -87,11 +88,12 @@ def load_definitions(options: argparse.Namespace) -> Definitions:
 @contextmanager
 def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
     """The settings of the flags. With `--embedded` their addresses are those of the parts of `local up` if these run, else of new
-    parts, which end with the block. Raises PartError if a part of `local up` died."""
+    parts, which end with the block. References to secrets of the registry are resolved. Raises SettingError for one that leads
+    to nothing, PartError if a part of `local up` died."""
     settings = load_settings(options)
     if not options.embedded:
         try:
-            yield settings
+            yield resolve_registry(settings)
         except (AddressMissing, RegistryUnreachable) as error:
             if isinstance(error, AddressMissing) or settings.registry == Settings().registry:
                 raise SettingError(f"{error}; {_embedded_cure(options.local_dir)}") from error
@@ -127,6 +129,7 @@ def with_addresses(settings: Settings, addresses: "Addresses") -> Settings:
         settings,
         bootstrap_servers=addresses.bootstrap_servers,
         registry=addresses.registry_url,
+        registry_password="",
         endpoint=addresses.dynamodb_endpoint,
         region=settings.region or "us-east-1",
     )

@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from processor.cli.visible_text import visible_line
 from processor.plan.declared_columns import UNREADABLE
 from processor.progress.backlog import stopped_line
 from processor.records.message import Message
@@ -59,7 +60,7 @@ def to_records(messages: Iterable[Message]) -> Iterable[Record]:
 def report_stopped_products(stopped: Mapping[str, str]) -> int:
     """Prints each stopped product with its reason. Returns the exit status: 1 if there is one."""
     for product, why in sorted(stopped.items()):
-        print(stopped_line(product, why), file=sys.stderr)
+        print(visible_line(stopped_line(product, why)), file=sys.stderr)
     return 1 if stopped else 0
 
 

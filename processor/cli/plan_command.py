@@ -17,6 +17,7 @@ from processor.cli.options import (
     load_settings,
     reachable_settings,
 )
+from processor.cli.visible_text import visible
 from processor.errors import StatestoreError
 from processor.job.open_registry import open_registry
 from processor.pricing.backfill_estimate import BACKFILL_UNITS, Backfill
@@ -57,7 +58,9 @@ def run(options: argparse.Namespace) -> int:
             raise
         print(json.dumps({"errors": str(error).splitlines()}, indent=2))
         return 1
-    print(json.dumps(_json(found, prices), indent=2) if options.json else "\n".join(preview_lines(found, prices)))
+    print(
+        json.dumps(_json(found, prices), indent=2) if options.json else visible("\n".join(preview_lines(found, prices)))
+    )
     return 0
 
 

@@ -14,6 +14,7 @@ from processor.cli.edit_report import user_name
 from processor.cli.operator_command import add_why, reason
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.run_command import require_settings
+from processor.cli.visible_text import visible_line
 from processor.job.open_registry import open_registry
 from processor.progress.replays import DROPPED, PARTITION, drop, ended_replays, replay_key
 from processor.records.record import Record
@@ -76,20 +77,18 @@ def run_list(options: argparse.Namespace) -> int:
     shown = [(letter.rejected, outcome, letter.kept_since) for letter, outcome in found if options.all or not outcome]
     if options.json:
         for rejected, outcome, since in shown:
-            print(to_reject_line(rejected, **_facts(outcome, since)))
+            print(visible_line(to_reject_line(rejected, **_facts(outcome, since))))
     elif options.each:
         for rejected, outcome, since in shown:
-            print(
-                f"{record_position(rejected.record)}: {rejected.reason}"
-                + (f" (kept in part, of {rejected.cut.size:,} bytes)" if rejected.cut else "")
-                + f" (kept for {age(since)}{_ending(outcome)})"
-            )
+            kept = f" (kept in part, of {rejected.cut.size:,} bytes)" if rejected.cut else ""
+            ending = f" (kept for {age(since)}{_ending(outcome)})"
+            print(visible_line(f"{record_position(rejected.record)}: {rejected.reason}{kept}{ending}"))
     else:
         groups: dict[str, list[float]] = {}
         for rejected, _, since in shown:
             groups.setdefault(f"{rejected.record.topic}: {rejected.reason}", []).append(since)
         for group, times in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-            print(f"{len(times):8}  {age(min(times)):>8}  {group}")
+            print(visible_line(f"{len(times):8}  {age(min(times)):>8}  {group}"))
     outcomes = Counter(
         DROPPED if outcome.startswith(DROPPED) else "replayed" if outcome else "" for _, outcome in found
     )
@@ -169,7 +168,8 @@ def run_replay(options: argparse.Namespace) -> int:
         position = record_position(replay.record)
         new = (position, replay.reason) not in before
         failed += new
-        print(f"{'refused for a new reason' if new else 'still waits'}: {position}: {replay.reason}", file=sys.stderr)
+        what = "refused for a new reason" if new else "still waits"
+        print(visible_line(f"{what}: {position}: {replay.reason}"), file=sys.stderr)
     outcomes = Counter(replay.outcome for replay in replayed)
     account = " + ".join(f"{outcomes[o]} {o}" for o in ("applied", "superseded", "ignored", "refused"))
     print(f"{len(replayed)} of {len(waiting)} dead letters replayed = {account}")

@@ -5,6 +5,7 @@ import json
 
 from processor.cli.chosen_plan import chosen_plan
 from processor.cli.options import REGISTRY, add_definitions, add_settings
+from processor.cli.visible_text import visible
 from processor.plan.planning import product_of
 from processor.product.json_schema import document_schema
 
@@ -21,5 +22,5 @@ def run(options: argparse.Namespace) -> int:
     plan = chosen_plan(options)
     product = product_of(plan, options.product).product
     schema = document_schema(product, {name: known.entity for name, known in plan.entities.items()})
-    print(json.dumps(schema, indent=2, ensure_ascii=False))
+    print(visible(json.dumps(schema, indent=2, ensure_ascii=False)))
     return 0

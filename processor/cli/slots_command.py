@@ -5,6 +5,7 @@ import json
 from typing import TYPE_CHECKING
 
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
+from processor.cli.visible_text import visible
 from processor.cli.watch import add_forms, print_state
 from processor.job.open_registry import open_registry
 from processor.text_table import column_widths, fitted, table_lines
@@ -35,7 +36,7 @@ def _print_board(registry: "Registry", options: argparse.Namespace) -> int:
         print(json.dumps(board_json(snapshot, jobs, walks), indent=2))
     else:
         lines = list(status_lines(snapshot, jobs, walks))
-        print("\n".join([board_text(snapshot), *([""] if lines else []), *lines]), flush=True)
+        print(visible("\n".join([board_text(snapshot), *([""] if lines else []), *lines])), flush=True)
     return 0
 
 

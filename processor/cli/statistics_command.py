@@ -10,6 +10,7 @@ from random import Random, randrange
 
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.try_command import positive
+from processor.cli.visible_text import visible
 from processor.job.open_registry import open_registry
 from processor.plan.planning import plan_of
 from processor.pricing.statistics import take_statistics
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     print(
         json.dumps(asdict(taken), indent=2, default=datetime.isoformat)
         if options.json
-        else "\n".join(statistics_lines(taken))
+        else visible("\n".join(statistics_lines(taken)))
     )
     return 0
 

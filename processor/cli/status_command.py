@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.job_log import lag_text
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
+from processor.cli.visible_text import visible_lines
 from processor.cli.watch import add_forms, print_state
 from processor.job.open_registry import open_registry
 from registry.job_status import JobStatus
@@ -48,7 +49,7 @@ def _print_status(registry: "Registry", options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(status_json(snapshot, jobs, problems), indent=2))
     else:
-        print("\n".join(status_text(snapshot, jobs, problems)), flush=True)
+        print(visible_lines(status_text(snapshot, jobs, problems)), flush=True)
     return 1 if problems else 0
 
 

@@ -17,6 +17,7 @@ from processor.cli.output import (
     write_published,
     write_rejects,
 )
+from processor.cli.visible_text import visible_line
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
 from processor.records.record import Record, Rejected
@@ -67,7 +68,7 @@ def seconds(text: str) -> float:
 def run(options: argparse.Namespace) -> int:
     tune_garbage_collector()
     check_outputs(options.to, options.rejects)
-    settings = read_settings({})
+    settings = read_settings({"log_values": True})
     definitions = load_definitions(options)
     trial = Trial(plan=plan_alone(definitions, settings.slots), settings=settings, lag=options.lag)
     unknown: Counter[str] = Counter()
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     finally:  # too many dead letters end the run, and the file says why
         rejects += map(rejected_record, trial.rejects.messages)
         write_rejects(rejects, rejects_path(options.rejects, options.to))
-        print("".join(f"{line}\n" for line in _complaints(rejects, unknown)), end="", file=sys.stderr)
+        print("".join(f"{visible_line(line)}\n" for line in _complaints(rejects, unknown)), end="", file=sys.stderr)
     published = list(to_records(trial.published.messages))
     if options.to or not options.json:
         write_published(published, options.to or "-")

@@ -16,6 +16,7 @@ from processor.cli.difference_lines import difference_lines
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.run_command import owner_name, require_settings
 from processor.cli.try_command import positive
+from processor.cli.visible_text import visible_line, visible_lines
 from processor.inspect.mirror import Mirror
 from processor.inspect.verification import (
     Difference,
@@ -71,12 +72,12 @@ def run(options: argparse.Namespace) -> int:
         repaired = _repair(settings, plan, store, differences) if options.repair else 0
     if options.json:
         found = _json(verified, repaired, options.sql)
-        print(canonical_json.dumps(found | ({"seed": seed} if options.sample else {})))
+        print(visible_line(canonical_json.dumps(found | ({"seed": seed} if options.sample else {}))))
     else:
         for line in difference_lines(differences, options.sql):
             print(line)
         for document in not_compared:
-            print(f"{document.product} {document.key}\n  not compared with SQL: {document.reason}")
+            print(visible_lines([f"{document.product} {document.key}", f"  not compared with SQL: {document.reason}"]))
         for name, result in verified.items():
             without = f", {len(result.not_compared)} of them not with SQL" if result.not_compared else ""
             counts = f"{result.compared} documents compared{without}, {len(result.differences)} differ"

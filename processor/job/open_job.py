@@ -16,10 +16,10 @@ from processor.job.monitor import statestore_version
 from processor.job.source import spark_session
 from processor.job.spark_executor import SparkExecutor
 from processor.job.worker import JOB_PATIENCE, open_store
-from processor.kafka_security import resolve
 from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.ledger import Run
+from processor.resolve_secrets import resolve_kafka
 from processor.rounds.clock import SystemClock
 from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent, Report
@@ -51,7 +51,9 @@ def open_job(
     """
     check_rejects_topic(plan, settings.rejects_topic)
     stopping = stopping or threading.Event()
-    settings = replace(settings, kafka=resolve(settings.kafka))  # workers have neither these variables nor these files
+    settings = replace(
+        settings, kafka=resolve_kafka(settings.kafka)
+    )  # workers have neither these variables nor these files
     check_access(settings.bootstrap_servers, dict(settings.kafka))
     store = open_store(settings, JOB_PATIENCE)
     check_parts(settings, registry, store, None, adopt=adopt)

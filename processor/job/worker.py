@@ -95,7 +95,14 @@ def open_store(settings: Settings, patience: Patience | None = None) -> DynamoSt
     """The table's store. A job opens it with JOB_PATIENCE."""
     region = settings.region or os.environ.get("AWS_REGION")
     endpoint, client = settings.endpoint or None, settings.dynamodb_client
-    return DynamoStore(table=settings.table, endpoint_url=endpoint, region=region, client=client, patience=patience)
+    return DynamoStore(
+        table=settings.table,
+        endpoint_url=endpoint,
+        region=region,
+        client=client,
+        patience=patience,
+        show_keys=settings.log_values,
+    )
 
 
 def run_part(elements: Iterable[Any], part: Part, read: Read, task: Task) -> PartResult:

@@ -17,13 +17,13 @@ at its next start.
 """
 
 import json
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from zlib import crc32
 
 from processor.progress.overlay import DriverOverlay, IndexKey, OpenRow
+from processor.progress.packed_text import pack, unpack
 from statestore import keys
 from statestore.item_attributes import key_of_item, write_note
 from statestore.items import JoinKey, Row, read_row, slot_name
@@ -260,12 +260,12 @@ def write_changes(item: Key, changes: Iterable[OpenChange]) -> Write:
     """The write that makes changes durable."""
     rows = [[c.entity, c.key.pk, c.key.sk, c.version, c.slots, sorted(c.former, key=str)] for c in changes]
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
-    return write_note(item, {"rows": zlib.compress(text.encode())})
+    return write_note(item, {"rows": pack(text)})
 
 
 def read_changes(item: Item) -> list[OpenChange]:
     """The open changes of a durable item; none of an item with other content."""
-    rows = json.loads(zlib.decompress(item["rows"])) if "rows" in item else []
+    rows = json.loads(unpack(item["rows"])) if "rows" in item else []
     return [
         OpenChange(
             entity=entity,

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from processor.records.entity import Entity
-from processor.records.mismatch import describe_value
+from processor.records.mismatch import unexpected
 from processor.records.record import Value
 from processor.records.values import DEBEZIUM, PLAIN, Reading
 
@@ -74,7 +74,7 @@ def read_image(value: Value, entity: Entity) -> DebeziumImage | NoImage:
     if payload is None:
         return DebeziumImage(row={}, deleted=True, reading=PLAIN if entity.format == "plain" else DEBEZIUM)
     if type(payload) is not dict:
-        raise ValueError(f"expected a row as an object, found {describe_value(payload)}")
+        raise unexpected("a row as an object", payload)
     pinned = entity.format
     if pinned == "plain" or (pinned is None and _NOT_PLAIN.isdisjoint(payload)):
         return DebeziumImage(payload, False, _field_schemas(schema))
@@ -141,13 +141,13 @@ def _read_envelope(payload: Mapping[str, Value], schema: Any) -> DebeziumImage |
     if op in ("t", "m"):
         return "truncate" if op == "t" else "control"
     if op not in ("c", "u", "r", "d"):
-        raise ValueError(f"expected a Debezium envelope with op c, u, r, d, t or m, found {describe_value(op)}")
+        raise unexpected("a Debezium envelope with op c, u, r, d, t or m", op)
     side = "before" if op == "d" else "after"
     row = payload.get(side)
     if row is None and op == "d":
         row = {}
     if type(row) is not dict:
-        raise ValueError(f"expected a row as an object in {side!r}, found {describe_value(row)}")
+        raise unexpected(f"a row as an object in {side!r}", row)
     schemas = _field_schemas((_field_schemas(schema) or {}).get(side))
     return DebeziumImage(row=row, deleted=op == "d", schemas=schemas, reading=DEBEZIUM)
 

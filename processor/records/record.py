@@ -61,10 +61,12 @@ class CutRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A record that breaks its contract: a dead letter, with the reason. `cut`: set where `record` is only a part of it."""
+    """A record that breaks its contract: a dead letter, with the reason. `plain`: the reason without values of the record, where
+    it differs; `cut`: set where `record` is only a part of it."""
 
     record: Record
     reason: str
+    plain: str = ""
     cut: CutRecord | None = None
 
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from processor.records import canonical_json
 from processor.records.entity import ColumnType, TimestampUnit
-from processor.records.mismatch import unexpected
+from processor.records.mismatch import unexpected, within
 from processor.records.numbers import (
     canonical_decimal,
     decode_decimal,
@@ -153,7 +153,7 @@ def _array(value: Value, convert: Convert, column_type: ColumnType) -> list[Valu
         try:
             result.append(None if element is None else convert(element))
         except ValueError as error:
-            raise ValueError(f"element {position}: {error}") from None
+            raise within(f"element {position}", error) from None
     return result
 
 

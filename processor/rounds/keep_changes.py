@@ -5,16 +5,14 @@ from collections.abc import Sequence
 from processor.progress.open_changes import OpenChange, OpenChanges, write_changes
 from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.limits import key_text
 from statestore.store import Delete, Store, TooLarge
 
 
 def keep_changes(item: Key, changes: Sequence[OpenChange], store: Store) -> None:
     """Makes open changes durable."""
     if isinstance(store.write(write_changes(item, changes)), TooLarge):
-        row = key_text(changes[0].key)
         raise Terminal(
-            f"{row}: the former keys of this row, whose changes are open, fill an item: wait W, then start again"
+            f"{changes[0].key.pk}: the former keys of a row, whose changes are open, fill an item: wait W, then start again"
         )
 
 

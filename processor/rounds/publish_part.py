@@ -123,6 +123,7 @@ def _publisher(
         mark=mark,
         runs={round_.run.number: round_.run},
         earlier=round_.earlier_sequences.get(product.product.name, 0),
+        names_roots=round_.log_values,
     )
     document = partial(_encoded, round_.plan, product, _renderer(round_.plan, product, tally))
     return lambda root: publish(context, root, partial(document, root))

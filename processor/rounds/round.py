@@ -41,7 +41,7 @@ class Round:
     DynamoDB may drop delete markers of this round; `oldest`: the time of the oldest dead letter that may be replayed
     (both in seconds since 1970). `letter_bytes`: the largest dead letter, None for any. `stopped`: the products that failed
     in earlier rounds. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
-    `walk_page`: most rows of a page of a walk."""
+    `walk_page`: most rows of a page of a walk. `log_values`: whether texts for the log may show values of rows."""
 
     plan: Plan
     run: Run
@@ -55,6 +55,7 @@ class Round:
     stopped: frozenset[str]
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
     walk_page: int = 1
+    log_values: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

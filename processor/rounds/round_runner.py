@@ -140,6 +140,7 @@ class RoundRunner:
             stopped=frozenset(self.backlog.stopped),
             earlier_sequences=self.earlier_sequences,
             walk_page=self.settings.walk_page,
+            log_values=self.settings.log_values,
         )
 
     def _activate(self, stopped: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ Each page is read strongly consistent. The rows of a page are filled side by sid
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.step import Step
@@ -36,7 +36,8 @@ def walk_part(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> P
         plan = round_.plan.entities[name]
         steps = [fill(item, plan, verify=page.verifies) for item in answer.items]
         steps += [fill_again(Key(pk, sk), plan, version=version) for pk, sk, version in page.unseen]
-        walked.append(_filled(page, answer, run_in_chunks(runner, [_edged(step, plan) for step in steps])))
+        filled = list(run_in_chunks(runner, [_edged(step, plan) for step in steps]))
+        walked.append(_filled(page, answer, filled, _refusal(filled, round_)))
     return PartResult(
         tally=Counter({"walked": sum(one.rows for one in walked), "filled": sum(one.written for one in walked)}),
         roots=dict.fromkeys(roots, UNKNOWN),
@@ -66,10 +67,16 @@ def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list
     return [sk for sk in entries if (row := rows.get(entity.key(sk))) is None or read_columns(row) is None]
 
 
-def _filled(page: WalkPage, answer: Page, rows: Iterable[FilledRow]) -> WalkedPage:
-    filled = list(rows)
+def _refusal(filled: Iterable[FilledRow], round_: Round) -> str:
+    """The reason of the first row that cannot be filled, with its key where the log may show it."""
+    for row, refused in ((one.row, one.refused) for one in filled if one.refused):
+        key = f"{row.key.pk} / {row.key.sk}" if row and round_.log_values else "a row (log_values = true names it)"
+        return f"{key}: {refused}"
+    return ""
+
+
+def _filled(page: WalkPage, answer: Page, filled: Sequence[FilledRow], refused: str) -> WalkedPage:
     unseen = tuple((one.row.key.pk, one.row.key.sk, one.unseen) for one in filled if one.row and one.unseen)
-    refused = next((one.refused for one in filled if one.refused), "")
     written = sum(one.written for one in filled)
     return WalkedPage(page, _sort_key(answer), len(answer.items), written, unseen, refused)
 

@@ -112,7 +112,8 @@ def _changes(
 def _reject(round_: Round, rejects: Outbox, tally: Counter[str], letters: deque[str], rejected: Rejected) -> None:
     tally["dead letters"] += 1
     record = rejected.record
-    letters.append(f"{record.topic}/{record.partition} offset {record.offset}: {rejected.reason}")
+    shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
+    letters.append(f"{record.topic}/{record.partition} offset {record.offset}: {shown}")
     rejects.send(reject_message(rejected, round_.rejects_topic, round_.letter_bytes))
 
 

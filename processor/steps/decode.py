@@ -27,7 +27,7 @@ from processor.records.debezium import (
     unwrap,
 )
 from processor.records.entity import ColumnType, Entity
-from processor.records.mismatch import describe_value
+from processor.records.mismatch import Mismatch, describe_value, plain_reason, unexpected, within
 from processor.records.record import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Truncated, Value
 from processor.records.values import DEBEZIUM, Convert, Reading, converter
 
@@ -79,7 +79,7 @@ class Decoder:
             key = self._key(parts, row, image)
             _check_size(record, row)
         except ValueError as error:
-            return Rejected(record=record, reason=str(error))
+            return Rejected(record=record, reason=str(error), plain=plain_reason(error))
         return Change(self.entity.name, key, None if image.deleted else row, record)
 
     def _key_parts(self, data: bytes | None, image: DebeziumImage) -> Mapping[str, Value]:
@@ -90,7 +90,7 @@ class Decoder:
         key = self.entity.key
         if type(value) is not dict:
             if len(key) > 1:
-                raise ValueError(f"key: expected an object with {', '.join(key)}, found {describe_value(value)}")
+                raise within("key", unexpected(f"an object with {', '.join(key)}", value))
             value = {key[0]: value}
         converts = self._converts(key_schemas(schema, key), image.reading, key)
         parts, name = {}, ""
@@ -99,7 +99,7 @@ class Decoder:
                 if name in value:
                     parts[name] = converts[name](value[name])
         except ValueError as error:
-            raise ValueError(f"key part {name!r}: {error}") from None
+            raise within(f"key part {name!r}", error) from None
         return parts
 
     def _key_value(self, data: bytes | None) -> Value:
@@ -131,7 +131,7 @@ class Decoder:
                 else:
                     row[name] = converts[name](value)
         except ValueError as error:
-            raise ValueError(f"column {name!r}: {error}") from None
+            raise within(f"column {name!r}", error) from None
         if not image.deleted:
             for name, value in source.items():
                 if name not in row:
@@ -152,7 +152,8 @@ class Decoder:
                 part = stated
             elif part != stated:
                 one, other = describe_value(part), describe_value(stated)
-                raise ValueError(f"key part {name!r} is {one} in the Kafka key and {other} in the row")
+                reason = f"key part {name!r} is {one} in the Kafka key and {other} in the row"
+                raise Mismatch(reason, f"key part {name!r} differs between the Kafka key and the row")
             if part is None:
                 raise ValueError(f"key part {name!r} is missing")
             key.append(part)

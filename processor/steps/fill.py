@@ -40,7 +40,7 @@ def fill(item: Item | None, plan: EntityPlan, *, verify: bool, version: str = ""
         outcome = (yield (write,))[0] if leaves_room(image, write) else TooLarge()
         match outcome:
             case TooLarge():
-                return FilledRow(row, refused=f"{row.key.pk} / {row.key.sk}: {OVERSIZED}")
+                return FilledRow(row, refused=OVERSIZED)
             case Refused(current):
                 row = declared_row(current, plan) if current is not None else None
             case _:

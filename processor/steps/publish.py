@@ -47,7 +47,8 @@ class EncodedDocument(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishContext:
     """The facts that all messages of a product share in one task. `version`: the product's. `runs`: how far the known
-    runs came, this task's own among them. `earlier`: the highest sequence of the topic before the table's first message."""
+    runs came, this task's own among them. `earlier`: the highest sequence of the topic before the table's first message.
+    `names_roots`: whether the reason of a failure may show values of rows."""
 
     topic: str
     product: str
@@ -56,6 +57,7 @@ class PublishContext:
     mark: Mark
     runs: Mapping[int, Run]
     earlier: int = 0
+    names_roots: bool = False
 
 
 def publish(context: PublishContext, root: str, assembled: Callable[[], Step[EncodedDocument]]) -> Step[PublishOutcome]:
@@ -64,7 +66,7 @@ def publish(context: PublishContext, root: str, assembled: Callable[[], Step[Enc
     Unpublishable: the step reserved nothing."""
     (item,) = yield (entry_key(context.product, root),)
     entry = read_entry(item, context.earlier)
-    document = yield from _checked(assembled(), root)
+    document = yield from _checked(assembled(), root if context.names_roots else None)
     if isinstance(document, Unpublishable):
         return document
     digest = hash_of(document.value)
@@ -81,17 +83,18 @@ def publish(context: PublishContext, root: str, assembled: Callable[[], Step[Enc
     return "published"
 
 
-def _checked(assembled: Step[EncodedDocument], root: str) -> Step[EncodedDocument | Unpublishable]:
-    """The document, or the reason why it cannot go out. The runner raises the error of a request outside of the step,
-    so such an error is never taken for a bad document."""
+def _checked(assembled: Step[EncodedDocument], root: str | None) -> Step[EncodedDocument | Unpublishable]:
+    """The document, or the reason why it cannot go out, which names the root if it is given. The runner raises the error of a
+    request outside of the step, so such an error is never taken for a bad document."""
+    named = "a document (log_values = true names it)" if root is None else f"the document of {root}"
     try:
         document = yield from assembled
     except Exception as error:
-        cause = f"{type(error).__name__}: {error}"
-        return Unpublishable(f"the document of {root} cannot be made ({cause}): correct the product or the row")
+        cause = type(error).__name__ + ("" if root is None else f": {error}")
+        return Unpublishable(f"{named} cannot be made ({cause}): correct the product or the row")
     if document.value is not None and len(document.value) > MAX_MESSAGE_BYTES:
         size = f"{len(document.value):,} bytes, more than the {MAX_MESSAGE_BYTES:,} of a message"
-        return Unpublishable(f"the document of {root} has {size}: give its lists a limit")
+        return Unpublishable(f"{named} has {size}: give its lists a limit")
     return document
 
 

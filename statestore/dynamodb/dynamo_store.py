@@ -50,7 +50,8 @@ os.register_at_fork(before=_counting.acquire, after_in_parent=_counting.release,
 
 class DynamoStore:
     """A `Store` over one DynamoDB table. `client`: the way to send reads and writes of items; boto3 alone makes and describes
-    tables. Raises Terminal for a malformed table name or when no region is known."""
+    tables. `show_keys`: whether errors name the rows, or only their partition. Raises Terminal for a malformed table name or when
+    no region is known."""
 
     def __init__(
         self,
@@ -61,11 +62,13 @@ class DynamoStore:
         client: Literal["lean", "boto3"] = "lean",
         patience: Patience | None = None,
         random: Random | None = None,
+        show_keys: bool = True,
     ) -> None:
         self.table = definition.table_name(table)
         self.requests: Counter[str] = Counter()
         self._patience = patience or Patience()
         self._random = random or Random()
+        self._show_keys = show_keys
         with self._failures("connecting"):
             try:
                 self._boto3 = BotoClient(endpoint_url, region, self._patience, self._count)
@@ -148,7 +151,7 @@ class DynamoStore:
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. The answer is a hint: the index may be late."""
-        return list(self._pages(requests.query(self.table, query), _reading(query)))
+        return list(self._pages(requests.query(self.table, query), self._reading(query)))
 
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of one index, or of one partition of the table, from the end of an earlier page."""
@@ -156,7 +159,7 @@ class DynamoStore:
             request = requests.partition(self.table, source, after, limit)
         else:
             request = requests.query(self.table, source, after, limit)
-        items, last = self._page(request, _reading(source))
+        items, last = self._page(request, self._reading(source))
         return Page(items, Key(last["PK"]["S"], last["SK"]["S"]) if last else None)
 
     def partition(self, pk: str) -> list[Item]:
@@ -165,11 +168,11 @@ class DynamoStore:
 
     def items(self, pk: str) -> Iterator[Item]:
         """The same items, a page at a time."""
-        return self._pages(requests.partition(self.table, pk), _reading(pk))
+        return self._pages(requests.partition(self.table, pk), self._reading(pk))
 
     def walk(self, source: Query | str, without: str) -> Iterator[Key]:
         """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
-        found = self._pages(requests.walk(self.table, source, without), _reading(source))
+        found = self._pages(requests.walk(self.table, source, without), self._reading(source))
         return (Key(item["PK"], item["SK"]) for item in found)
 
     def _pages(self, request: requests.ClientCall, what: str) -> Iterator[Item]:
@@ -199,7 +202,7 @@ class DynamoStore:
             if request["RequestItems"] and idle >= self._patience.attempts:
                 (first, *_) = _keys(request, self.table)
                 raise Transient(
-                    f"table {self.table}: reading {key_text(first)}: unprocessed {idle} times: the table is throttled; wait"
+                    f"table {self.table}: reading {self._named(first)}: unprocessed {idle} times: the table is throttled; wait"
                 )
             if request["RequestItems"] and idle:
                 time.sleep(self._patience.pause(idle, self._random))
@@ -238,18 +241,27 @@ class DynamoStore:
         with _counting:
             self.requests[operation] += 1
 
+    def _reading(self, source: Query | str) -> str:
+        if isinstance(source, str):
+            return f"reading partition {source if self._show_keys else _without_values(source)}"
+        return f"querying {source.slot}" + (f" for {source.value!r}" if self._show_keys else "")
+
+    def _named(self, key: Key) -> str:
+        return key_text(key) if self._show_keys else _without_values(key.pk)
+
     @contextmanager
     def _failures(self, doing: str, *keys: Key) -> Iterator[None]:
         """Turns the errors of botocore into ours. Of several keys the message names the first."""
         try:
             yield
         except (ClientError, BotoCoreError) as error:
-            where = f"table {self.table}: {doing}" + (f" {key_text(keys[0])}" if keys else "")
+            where = f"table {self.table}: {doing}" + (f" {self._named(keys[0])}" if keys else "")
             raise failure(where, error) from error
 
 
-def _reading(source: Query | str) -> str:
-    return f"reading partition {source}" if isinstance(source, str) else f"querying {source.slot} for {source.value!r}"
+def _without_values(pk: str) -> str:
+    """A partition key as messages show it. The partition of edges ends with a value of the rows."""
+    return pk.partition("=")[0]
 
 
 def _unwritten(error: ClientError) -> Refused | TooLarge:

@@ -75,7 +75,9 @@ class Story:
 
     def run_on(self, endpoint: str) -> list[str]:
         """The arguments of `run` with the table at another endpoint."""
-        addresses = ["--bootstrap-servers", self.bootstrap_servers, "--registry", self.registry_url]
+        secret = self.directory / "registry"
+        secret.write_text(self.registry_url)
+        addresses = ["--bootstrap-servers", self.bootstrap_servers, "--registry", f"file:{secret}"]
         addresses += ["--endpoint", endpoint, "--region", "us-east-1"]
         return ["run", *self.own, *addresses, "--checkpoint", str(self.checkpoint), "--lease-seconds", "5"]
 

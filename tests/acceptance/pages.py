@@ -129,8 +129,10 @@ def _write_production(page: Path, checkout: Path) -> None:
     status = bash(".venv/bin/statestore local status --json", checkout)
     parts: dict[str, Any] = json.loads(status.stdout)
     (block,) = blocks_of(page, "toml")
+    (checkout / "registry").write_text(parts["registry_url"])
     own = {
-        "registry": parts["registry_url"],
+        "registry": f"file:{checkout}/registry",
+        "registry_password": "",
         "bootstrap_servers": parts["bootstrap_servers"],
         "endpoint": parts["dynamodb_endpoint"],
         "checkpoint": str(checkout / "production-checkpoint"),

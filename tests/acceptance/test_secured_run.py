@@ -30,9 +30,10 @@ def settings(module_story: Story, broker: SecuredBroker, tmp_path_factory: pytes
     """The settings file of the story's job. The SCRAM listener asks for no certificate; its key must not appear either."""
     addresses = up(module_story.local)
     own = dict(zip([word[2:].replace("-", "_") for word in module_story.own[::2]], module_story.own[1::2], strict=True))
-    own |= {"registry": str(addresses.registry_url), "endpoint": addresses.dynamodb_endpoint, "region": "us-east-1"}
-    own |= {"bootstrap_servers": broker.addresses["SCRAM"], "checkpoint": str(module_story.checkpoint)}
     folder = tmp_path_factory.mktemp("settings")
+    (folder / "registry").write_text(addresses.registry_url)
+    own |= {"registry": f"file:{folder}/registry", "endpoint": addresses.dynamodb_endpoint, "region": "us-east-1"}
+    own |= {"bootstrap_servers": broker.addresses["SCRAM"], "checkpoint": str(module_story.checkpoint)}
     (folder / "key-password").write_text(PASSWORD + "\n")
     kafka = broker.table("TLS") | broker.table("SCRAM") | {"ssl.key.password": f"file:{folder}/key-password"}
     lines = [f"{name} = {json.dumps(value)}" for name, value in own.items()]

@@ -32,8 +32,8 @@ PURE = tuple(
     for path in sorted((ROOT / name).rglob("*.py") if (ROOT / name).is_dir() else [ROOT / f"{name}.py"])
 )
 DOORWAYS = {
-    "boto3": r"statestore\.dynamodb\.boto_client",
-    "botocore": r"statestore\.dynamodb\..*",
+    "boto3": r"statestore\.dynamodb\.boto_client|processor\.secrets_manager",
+    "botocore": r"statestore\.dynamodb\..*|processor\.secrets_manager",
     "confluent_kafka": r"processor\.job\.kafka\..*",
     "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",

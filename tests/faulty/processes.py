@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import psutil
@@ -39,9 +39,12 @@ def run_command(words: list[str], log: Path, **environment: str) -> Iterator[sub
 
 
 def write_settings(settings: Settings, file: Path) -> list[str]:
-    """Writes a settings file for a command; returns its arguments."""
+    """Writes a settings file for a command, and next to it the registry's address with its password; returns its arguments."""
+    secret = file.with_suffix(".registry")
+    secret.write_text(settings.registry)
+    shown = replace(settings, registry=f"file:{secret.absolute()}")
     names = sorted({one.name for one in fields(settings)} - {"kafka"})
-    file.write_text("".join(f"{name} = {json.dumps(getattr(settings, name))}\n" for name in names))
+    file.write_text("".join(f"{name} = {json.dumps(getattr(shown, name))}\n" for name in names))
     return ["--settings", str(file)]
 
 

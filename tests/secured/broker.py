@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -113,15 +113,15 @@ class SecuredBroker:
 
 
 @contextmanager
-def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
-    """Starts the broker and the token endpoint; they end with the block."""
+def secured_broker(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[SecuredBroker]:
+    """Starts the broker, with `more` settings, and the token endpoint; they end with the block."""
     authority = Authority(folder=folder, name="authority")
     encrypt(authority.issue("client")[1], "-v1", "PBE-SHA1-3DES")
     addresses = {name: f"{LOOPBACK}:{free_port()}" for name in LISTENERS}
     endpoint = TokenEndpoint((LOOPBACK, 0), TokenRequest)
     threading.Thread(target=endpoint.serve_forever, daemon=True).start()
     with allowed_address(endpoint.address):
-        part = start_kafka(folder / "broker", more=_settings(addresses, authority, endpoint.address))
+        part = start_kafka(folder / "broker", more=_settings(addresses, authority, endpoint.address) | dict(more or {}))
     try:
         _add_user(part.endpoint)
         yield SecuredBroker(

@@ -6,7 +6,9 @@ import pytest
 
 from processor.errors import SettingError
 from processor.job.kafka.client import settings as client_settings
-from processor.kafka_security import Secret, for_java, for_librdkafka, resolve
+from processor.kafka_security import for_java, for_librdkafka
+from processor.resolve_secrets import resolve_kafka
+from processor.secret_references import Secret
 from processor.settings import read_settings
 
 MODULES = "org.apache.kafka.common.security"
@@ -20,7 +22,7 @@ def read(folder: Path, text: str) -> dict[str, str]:
     """The resolved settings of a table [kafka]."""
     file = folder / "settings.toml"
     file.write_text(f"[kafka]\n{text}")
-    return dict(resolve(read_settings({}, {}, str(file)).kafka))
+    return dict(resolve_kafka(read_settings({}, {}, str(file)).kafka))
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +106,7 @@ def test_a_secret_shows_its_text_to_a_client_only(tmp_path: Path) -> None:
     kafka = read(tmp_path, f'{SASL}"PLAIN"\n{USER}')
     assert 'a"b' not in repr(kafka)
     assert client_settings("h:1", kafka)["sasl.password"] == 'a"b\\c'
-    assert resolve([("sasl.password", Secret("env:NOWHERE"))]) == (("sasl.password", "env:NOWHERE"),)
+    assert resolve_kafka([("sasl.password", Secret("env:NOWHERE"))]) == (("sasl.password", "env:NOWHERE"),)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +157,6 @@ def test_a_wrong_table_is_one_line_that_names_the_setting(tmp_path: Path, text: 
 def test_a_reference_that_leads_to_no_key(tmp_path: Path, reference: str, content: bytes, message: str) -> None:
     (tmp_path / "key").write_bytes(content)
     with pytest.raises(SettingError, match=rf"^\[kafka\] ssl.key.pem: .*{message}") as error:
-        resolve([("ssl.key.pem", reference.format(tmp_path))])
+        resolve_kafka([("ssl.key.pem", reference.format(tmp_path))])
     assert "\n" not in str(error.value)
     assert "hunter2" not in str(error.value)

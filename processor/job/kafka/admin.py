@@ -57,7 +57,10 @@ class Admin:
             try:
                 future.result()
             except KafkaException as error:
-                if error.args[0].code() != ClientError.TOPIC_ALREADY_EXISTS:
+                code = error.args[0].code()
+                exists = code == ClientError.TOPIC_ALREADY_EXISTS
+                # the broker refuses a client without the right to create, also where the topic exists
+                if not exists and not (code == ClientError.TOPIC_AUTHORIZATION_FAILED and self.topics([name])):
                     raise client_error(error.args[0], f"cannot create topic {name} at {self._bootstrap}") from None
 
     def max_message_bytes(self, topic: str) -> int | None:

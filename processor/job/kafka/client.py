@@ -10,7 +10,8 @@ from confluent_kafka import KafkaError as ClientError
 
 from processor.errors import Fenced, KafkaError
 from processor.job.kafka.msk_token import token_source
-from processor.kafka_security import MSK, for_librdkafka, resolve
+from processor.kafka_security import MSK, for_librdkafka
+from processor.resolve_secrets import resolve_kafka
 
 LOG = logging.getLogger("statestore.kafka")
 LOG.addHandler(logging.NullHandler())  # for messages that are no errors; silent unless a program adds a handler
@@ -20,7 +21,7 @@ TIMEOUT = 60.0
 
 def settings(bootstrap: str, extra: Mapping[str, str]) -> dict[str, Any]:
     """A client's settings; `extra`: those of [kafka]. Raises SettingError for a reference to nothing."""
-    kafka = dict(resolve(extra.items()))
+    kafka = dict(resolve_kafka(extra.items()))
     made = {"bootstrap.servers": bootstrap, "logger": LOG, **for_librdkafka(kafka)}
     if kafka.get("sasl.mechanism") == MSK:
         made["oauth_cb"] = token_source(kafka["aws.region"])

@@ -11,6 +11,8 @@ NUMBER = r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]
 INTEGER = r"[+-]?[0-9]{1,40}"
 _NUMBER, _INTEGER = re.compile(rf" *({NUMBER}) *"), re.compile(rf" *({INTEGER}) *")
 _LOWER = {"\u0130": "i"}
+LONGEST = 2**26
+"""The most characters of a text that `replace` makes. A message has 8 MiB; Postgres itself refuses texts of 1 GB."""
 
 
 def lower(text: str) -> str:
@@ -60,6 +62,9 @@ def strip(cut: Callable[[str, str], str], text: str) -> str:
 
 
 def replace(text: str, old: str, new: str) -> str:
+    """Raises ValueError for a result beyond `LONGEST`: two columns of one row could ask for 40 GB."""
+    if len(new) > len(old) > 0 and text.count(old) * (len(new) - len(old)) > LONGEST - len(text):
+        raise ValueError(f"replace would make a text of more than {LONGEST:,} characters")
     return text.replace(old, new) if old else text
 
 
@@ -86,13 +91,19 @@ def like(text: str, pattern: str, escape: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _regex(pattern: str, escape: str) -> re.Pattern[str]:
-    parts, signs = [], iter(pattern)
+    """The pattern as a regular expression. Each part between two `%` keeps the first place that it finds (an atomic group), so
+    the time grows with the text, and not with a power of its length."""
+    parts, signs = [""], iter(pattern)
     for sign in signs:
         if sign == escape:
-            parts.append(re.escape(next(signs, "")))
+            parts[-1] += re.escape(next(signs, ""))
+        elif sign == "%":
+            parts.append("")
         else:
-            parts.append({"%": ".*", "_": "."}.get(sign) or re.escape(sign))
-    return re.compile("".join(parts), re.DOTALL)
+            parts[-1] += "." if sign == "_" else re.escape(sign)
+    first, *others = parts
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
+    return re.compile(first + middle + "".join(f".*{last}" for last in others[-1:]), re.DOTALL)
 
 
 def number_text(number: Number) -> str:

@@ -173,15 +173,20 @@ def test_a_document_that_cannot_be_made_reserves_nothing() -> None:
         yield (ROW,)
         raise ValueError("no Bobs")
 
-    outcome = dialogue(publish(CONTEXT, "7", impossible), [(ENTRY, None)], [(ROW, {})])
-    cause = "the document of 7 cannot be made (ValueError: no Bobs): correct the product or the row"
-    assert outcome == Unpublishable(cause)
+    for context, cause in (
+        (CONTEXT, "a document (log_values = true names it) cannot be made (ValueError)"),
+        (replace(CONTEXT, names_roots=True), "the document of 7 cannot be made (ValueError: no Bobs)"),
+    ):
+        outcome = dialogue(publish(context, "7", impossible), [(ENTRY, None)], [(ROW, {})])
+        assert outcome == Unpublishable(f"{cause}: correct the product or the row")
 
 
 def test_a_document_larger_than_a_message_reserves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publish_module, "MAX_MESSAGE_BYTES", len(ADA) - 1)
     outcome = dialogue(publishing(ADA), [(ENTRY, None)], [(ROW, {})])
-    cause = "the document of 7 has 14 bytes, more than the 13 of a message: give its lists a limit"
+    cause = (
+        "a document (log_values = true names it) has 14 bytes, more than the 13 of a message: give its lists a limit"
+    )
     assert outcome == Unpublishable(cause)
 
 

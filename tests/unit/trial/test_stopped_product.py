@@ -45,7 +45,7 @@ def no_bobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def trial() -> Trial:
-    return Trial(plan=plan_alone(load(DEFINITIONS), 20), settings=Settings())
+    return Trial(plan=plan_alone(load(DEFINITIONS), 20), settings=Settings(log_values=True))
 
 
 def user(number: int, name: str, offset: int) -> Record:

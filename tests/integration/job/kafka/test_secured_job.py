@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from processor.job.source import read_stream, spark_session
-from processor.kafka_security import resolve
 from processor.local.jars import spark_kafka_jars
+from processor.resolve_secrets import resolve_kafka
 from tests.sampled import sampled
 from tests.secured.broker import CANARY, SecuredBroker
 
@@ -33,7 +33,7 @@ def test_a_job_publishes_the_documents_of_try(
 
 @pytest.mark.parametrize("listener", ["SCRAM", "TLS", "OAUTH"])
 def test_spark_shows_no_secret_in_a_plan_or_a_setting(broker: SecuredBroker, scene: Scene, listener: str) -> None:
-    settings = replace(scene.settings, kafka=resolve(broker.table(listener).items()))
+    settings = replace(scene.settings, kafka=resolve_kafka(broker.table(listener).items()))
     assert CANARY not in repr(settings)
     spark = spark_session(settings, sorted(spark_kafka_jars().glob("*.jar")))
     plan = read_stream(spark, settings, ["topic"])._jdf.queryExecution()

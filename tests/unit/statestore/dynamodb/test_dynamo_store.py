@@ -156,6 +156,23 @@ def test_an_api_that_is_not_there_is_transient(store: DynamoStore) -> None:
         lost.query(Query(slot="GSI_1", value="a"))
 
 
+def test_without_keys_an_error_shows_no_value_of_a_row(credentials: None) -> None:
+    lost = DynamoStore(
+        table="state", endpoint_url="http://127.0.0.1:1", region="eu-west-1", patience=HASTY, show_keys=False
+    )
+    edges = "EDGE#star#username=octocat"
+    for send, where in (
+        (lambda: lost.write(WRITE), "writing TABLE#user"),
+        (lambda: lost.get([USER]), "reading TABLE#user"),
+        (lambda: lost.query(Query(slot="GSI_1", value="octocat")), "querying GSI_1"),
+        (lambda: lost.partition(edges), "reading partition EDGE#star#username"),
+        (lambda: lost.get([Key(edges, "octocat")]), "reading EDGE#star#username"),
+    ):
+        with pytest.raises(Transient, match=f"^table state: {where}: Could not connect") as error:
+            send()
+        assert "octocat" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("code", "cure"),
     [
