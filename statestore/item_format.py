@@ -1,8 +1,8 @@
 """The format version of all items, `_f`: rows, edges, and the job's progress.
 
-The doorway to DynamoDB checks each item that it reads. So a release never takes an item of a newer format for one of its own
-(docs/upgrade.md says when a release may write another format). The memory store needs no check: it keeps nothing that another
-release wrote.
+The doorway to DynamoDB checks each item that it reads. So a release never takes an item of a newer format for one of its own.
+"Upgrade" in docs/operate.md says when a release may write another format. The memory store needs no check: it keeps nothing that
+another release wrote.
 """
 
 from collections.abc import Mapping

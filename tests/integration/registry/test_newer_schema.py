@@ -65,5 +65,5 @@ def test_a_release_refuses_a_newer_schema_whose_last_migration_does_not_name_its
     upgrade("0003_other", "0002_more", *last)
     with Registry(postgres_url, schema) as release_before:
         for request in (Registry.snapshot, lambda one: one.migrate(5)):
-            with pytest.raises(UnknownRevision, match="another release .*0003_other"):
+            with pytest.raises(UnknownRevision, match=r"another release .*0003_other"):
                 request(release_before)
