@@ -8,11 +8,16 @@ also gets an entry in the ledger. A producer then gives the pull request of one 
 processes of the job, and the next run starts at once with `--take-over`, so it waits for no lease. A reader of committed messages
 counts from the kill until it has a document that the broker took after the kill.
 
+`--table` leaves out Spark, Kafka and Postgres: it measures the part of a start that reads the table, by the job's own driver in
+this process: what earlier runs left, the walks, and the first batch, of one event. It does not wait W.
+
 Promises: all settings have their defaults, W = 5 s included; the rows of the first size are as far from the job's topics as those
 of the last. Does not: give the embedded parts cores of their own, or measure a job that is far behind its topics.
 """
 
 import argparse
+import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from threading import Event
-from time import sleep, time
+from time import perf_counter, sleep, time
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -28,14 +33,15 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from benchmarks.job import start_parts
 from benchmarks.operator_edits import STATESTORE, environment
 from benchmarks.registry_edits import background
-from benchmarks.steps import EXAMPLE
-from processor.cli.options import print_progress
+from benchmarks.steps import EXAMPLE, demo_plan
+from processor.cli.options import print_progress, set_embedded_credentials
 from processor.cli.run_command import prepare_plan
 from processor.definitions.load import load, read_directory
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.client import make_consumer
 from processor.job.kafka.client import settings as client_settings
 from processor.job.worker import open_store
+from processor.local.dynamodb_api import start_dynamodb_local
 from processor.plan.plan import Plan
 from processor.plan.row_image import version_of
 from processor.plan.step import Request, Step
@@ -45,7 +51,8 @@ from processor.records.record import Change, Record
 from processor.rounds.step_runner import StepRunner
 from processor.settings import Settings
 from processor.steps.write_state import write_state
-from processor.text_table import table_lines
+from processor.trial.trial import Trial
+from statestore.dynamodb import DynamoStore
 from statestore.store import Store
 from tests.faulty.processes import run_command
 
@@ -141,9 +148,8 @@ def events(settings: Settings, users: int) -> Iterator[None]:
     def send() -> None:
         n = 0
         while not stopped.wait(1 / RATE):
-            row = pull_request(n % users, f"{n}")
-            key = canonical_json.encode({name: row[name] for name in ("repo", "repo_owner", "index")})
-            producer.produce("pull_request", key=key, value=canonical_json.encode(row), partition=0)
+            event = _event(n % users, f"{n}")
+            producer.produce(event.topic, key=event.key, value=event.value, partition=0)
             producer.poll(0)
             n += 1
         producer.flush()
@@ -181,18 +187,57 @@ def measure_recovery(rows: int, kills: int) -> list[float]:
         return found[1:]  # the first run followed no kill
 
 
+def measure_table(rows: int, repetitions: int) -> tuple[list[float], Counter[str]]:
+    """The seconds of each start with its first batch, and the requests of one: all must ask the same."""
+    set_embedded_credentials()
+    plan = demo_plan()
+    with tempfile.TemporaryDirectory(prefix="statestore-bench-", ignore_cleanup_errors=True) as directory:
+        part = start_dynamodb_local(Path(directory), progress=print_progress)
+        store = DynamoStore(table="recovery", endpoint_url=part.endpoint, region="us-east-1")
+        try:
+            store.create(Settings().slots)
+            first = Trial(plan=plan, settings=Settings(), other_store=store)
+            first.driver.start()
+            first.driver.adopt(plan)
+            print_progress(f"writes {rows:,} rows")
+            write_rows(store, plan, rows)
+            seconds, asked = [], set[tuple[tuple[str, int], ...]]()
+            for n in range(repetitions):
+                before, began = store.requests.copy(), perf_counter()
+                trial = Trial(plan=plan, settings=Settings(), other_store=store, run=2 + n)
+                trial.driver.start()
+                trial.driver.adopt(plan)
+                trial.batch([_event(n, f"{n}")])
+                seconds.append(perf_counter() - began)
+                asked.add(tuple(sorted((store.requests - before).items())))
+                trial.finish()
+        finally:
+            store.close()
+            part.stop()
+    (requests,) = asked
+    return seconds, Counter(dict(requests))
+
+
+def _event(n: int, title: str) -> Record:
+    row = pull_request(n, title)
+    key = canonical_json.encode({name: row[name] for name in ("repo", "repo_owner", "index")})
+    return Record(topic="pull_request", partition=0, offset=n, epoch=1, key=key, value=canonical_json.encode(row))
+
+
 def main() -> None:
-    """Measures each size, and prints a Markdown table."""
+    """Measures each size, and prints a line for each."""
     options = argparse.ArgumentParser(description="Measures the time from kill -9 to the first document.")
     options.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000, 100_000])
-    options.add_argument("--kills", type=int, default=5)
+    options.add_argument("--kills", type=int, default=5, help="how often the job starts again (%(default)s)")
+    options.add_argument("--table", action="store_true", help="only the part of a start that reads the table")
     given = options.parse_args()
-    lines = [("rows", "kills", "kill to first document, s: min / median / max")]
     for rows in given.rows:
-        found = measure_recovery(rows, given.kills)
-        figures = f"{min(found):.1f} / {median(found):.1f} / {max(found):.1f}"
-        lines.append((f"{rows:,}", str(len(found)), figures))
-        print("\n".join(table_lines(lines[-1:], right={0})), flush=True)
+        seconds, requests = (
+            measure_table(rows, given.kills) if given.table else (measure_recovery(rows, given.kills), {})
+        )
+        figures = f"{min(seconds):.3f} / {median(seconds):.3f} / {max(seconds):.3f}"
+        asked = ", ".join(f"{n} {name}" for name, n in sorted(requests.items()))
+        print(f"| {rows:,} | {len(seconds)} | {figures} | {asked} |", flush=True)
 
 
 if __name__ == "__main__":

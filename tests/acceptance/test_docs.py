@@ -32,6 +32,8 @@ from tests.acceptance.pages import (
 )
 
 DOCS = ROOT / "docs"
+SLOW = [DOCS / "disasters.md"]
+"""Pages whose blocks start the job many times."""
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
 TERMS = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([^`]+)`: `(\w+)` \|$", GLOSSARY, re.MULTILINE)
 """(term, module, name in the module) of each line of the glossary."""
@@ -53,7 +55,9 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     stop_parts(tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page in SLOW)) for page in PAGES], ids=page_name
+)
 def test_every_shell_block_runs_and_prints_the_output_of_the_page(page: Path, checkout: Path) -> None:
     run_page(page, checkout)
 
