@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from statestore import keys
-from statestore.items import FORMAT, Edge, read_edges
+from statestore.item_format import FORMAT
+from statestore.items import Edge, read_edges
 from statestore.keys import Key
 from statestore.store import Condition, Item, Page, Query, Write
 from statestore.table import ROW

@@ -1,7 +1,7 @@
 """The attributes of the table's items, and how rows become items and back.
 
     PK, SK              `TABLE#star`, the encoded primary key
-    _f                  the format version of the item
+    _f                  the format version of the item (`statestore.item_format`)
     _v                  the row's version, `epoch.partition.offset` with fixed width, so that text order is version order: in one
                         epoch all versions of a row have the same partition; then a count, where a later write filled columns
                         (`statestore.versions`)
@@ -32,13 +32,12 @@ import simplejson
 
 from statestore import keys
 from statestore.attribute_values import fits
+from statestore.item_format import FORMAT
 from statestore.keys import Key
 from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Item, Write
 from statestore.table import ROW
 from statestore.versions import version_prefixes
 
-FORMAT = 1
-"""The format version of all items, `_f`."""
 DELETED = "_deleted"
 """The attribute that makes an item a delete marker."""
 MAX_COLUMNS = 300

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from statestore.attribute_values import canonical, decode, encode
 from statestore.errors import Terminal
+from statestore.item_format import check_format
 from statestore.keys import Key, index_row, index_rows
 from statestore.limits import check_condition, check_key, check_plain, check_query, is_copied, storable
 from statestore.store import Absent, AbsentOrBelow, AbsentOrWithin, Condition, Delete, Equals, Item, Query, Write
@@ -121,7 +122,7 @@ def walk(table: str, source: Query | str, without: str) -> ClientCall:
 def item(wire: Mapping[str, Any]) -> Item:
     """The item in an answer, without the targets of copies whose source was missing.
 
-    Raises Terminal for an item that `update_item` cannot have written.
+    Raises Terminal for an item that `update_item` cannot have written, and for an item of a newer release.
     """
     found: dict[str, Any] = {}
     try:
@@ -135,6 +136,7 @@ def item(wire: Mapping[str, Any]) -> Item:
                 found[name] = text
     except ValueError as error:
         raise Terminal(f"{wire.get('PK')} / {wire.get('SK')}: {error}: remove the item, or keep it elsewhere") from None
+    check_format(found)
     return found
 
 

@@ -22,6 +22,7 @@ from processor.cli import (
     local_command,
     operator_command,
     plan_command,
+    rebuild_registry_command,
     rejects_command,
     roles_command,
     run_command,
@@ -60,6 +61,7 @@ VERBS = (
     verify_command,
     rejects_command,
     roles_command,
+    rebuild_registry_command,
     local_command,
     completion_command,
 )

@@ -25,8 +25,8 @@ from typing import NamedTuple
 from processor.inspect.comparable import comparable
 from processor.inspect.mirror import LeftOutRow, Mirror
 from processor.plan.plan import Plan, ProductPlan
+from processor.plan.root_key import root_of
 from processor.plan.touch import Touch
-from processor.product.document_key import read_root_key
 from processor.product.json_schema import Schema, document_schema
 from processor.progress.ledger import NO_DOCUMENT, hash_of
 from processor.progress.open_changes import stored_overlay
@@ -222,13 +222,7 @@ class Verifier:
             yield from zip((key for key, _ in chunk), (body.value for body in bodies), strict=True)
 
     def _root(self, product: ProductPlan, key: str) -> str | None:
-        """The encoded root key of a message's key; None if it is not a key of the root."""
-        try:
-            if not isinstance(canonical_json.loads(key), dict):
-                return None
-            return keys.encode(read_root_key(self.plan.entities[product.product.root].entity, key))
-        except ValueError:
-            return None
+        return root_of(self.plan.entities[product.product.root].entity, key)
 
 
 def with_open_changes(runner: StepRunner) -> StepRunner:

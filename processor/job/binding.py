@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from processor.errors import ForeignPart
 from processor.job.checkpoint import Checkpoint
+from processor.job.forget_progress import forget_progress
 from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.kafka.reader import read_topic
 from processor.job.worker import open_store, transactional_id
@@ -34,7 +35,7 @@ from statestore.keys import ProgressKind, progress_partition
 from statestore.store import Refused, ReportIndex, Store
 
 FILE = "statestore.identity"
-_TRACES: tuple[ProgressKind, ...] = ("RUNS", "OPEN", "REPLAYS")
+_TRACES: tuple[ProgressKind, ...] = ("RUNS", "OPEN")
 """The partitions in which a run leaves items."""
 
 
@@ -93,13 +94,21 @@ def widen_table(settings: Settings, registry: Registry, slots: int, progress: Re
         store.close()
 
 
-def adopt_parts(settings: Settings, registry: Registry, store: Store, *, take_over: bool) -> None:
-    """Makes the job's name the registry's, and lets the registry forget a table in whose place an empty one is used. Call
-    it after `check_parts`."""
-    binding = registry.binding()
-    if binding.job and binding.job != settings.job:
+def adopt_name(settings: Settings, registry: Registry, *, take_over: bool) -> None:
+    """Makes the job's name the registry's. Call it after `check_parts`."""
+    job = registry.binding().job
+    if job and job != settings.job:
         registry.rename_job(settings.job, take_over=take_over)
-    if binding.table and not _identity(store):
+
+
+def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store) -> None:
+    """Lets the registry forget its table, in whose place the job uses an empty or a restored one. A restored table keeps its rows
+    and forgets its progress. The caller holds the lease and has called `check_parts`."""
+    table, identity = registry.binding().table, _identity(store)
+    if table and identity and table != settings.table:
+        forget_progress(settings, plan, store)
+        identity = ""
+    if table and not identity:
         registry.release_table()
 
 

@@ -20,6 +20,9 @@ from registry.model import EpochBoundary
 
 START = "sources/0/0"
 PAUSED = "paused"
+NEW_CHECKPOINT = (
+    "run with another --checkpoint: the job then reads all topics from their beginning, and publishes what differs"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,9 @@ class Checkpoint:
         return self.exists(START)
 
     def offsets(self, file: str) -> dict[Partition, int]:
-        """The offsets in a file: `offsets/N`, or `sources/0/0`."""
+        """The offsets in a file: `offsets/N`, or `sources/0/0`. Raises CheckpointError where the file is gone."""
+        if not self.exists(file):
+            raise CheckpointError(f"checkpoint {self.path} is not whole: it lacks the file {file}; {NEW_CHECKPOINT}")
         topics = json.loads(self.read(file).splitlines()[-1])
         return {(topic, int(partition)): offset for topic, ends in topics.items() for partition, offset in ends.items()}
 
@@ -157,11 +162,32 @@ def prepare_checkpoint(
     left = {topic for topic in known & readers.keys() if last[topic] not in (None, topic)}
     if stale := sorted(known - readers.keys() | left):
         raise CheckpointError(
-            f"an entity no longer reads {', '.join(stale)} as checkpoint {checkpoint.path} does: run with another --checkpoint; "
-            "the job then reads all topics from their beginning, and publishes the documents that differ"
+            f"an entity no longer reads {', '.join(stale)} as checkpoint {checkpoint.path} does: {NEW_CHECKPOINT}"
         )
     for topic in sorted(known & {*paused}):
         checkpoint.leave_topic(topic)
     new = admin.topics(sorted(readers.keys() - frozenset.intersection(*named) - {*paused}))
     begins = {topic: admin.begins(topic) | checkpoint.paused_at(topic) for topic in new}
     checkpoint.begin_topics({(topic, p): begin for topic in new for p, begin in begins[topic].items()})
+
+
+def check_positions(checkpoint: Checkpoint, admin: Admin) -> None:
+    """Raises CheckpointError where the next batch would begin at an offset that its partition no longer has, or does not have
+    any more. Spark would fail in that batch."""
+    if not checkpoint.began():
+        return
+    positions = checkpoint.offsets(checkpoint.planned()[0])
+    marks = {topic: admin.watermarks(topic) for topic in admin.topics(sorted({topic for topic, _ in positions}))}
+    for (topic, partition), position in sorted(positions.items()):
+        begin, end = marks.get(topic, {}).get(partition, (position, position))
+        where = f"topic {topic}, partition {partition}: the job reads on at offset {position}, and the partition"
+        if position < begin:
+            raise CheckpointError(
+                f"{where} begins at {begin}: retention removed records that the job has not read. Let the source send its rows "
+                f"again, and {NEW_CHECKPOINT}"
+            )
+        if position > end:
+            raise CheckpointError(
+                f"{where} ends at {end}: it lost records that the job has read. Pause its producer, run `statestore epoch "
+                f"{topic}`, and {NEW_CHECKPOINT}"
+            )

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from processor.errors import BoundaryError, StatestoreError, Stopped
+from processor.errors import BoundaryError, CheckpointError, StatestoreError, Stopped
 from processor.job.job import Job
 from processor.job.topic_epochs import check_topics
 from registry.errors import RegistryError
@@ -39,13 +39,15 @@ def stops_cleanly(stopping: threading.Event) -> Iterator[None]:
 def failure_reason(job: Job, failure: Exception) -> StatestoreError | Transient:
     """The reason why the job failed. Where a topic is gone, or not the recorded one, that is the reason: Spark's source may fail
     of it first. Transient for a store that does not answer, to the driver or to a task."""
-    if isinstance(failure, StatestoreError):
+    if isinstance(failure, StatestoreError) and not isinstance(failure, CheckpointError):
         return failure
     try:
         job.topics.find_missing(job.readers)
         check_topics(job.registry, job.admin, [(topic, 0) for topic in job.readers], job.readers)
     except BoundaryError as boundary:
         return boundary
+    if isinstance(failure, CheckpointError):
+        return failure
     passing = isinstance(failure, Transient) or _raised_line(failure).startswith("statestore.errors.Transient: ")
     return (Transient if passing else StatestoreError)(f"{job.failed_work} failed: {error_line(failure)}")
 

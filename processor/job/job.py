@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.errors import Stopped, StreamOutdated
 from processor.job.catch_up import CatchUp
-from processor.job.checkpoint import Checkpoint, prepare_checkpoint
+from processor.job.checkpoint import Checkpoint, check_positions, prepare_checkpoint
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.lease import LeaseRenewal
@@ -102,6 +102,7 @@ class Job:
             boundaries = self.registry.epochs(list(topics), list(topics.values()))
             checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
             prepare_checkpoint(checkpoint, topics, topics.keys() - self.readers.keys(), boundaries, self.admin)
+            check_positions(checkpoint, self.admin)
 
     def start(self) -> None:
         """Fences every producer of earlier runs, takes over what they left, and waits until the indexes show their
@@ -134,6 +135,8 @@ class Job:
         self.fit_checkpoint()
         self.topics.streamed = self.topics.present
         self.doing, self.positions = "reads its topics", self._committed()
+        if not self.positions:
+            self.catch_up.begin_again(self.topics.present)
         writer = read_stream(self.spark, self.settings, self.topics.present).writeStream.foreachBatch(self.on_batch)
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()

@@ -4,7 +4,14 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from processor.job.binding import adopt_parts, bind_parts, check_parts, earlier_sequences, fence_other_jobs
+from processor.job.binding import (
+    adopt_name,
+    adopt_table,
+    bind_parts,
+    check_parts,
+    earlier_sequences,
+    fence_other_jobs,
+)
 from processor.job.checkpoint import Checkpoint
 from processor.job.dead_letter_topic import letter_bytes
 from processor.job.failures import stops_cleanly
@@ -42,8 +49,8 @@ def open_job(
     stopping: threading.Event | None = None,
 ) -> Job:
     """Takes the lease and makes a job that is ready to stream. Creates the topics to publish to where they are missing, and
-    the table at the first start of the registry's first job. `adopt`: the operator means to rename the job, or to build
-    the state again in an empty table. An operator stops the job by setting `stopping`, here or later.
+    the table at the first start of the registry's first job. `adopt`: the operator means to rename the job, to build the state
+    again in an empty table, or to go on with a restored one. An operator stops the job by setting `stopping`, here or later.
 
     Raises:
         ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
@@ -63,11 +70,13 @@ def open_job(
         checkpoint = Checkpoint(spark=spark, path=settings.checkpoint) if settings.checkpoint else None
         check_parts(settings, registry, store, checkpoint, adopt=adopt)
         if adopt:
-            adopt_parts(settings, registry, store, take_over=take_over)
+            adopt_name(settings, registry, take_over=take_over)
         lease = take_lease(registry, settings, owner, take_over=take_over, stopping=stopping, report=report)
         renewal = LeaseRenewal(settings, lease)
         renewal.start()
         try:
+            if adopt:
+                adopt_table(settings, plan, registry, store)
             check_parts(settings, registry, store, checkpoint)
             bind_parts(settings, registry, store, checkpoint)
             store.create(registry.snapshot().slots)

@@ -30,7 +30,8 @@ def check_topics(
 def _check(name: str, topic: TopicDescription, reader: str, boundaries: Sequence[EpochBoundary]) -> list[EpochBoundary]:
     """The boundaries to record for a topic that its entity reads for the first time, or again after another topic."""
     if last_topic(boundaries, reader) != name:
-        return _boundaries(name, topic, reader, boundaries, dict.fromkeys(range(topic.partitions), 0))
+        epoch = next_epoch(boundaries, reader, name)
+        return boundaries_of(name, topic, reader, epoch, dict.fromkeys(range(topic.partitions), 0))
     known = [b for b in boundaries if b.topic == name]
     present = max(known, key=lambda b: b.epoch)
     recorded = len({b.partition for b in known if b.topic_id == present.topic_id})
@@ -56,19 +57,16 @@ def record_boundary(registry: Registry, admin: Admin, name: str) -> list[EpochBo
     seen = {b.partition for b in known if (b.topic, b.topic_id) == (name, topic.id)}
     moved = last_topic(known, reader) != name
     ends = dict.fromkeys(range(topic.partitions), 0) if moved or not seen else admin.ends(name)
-    new = _boundaries(name, topic, reader, known, {p: end if p in seen else 0 for p, end in ends.items()})
+    begins = {p: end if p in seen else 0 for p, end in ends.items()}
+    new = boundaries_of(name, topic, reader, next_epoch(known, reader, name), begins)
     registry.add_epochs(new)
     return new
 
 
-def _boundaries(
-    name: str,
-    topic: TopicDescription,
-    reader: str,
-    known: Sequence[EpochBoundary],
-    from_offsets: Mapping[int, int],
+def boundaries_of(
+    name: str, topic: TopicDescription, reader: str, epoch: int, from_offsets: Mapping[int, int]
 ) -> list[EpochBoundary]:
-    epoch = next_epoch(known, reader, name)
+    """The boundaries at which an epoch of a topic begins, one for each partition."""
     return [
         EpochBoundary(topic=name, topic_id=topic.id, partition=p, from_offset=offset, epoch=epoch, entity=reader)
         for p, offset in sorted(from_offsets.items())

@@ -40,7 +40,7 @@ def check_binding(
         used: whether a table without an id holds the progress of runs.
         checkpoint: the id in the checkpoint; empty for a checkpoint without one, None where no stream has begun.
         path: of the checkpoint.
-        adopt: the operator means to rename the job, or to build the state again in an empty table.
+        adopt: the operator means to rename the job, to build the state again in an empty table, or to go on with a restored one.
     """
     if registry.job and registry.job != settings.job and not adopt:
         raise ForeignPart(
@@ -51,6 +51,13 @@ def check_binding(
         raise ForeignPart(
             f"the table {settings.table} is foreign: it belongs to another registry, whose slots mean other columns. Give that "
             f"registry (--registry, --registry-schema), or this registry's own table{_named(registry)}, or a new one"
+        )
+    restored = bool(table) and registry.table not in ("", settings.table)
+    if restored and not adopt:
+        raise ForeignPart(
+            f"the table {settings.table} is foreign: it is a copy of {registry.table}, the table of the registry's job, as that "
+            f"one was at an earlier moment. Run with --table {registry.table}, or go on from that moment: `statestore run "
+            "--adopt` with this --table and a new --checkpoint"
         )
     empty = not table
     if empty and used:
@@ -64,7 +71,7 @@ def check_binding(
             f"Run with --table {registry.table}, or build the state again from the topics: `statestore run --adopt` with "
             "this --table and a new --checkpoint"
         )
-    rebuilt = empty and bool(registry.table)
+    rebuilt = restored or (empty and bool(registry.table))
     if checkpoint is not None and (checkpoint != registry.identity or rebuilt):
         raise ForeignPart(
             f"the checkpoint {path} is foreign: it counts records that are not in the table {settings.table}. Give the "

@@ -21,6 +21,12 @@ def bind(connection: Connection, binding: Binding) -> None:
     connection.execute(bound.values(job=binding.job, table_name=binding.table))
 
 
+def raise_version(connection: Connection) -> int:
+    """Raises the registry's version by one, as an edit does, and returns it."""
+    version: int = connection.execute(select(func.edit_version())).scalar_one()
+    return version
+
+
 def release_table(connection: Connection) -> None:
     """Gives the registry a new identity, bound to no table: what holds the former one is foreign from now on."""
     connection.execute(update(meta).values(identity=text("gen_random_uuid()::text"), table_name=None))

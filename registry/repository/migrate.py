@@ -1,10 +1,15 @@
-"""Creates the registry's schema, or brings it to this release: the sum of `registry/migrations`."""
+"""Creates the registry's schema, or brings it to this release: the sum of `registry/migrations`.
+
+A migration names in `readable_by` the last revisions of the earlier releases that can work with the schema as it leaves it. The
+comment of the table `alembic_version` holds them. So an operator may go back to such a release, which leaves the schema as it is.
+"""
 
 from pathlib import Path
 from typing import Final
 
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, func, insert, select, text
@@ -16,6 +21,7 @@ from registry.tables import meta
 from registry.tables import slots as slots_table
 
 _MIGRATIONS: Final = Path(__file__).parent.parent / "migrations"
+_READABLE_BY: Final = "also for releases that end with revision "
 
 
 def migrate(connection: Connection, schema: str, slots: int) -> None:
@@ -47,7 +53,7 @@ def check_revision(connection: Connection, schema: str) -> None:
         return
     known = {script.revision for script in ScriptDirectory(str(_MIGRATIONS)).walk_revisions()}
     for stored in connection.scalars(text(f"SELECT version_num FROM {versions}")):
-        if stored not in known:
+        if stored not in known and not _is_readable(connection, schema):
             raise _unknown_revision(schema, f"its revision is '{stored}'")
 
 
@@ -58,10 +64,24 @@ def _unknown_revision(schema: str, why: object) -> UnknownRevision:
     )
 
 
+def _is_readable(connection: Connection, schema: str) -> bool:
+    """Whether a newer release has migrated the schema, and this release can work with it."""
+    comment = "SELECT coalesce(obj_description(to_regclass(:versions)::oid, 'pg_class'), '')"
+    found: str = connection.scalars(text(comment), {"versions": f'"{schema}".alembic_version'}).one()
+    return ScriptDirectory(str(_MIGRATIONS)).get_current_head() in found.removeprefix(_READABLE_BY).split()
+
+
 def _upgrade(connection: Connection, schema: str) -> None:
+    if _is_readable(connection, schema):
+        return
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    before = MigrationContext.configure(connection).get_current_revision()
     try:
         command.upgrade(config, "head")
     except CommandError as error:
         raise _unknown_revision(schema, error) from error
+    head = ScriptDirectory(str(_MIGRATIONS)).get_revision("head")
+    if head.revision != before:
+        comment = _READABLE_BY + " ".join(head.module.readable_by)
+        connection.execute(text(f"COMMENT ON TABLE alembic_version IS '{comment}'"))

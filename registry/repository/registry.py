@@ -161,6 +161,14 @@ class Registry(OperatorEdits):
             announce(connection)
             identities.bind(connection, binding)
 
+    def raise_version(self, least: int) -> None:
+        """Raises the version to `least`, by one in each transaction. The content stays."""
+        version = self.snapshot().version
+        while version < least:
+            with self._database.transaction() as connection:
+                announce(connection)
+                version = identities.raise_version(connection)
+
     def release_table(self) -> None:
         """Gives the registry a new identity, bound to no table."""
         with self._database.transaction() as connection:

@@ -76,6 +76,9 @@ def make_checkout(directory: Path) -> Path:
     command = directory / ".venv" / "bin" / "statestore"
     command.parent.mkdir(parents=True)
     command.symlink_to(Path(sys.executable).parent / "statestore")
+    python = command.with_name("python")  # a symbolic link would not find the packages of the environment
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
     return directory
 
 

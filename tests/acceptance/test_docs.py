@@ -33,6 +33,8 @@ from tests.acceptance.pages import (
 from tests.sampled import sampled
 
 DOCS = ROOT / "docs"
+SLOW = {DOCS / "disasters.md", DOCS / "edits.md"}
+"""Pages whose blocks start the job many times."""
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
 TERMS = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([^`]+)`: `(\w+)` \|$", GLOSSARY, re.MULTILINE)
 """(term, module, name in the module) of each line of the glossary."""
@@ -54,7 +56,7 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     stop_parts(tmp_path)
 
 
-@pytest.mark.parametrize("page", sampled(PAGES, *({*PAGES} - {DOCS / "edits.md"})), ids=page_name)
+@pytest.mark.parametrize("page", sampled(PAGES, *({*PAGES} - SLOW)), ids=page_name)
 def test_every_shell_block_runs_and_prints_the_output_of_the_page(page: Path, checkout: Path) -> None:
     run_page(page, checkout)
 

@@ -83,14 +83,15 @@ class Admin:
 
     def begins(self, topic: str) -> dict[int, int]:
         """Where each partition of the topic begins: the first offset that retention has left."""
-        return {p: begin for p, (begin, _) in self._watermarks(topic).items()}
+        return {p: begin for p, (begin, _) in self.watermarks(topic).items()}
 
     def ends(self, topic: str) -> dict[int, int]:
         """Where each partition of the topic ends, behind open transactions too: the offset that its next record gets."""
-        return {p: end for p, (_, end) in self._watermarks(topic).items()}
+        return {p: end for p, (_, end) in self.watermarks(topic).items()}
 
-    def _watermarks(self, topic: str) -> dict[int, tuple[int, int]]:
-        """Asks again for a while where a partition has no leader: it may just have been made, or its broker may have ended."""
+    def watermarks(self, topic: str) -> dict[int, tuple[int, int]]:
+        """Where each partition of the topic begins and ends. Asks again for a while where a partition has no leader: it may just
+        have been made, or its broker may have ended."""
         consumer, attempts = make_consumer(self._bootstrap, self._extra, isolation="read_uncommitted"), 0
         try:
             while True:

@@ -12,6 +12,8 @@ from registry.migrations.walk_tables import create_walk_tables
 
 revision = "0001_first_schema"  # without the v: alembic would take v0001, of development, for a short form of this
 down_revision = None
+readable_by: tuple[str, ...] = ()
+"""The last revisions of earlier releases that work with this schema too (`registry.repository.migrate`)."""
 
 EDIT_VERSION = """
 CREATE FUNCTION edit_version() RETURNS bigint LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

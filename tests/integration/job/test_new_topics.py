@@ -117,3 +117,52 @@ def plan_topic(scene: Scene, topic: str, ends: dict[str, int]) -> None:
     *head, last = planned.read_text().split("\n")
     planned.with_name(".0.crc").unlink()
     planned.write_text("\n".join([*head, json.dumps({**json.loads(last), topic: ends})]))
+
+
+def test_a_checkpoint_whose_next_records_retention_removed_is_refused_with_the_way_out(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    apply(scene, {"user": (topic := f"{scene.settings.job}.user")})
+    scene.produce(*(rows.user(n, f"user{n}") for n in range(3)), partition=0)
+    scene.run()
+    scene.produce(*(rows.user(n, "later") for n in range(3)), partition=0)
+    broker = AdminClient({"bootstrap.servers": scene.settings.bootstrap_servers})
+    broker.delete_records([TopicPartition(topic, 0, 5)])[TopicPartition(topic, 0)].result(30)
+    with pytest.raises(CheckpointError, match=rf"topic {topic}, partition 0: .* offset 3, .* begins at 5: .* another"):
+        scene.run()
+    scene.lose_checkpoint()
+    scene.produce(*(rows.user(n, "again") for n in range(3)), partition=0)
+    scene.run()
+    assert [one["name"] for one in scene.documents("names").values()] == ["again"] * 3
+
+
+def test_a_checkpoint_that_lacks_a_file_is_refused(scene: Scene, rows: SimpleNamespace) -> None:
+    scene.produce(rows.user(1, "ada"))
+    scene.run()
+    Path(scene.settings.checkpoint, "offsets", "0").unlink()
+    with pytest.raises(CheckpointError, match=r"is not whole: it lacks the file offsets/0; run with another"):
+        scene.run()
+
+
+def test_a_checkpoint_that_is_ahead_of_its_topic_is_refused(scene: Scene, rows: SimpleNamespace) -> None:
+    """As after a broker that came back without its last records."""
+    scene.produce(rows.user(1, "ada"), partition=0)
+    scene.run()
+    plan_topic(scene, scene.topic("user"), {"0": 7, "1": 0})
+    with pytest.raises(
+        CheckpointError, match=r"offset 7, and the partition ends at 1: it lost records .* `statestore epoch"
+    ):
+        scene.run()
+
+
+@pytest.mark.parametrize("changes", [{"lanes": 5}, {"lanes": 1, "partitions": 3, "batch_size": 1}], ids=str)
+def test_settings_of_parallelism_keep_the_checkpoint(
+    scene: Scene, rows: SimpleNamespace, changes: dict[str, int]
+) -> None:
+    scene.produce(*(rows.user(n, f"user{n}") for n in range(9)), partition=0)
+    scene.run()
+    scene.uncommit_last()
+    scene.produce(rows.user(1, "later"), partition=0)
+    again = scene.run(**changes)
+    assert (again.tally["read"], again.published) == (10, 1)
+    assert scene.documents() == scene.truth()

@@ -1,5 +1,6 @@
 """`make bench` writes its report into docs/benchmarks.md, and its measurements run."""
 
+from collections import Counter
 from itertools import product
 from pathlib import Path
 
@@ -166,3 +167,19 @@ def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:
 
     small, popular = measure_group_cost(10), measure_group_cost(300)
     assert (small.written, small.read) == (popular.written, popular.read)
+
+
+def test_the_rows_of_the_recovery_benchmark_make_documents() -> None:
+    from benchmarks.recovery import PRODUCT, write_rows
+    from benchmarks.steps import demo_plan
+    from processor.progress.ledger import entries_partition
+    from processor.rounds.publish_part import encoded_document
+    from processor.rounds.step_runner import StepRunner
+    from statestore.memory import MemoryStore
+
+    plan, store = demo_plan(), MemoryStore()
+    write_rows(store, plan, 10)
+    step = encoded_document(plan, plan.products[PRODUCT], "4@example.org", Counter())
+    (document,) = StepRunner(store=store).run([step])
+    assert b'"title":"before"' in (document.value or b"")
+    assert len(store.partition(entries_partition(PRODUCT))) == 5

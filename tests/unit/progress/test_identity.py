@@ -62,6 +62,15 @@ def test_an_adopted_empty_table_refuses_the_checkpoint_of_the_former_one() -> No
         check_binding(BOUND, HERE, table="", checkpoint="id", path="/c", adopt=True)
 
 
+def test_a_restored_copy_of_the_table_has_to_be_adopted_with_a_new_checkpoint() -> None:
+    copy = Binding(identity="", job="job", table="restored")
+    with pytest.raises(ForeignPart, match=r"table restored is foreign: it is a copy of t, .*`statestore run --adopt`"):
+        check_binding(BOUND, copy, table="id")
+    with pytest.raises(ForeignPart, match="checkpoint /c is foreign"):
+        check_binding(BOUND, copy, table="id", checkpoint="id", path="/c", adopt=True)
+    check_binding(BOUND, copy, table="id", adopt=True)
+
+
 def test_another_job_name_has_to_be_adopted() -> None:
     with pytest.raises(
         ForeignPart, match=r"job job is foreign: the registry's job is before. Run with --job before, or"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from statestore import item_attributes, items, keys
+from statestore.item_format import FORMAT
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Absent, Delete, Done, Query, Refused, Write
@@ -58,7 +59,7 @@ def test_a_note_has_the_format_version_and_a_condition() -> None:
     key = Key(keys.progress_partition("LEDGER", "user_profile"), "octo@example.org")
     note = item_attributes.write_note(key, {"seq": 1}, remove=("rows",), when=Absent())
 
-    assert note == Write(key=key, set={"_f": items.FORMAT, "seq": 1}, remove=("rows",), when=Absent())
+    assert note == Write(key=key, set={"_f": FORMAT, "seq": 1}, remove=("rows",), when=Absent())
     assert stored(note) == {"PK": "LEDGER#user_profile", "SK": "octo@example.org", "_f": 1, "seq": 1}
 
 

@@ -1,0 +1,244 @@
+"""Measure recovery: the time from kill -9 of the whole job to its first document, for tables of several sizes.
+
+    python -m benchmarks.recovery --rows 1000 10000 100000 --kills 5
+
+Each size has new embedded parts and a new DynamoDB Local. The job starts once over empty topics. Then the benchmark writes rows
+by the job's own step, as if the job had read them: half of them users, half of them pull requests, one for each user. Each user
+also gets an entry in the ledger. A producer then gives the pull request of one user after another another title. SIGKILL ends all
+processes of the job, and the next run starts at once with `--take-over`, so it waits for no lease. A reader of committed messages
+counts from the kill until it has a document that the broker took after the kill.
+
+`--table` leaves out Spark, Kafka and Postgres: it measures the part of a start that reads the table, by the job's own driver in
+this process: what earlier runs left, the walks, and the first batch, of one event. It does not wait W.
+
+Promises: all settings have their defaults, W = 5 s included; the rows of the first size are as far from the job's topics as those
+of the last. Does not: give the embedded parts cores of their own, or measure a job that is far behind its topics.
+"""
+
+import argparse
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from threading import Event
+from time import perf_counter, sleep, time
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from benchmarks.job import start_parts
+from benchmarks.operator_edits import STATESTORE, environment
+from benchmarks.registry_edits import background
+from benchmarks.steps import EXAMPLE, demo_plan
+from processor.cli.options import print_progress, set_embedded_credentials
+from processor.cli.run_command import prepare_plan
+from processor.definitions.load import load, read_directory
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.client import make_consumer
+from processor.job.kafka.client import settings as client_settings
+from processor.job.worker import open_store
+from processor.local.dynamodb_api import start_dynamodb_local
+from processor.plan.plan import Plan
+from processor.plan.row_image import version_of
+from processor.plan.step import Request, Step
+from processor.progress.ledger import LedgerEntry, Mark, hash_of, reserve
+from processor.records import canonical_json
+from processor.records.record import Change, Record
+from processor.rounds.step_runner import StepRunner
+from processor.settings import Settings
+from processor.steps.write_state import write_state
+from processor.trial.trial import Trial
+from statestore.dynamodb import DynamoStore
+from statestore.store import Store
+from tests.faulty.processes import run_command
+
+PRODUCT = "user_profile"
+RATE = 5.0
+"""Events a second."""
+WORK_SECONDS = 10.0
+"""The job publishes for so long before it is killed."""
+START_SECONDS = 240.0
+
+
+@dataclass(slots=True)
+class Documents:
+    """The documents of the product. `times`: Kafka's time of each, and when the reader had it, in seconds since 1970."""
+
+    consumer: Consumer
+    times: list[tuple[float, float]]
+    stopped: Event
+
+    def read(self) -> None:
+        """Reads until it is stopped."""
+        while not self.stopped.is_set():
+            for message in self.consumer.consume(500, timeout=0.05):
+                if message.error() is None:
+                    self.times.append((message.timestamp()[1] / 1000, time()))
+
+    def first_after(self, moment: float, log: Path) -> float:
+        """When the reader had the first document that the broker took after this moment. Waits for it."""
+        while True:
+            if found := [had for sent, had in self.times if sent > moment]:
+                return found[0]
+            if time() > moment + START_SECONDS:
+                raise TimeoutError(f"no document after {START_SECONDS:.0f} s:\n{log.read_text()[-4000:]}")
+            sleep(0.02)
+
+
+def write_rows(store: Store, plan: Plan, rows: int) -> None:
+    """Writes the rows and the ledger entries, 16 requests side by side."""
+    mark = Mark(1, 0, 0, 0)
+    with ThreadPoolExecutor(16) as pool:
+        runner = StepRunner(store=store, pool=pool)
+        for first in range(0, rows // 2, 500):
+            users = range(first, min(first + 500, rows // 2))
+            runner.run(step for n in users for step in (_written(plan, "user", n), _written(plan, "pull_request", n)))
+            entry = LedgerEntry(1, hash_of(b"{}"), mark, "", 1)
+            runner.run(_asked(reserve(PRODUCT, user(n)["email"], LedgerEntry(), entry)) for n in users)
+
+
+def _written(plan: Plan, entity: str, n: int) -> Step[object]:
+    row = user(n) if entity == "user" else pull_request(n, "before")
+    key = tuple(row[column] for column in plan.entities[entity].entity.key)
+    record = Record(topic=entity, partition=0, offset=n, epoch=0, key=b"", value=b"")
+    change = Change(entity=entity, key=key, row=row, record=record)
+    return write_state(change, plan.entities[entity], start=version_of(change), expires_at=0)
+
+
+def _asked(request: Request) -> Step[object]:
+    (answer,) = yield (request,)
+    return answer
+
+
+def user(n: int) -> dict[str, Any]:
+    """The row of a user."""
+    return {"id": n, "email": f"{n}@example.org", "username": f"user{n}", "registered_at": "2024-01-01T00:00:00Z"}
+
+
+def pull_request(n: int, title: str) -> dict[str, Any]:
+    """The row of the pull request of a user."""
+    place = {"repo": "hello", "repo_owner": "octocat", "index": n, "author": f"user{n}"}
+    return place | {"title": title, "status": "open", "created_at": "2024-01-01T00:00:00Z"}
+
+
+@contextmanager
+def documents(settings: Settings, topic: str) -> Iterator[Documents]:
+    """A reader of the product's topic, from its end."""
+    consumer, stopped = make_consumer(settings.bootstrap_servers, {}), Event()
+    ends = Admin(settings.bootstrap_servers, {}).ends(topic)
+    consumer.assign([TopicPartition(topic, p, end) for p, end in ends.items()])
+    reader = Documents(consumer, [], stopped)
+    with background(reader.read):
+        try:
+            yield reader
+        finally:
+            stopped.set()
+    consumer.close()
+
+
+@contextmanager
+def events(settings: Settings, users: int) -> Iterator[None]:
+    """Changes the pull requests of the users in turn, at a steady rate, until the block ends."""
+    producer, stopped = Producer(client_settings(settings.bootstrap_servers, {})), Event()
+
+    def send() -> None:
+        n = 0
+        while not stopped.wait(1 / RATE):
+            event = _event(n % users, f"{n}")
+            producer.produce(event.topic, key=event.key, value=event.value, partition=0)
+            producer.poll(0)
+            n += 1
+        producer.flush()
+
+    with background(send):
+        try:
+            yield
+        finally:
+            stopped.set()
+
+
+def measure_recovery(rows: int, kills: int) -> list[float]:
+    """The seconds from each kill to the first document after it."""
+    with start_parts("local", batch=Settings().batch_size) as (settings, directory):
+        plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
+        topics = [entity.entity.topic for entity in plan.entities.values()]
+        Admin(settings.bootstrap_servers, {}).ensure(topics, partitions=settings.partitions, compacted=False)
+        given, log = environment(settings), directory / "job.log"
+        with run_command([STATESTORE, "run", "--once"], log, **given) as process:
+            if process.wait(START_SECONDS):
+                raise RuntimeError(log.read_text())
+        print_progress(f"writes {rows:,} rows")
+        store = open_store(settings)
+        write_rows(store, plan, rows)
+        store.close()
+        found: list[float] = []
+        killed = time()
+        with documents(settings, plan.products[PRODUCT].product.topic) as reader, events(settings, rows // 2):
+            for _ in range(kills + 1):
+                with run_command([STATESTORE, "run", "--take-over"], log, **given):
+                    found.append(reader.first_after(killed, log) - killed)
+                    print_progress(f"{rows:,} rows: first document after {found[-1]:.1f} s")
+                    sleep(WORK_SECONDS)
+                    killed = time()
+        return found[1:]  # the first run followed no kill
+
+
+def measure_table(rows: int, repetitions: int) -> tuple[list[float], Counter[str]]:
+    """The seconds of each start with its first batch, and the requests of one: all must ask the same."""
+    set_embedded_credentials()
+    plan = demo_plan()
+    with tempfile.TemporaryDirectory(prefix="statestore-bench-", ignore_cleanup_errors=True) as directory:
+        part = start_dynamodb_local(Path(directory), progress=print_progress)
+        store = DynamoStore(table="recovery", endpoint_url=part.endpoint, region="us-east-1")
+        try:
+            store.create(Settings().slots)
+            first = Trial(plan=plan, settings=Settings(), other_store=store)
+            first.driver.start()
+            first.driver.adopt(plan)
+            print_progress(f"writes {rows:,} rows")
+            write_rows(store, plan, rows)
+            seconds, asked = [], set[tuple[tuple[str, int], ...]]()
+            for n in range(repetitions):
+                before, began = store.requests.copy(), perf_counter()
+                trial = Trial(plan=plan, settings=Settings(), other_store=store, run=2 + n)
+                trial.driver.start()
+                trial.driver.adopt(plan)
+                trial.batch([_event(n, f"{n}")])
+                seconds.append(perf_counter() - began)
+                asked.add(tuple(sorted((store.requests - before).items())))
+                trial.finish()
+        finally:
+            store.close()
+            part.stop()
+    (requests,) = asked
+    return seconds, Counter(dict(requests))
+
+
+def _event(n: int, title: str) -> Record:
+    row = pull_request(n, title)
+    key = canonical_json.encode({name: row[name] for name in ("repo", "repo_owner", "index")})
+    return Record(topic="pull_request", partition=0, offset=n, epoch=1, key=key, value=canonical_json.encode(row))
+
+
+def main() -> None:
+    """Measures each size, and prints a line for each."""
+    options = argparse.ArgumentParser(description="Measures the time from kill -9 to the first document.")
+    options.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    options.add_argument("--kills", type=int, default=5, help="how often the job starts again (%(default)s)")
+    options.add_argument("--table", action="store_true", help="only the part of a start that reads the table")
+    given = options.parse_args()
+    for rows in given.rows:
+        seconds, requests = (
+            measure_table(rows, given.kills) if given.table else (measure_recovery(rows, given.kills), {})
+        )
+        figures = f"{min(seconds):.3f} / {median(seconds):.3f} / {max(seconds):.3f}"
+        asked = ", ".join(f"{n} {name}" for name, n in sorted(requests.items()))
+        print(f"| {rows:,} | {len(seconds)} | {figures} | {asked} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

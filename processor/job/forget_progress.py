@@ -1,0 +1,66 @@
+"""Makes a table forget what its job remembers: of runs, open changes, walks, and published documents.
+
+A table that was restored to an earlier moment, or whose registry is lost, keeps its rows and edges. Its progress is wrong: the
+topics of the products have later messages than its ledger, and its walks follow earlier layouts. So the ledger begins again with
+the documents that the topics show, each of them invalid. The next run brings each row to the layouts of the registry, asks the
+indexes for it, and publishes every document, or its tombstone, with a higher sequence.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.reader import read_topic
+from processor.plan.plan import Plan, ProductPlan
+from processor.plan.root_key import root_of
+from processor.progress.identity import IDENTITY, SEQUENCES
+from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, entries_partition, reserve
+from processor.settings import Settings
+from statestore.item_attributes import key_of_item
+from statestore.keys import progress_partition
+from statestore.store import Delete, Store, Write
+
+CHUNK = 1_000
+NOBODY = Mark(0, 0, 0, 0)
+
+
+def forget_progress(settings: Settings, plan: Plan, store: Store) -> None:
+    """Deletes the progress, and last the identity, so that a call that broke off can be repeated. The ends of replays stay: a
+    dropped dead letter stays dropped. Holds the message keys of a product in memory."""
+    published = {item["SK"] for item in store.partition(SEQUENCES)}
+    ledgers = map(entries_partition, sorted({*plan.products, *published}))
+    kinds = map(progress_partition, ("OPEN", "RUNS", "WALKS", "SEQUENCES"))
+    for pk in (*ledgers, *kinds):
+        _delete(store, pk, settings.threads)
+    with ThreadPoolExecutor(settings.threads) as pool:
+        for product in plan.products.values():
+            entries = _entries(settings, plan, product)
+            while chunk := list(islice(entries, CHUNK)):
+                list(pool.map(store.write, chunk))
+    _delete(store, IDENTITY.pk, 1)
+
+
+def _delete(store: Store, pk: str, threads: int) -> None:
+    """Deletes all items of a partition."""
+    items = (Delete(key=key_of_item(item)) for item in store.items(pk))
+    with ThreadPoolExecutor(threads) as pool:
+        while chunk := list(islice(items, CHUNK)):
+            list(pool.map(store.delete, chunk))
+
+
+def _entries(settings: Settings, plan: Plan, product: ProductPlan) -> Iterator[Write]:
+    """Invalid entries for the documents that the product's topic shows."""
+    name, topic = product.product.name, product.product.topic
+    shown: dict[str, int] = {}
+    if Admin(settings.bootstrap_servers, dict(settings.kafka)).topics([topic]):
+        for message in read_topic(settings.bootstrap_servers, dict(settings.kafka), topic):
+            key = (message.key or b"").decode(errors="replace")
+            shown.pop(key, None)
+            sequence = dict(message.headers).get("statestore.sequence") or b""
+            if message.value is not None and sequence.isdigit():
+                shown[key] = int(sequence)
+    for key, number in shown.items():
+        root = root_of(plan.entities[product.product.root].entity, key)
+        if root is not None:
+            yield reserve(name, root, LedgerEntry(), LedgerEntry(number, INVALIDATED, NOBODY, key))

@@ -1,0 +1,115 @@
+"""A restored table and a lost registry: the job refuses them as they are, and ends right after the steps of docs/disasters.md."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from processor.definitions.load import load
+from processor.errors import ForeignPart
+from processor.job.open_registry import open_registry
+from processor.job.rebuild_registry import rebuild_registry
+from processor.job.topic_epochs import record_boundary
+from processor.job.worker import open_store
+from processor.plan.planning import plan_of
+from registry.repository.registry import no_check
+
+Scene = Any  # conftest's
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
+]
+
+
+def copy_table(scene: Scene, name: str) -> None:
+    """Copies the table as it is now into a new one, as a restore to this moment does."""
+    store, copy = open_store(scene.settings), open_store(replace(scene.settings, table=name))
+    copy.create(scene.settings.slots)
+    for item in store._boto3.api.scan(TableName=store.table)["Items"]:
+        copy._boto3.api.put_item(TableName=name, Item=item)
+    store.close()
+    copy.close()
+
+
+def stars(scene: Scene, rows: SimpleNamespace, *names: str) -> None:
+    """Users and their stars, in one partition."""
+    users = [rows.user(n, name) for n, name in enumerate(names)]
+    scene.produce(*users, *(rows.star(name, f"repo{n}") for name in names for n in range(2)), partition=0)
+
+
+def test_a_job_goes_on_with_a_table_that_was_restored_to_an_earlier_moment(scene: Scene, rows: SimpleNamespace) -> None:
+    stars(scene, rows, "ada", "bob", "cyd")
+    scene.run()
+    restored = f"{scene.settings.table}-restored"
+    copy_table(scene, restored)
+    scene.registry.move("star", 1, 3, who="a test", why="rows of the copy lack this slot")
+    scene.produce(rows.user(0, "bob"), rows.gone(rows.user(2, "cyd")), rows.star("bob", "repo9"), partition=0)
+    for n in range(3):  # the sequences of the documents rise above those of the copy
+        scene.produce(rows.star("bob", "repo9", f"note {n}"), partition=0)
+        scene.run()
+    scene.produce(rows.user(5, "eve"), partition=0)
+    scene.run()
+    scene.produce(rows.gone(rows.user(5, "eve")), partition=0)  # the copy never had this row
+
+    with pytest.raises(ForeignPart, match=rf"a copy of {scene.settings.table}, .* `statestore run --adopt`"):
+        scene.run(table=restored)
+    with pytest.raises(ForeignPart, match=r"checkpoint .* is foreign"):
+        scene.run(table=restored, adopt=True)
+    former = scene.settings
+    scene.settings = replace(former, table=restored, checkpoint=f"{former.checkpoint}-restored")
+    again = scene.run(adopt=True)
+    assert again.tally["read"] == len(scene.lines)
+    assert scene.documents() == scene.truth()  # which also looks at the sequences
+    assert set(scene.documents()) == {'{"id":0}', '{"id":1}'}
+
+    scene.produce(rows.star("bob", "repo10"), partition=0)
+    assert scene.run().published == 2
+    assert scene.documents() == scene.truth()
+    with pytest.raises(ForeignPart, match=r"table .* is foreign: it belongs to another registry"):
+        scene.run(table=former.table, checkpoint=former.checkpoint)
+    with pytest.raises(ForeignPart, match=r"checkpoint .* is foreign"):
+        scene.run(checkpoint=former.checkpoint)
+
+
+def test_a_new_registry_takes_over_the_table_of_a_lost_one(scene: Scene, rows: SimpleNamespace) -> None:
+    stars(scene, rows, "ada", "bob", "cyd")
+    scene.run()
+    scene.registry.move("star", 1, 3, who="a test", why="the new registry assigns another slot")
+    for topic in ("user", "star"):
+        record_boundary(scene.registry, scene.admin(), scene.topic(topic))
+    scene.produce(rows.user(0, "bob"), rows.star("bob", "repo9"), partition=0)
+    scene.run()
+    scene.produce(rows.gone(rows.user(2, "cyd")), rows.star("ada", "repo9"), partition=0)
+
+    schema = f"{scene.settings.registry_schema}_new"
+    settings = replace(scene.settings, registry_schema=schema, checkpoint=f"{scene.settings.checkpoint}-new")
+    with open_registry(settings) as registry:
+        lines = rebuild(settings, registry, scene)
+        assert lines == [
+            "star: 7 rows, epochs up to 2, layouts up to 3",
+            "user: 3 rows, epochs up to 2, layouts up to 1",
+        ]
+        assert rebuild(settings, registry, scene) == lines  # as after a call that broke off
+        new = replace(scene, settings=settings, registry=registry, plan=plan_of(registry.snapshot()))
+        assert new.run().tally["read"] == len(scene.lines)
+        assert new.documents() == new.truth()  # which also looks at the sequences
+        new.produce(rows.star("bob", "repo10"), partition=0)
+        assert new.run().published == 2
+        assert new.documents() == new.truth()
+        with pytest.raises(ForeignPart, match="a job has run with the registry"):
+            rebuild(settings, registry, scene)
+    with pytest.raises(ForeignPart, match="belongs to another registry"):
+        scene.run()
+
+
+def rebuild(settings: Any, registry: Any, scene: Scene) -> list[str]:
+    """Rebuilds the registry from the definitions of the scene; returns what it found in the table."""
+    snapshot, lines = scene.registry.snapshot(), list[str]()
+    texts = {"entities.yaml": json.dumps({one.name: dict(one.definition) for one in snapshot.entities})}
+    texts |= {f"products/{one.name}.yaml": json.dumps(dict(one.definition)) for one in snapshot.products}
+    store = open_store(settings)
+    rebuild_registry(settings, load(texts), registry, store, who="a test", check=no_check, report=lines.append)
+    store.close()
+    return sorted(lines)
