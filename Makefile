@@ -9,7 +9,7 @@ STAMP := .venv/.set-up
 FAST := -n 2 --dist loadfile tests/unit tests/architecture tests/fuzz
 # Three processes on 2 cores, because many tests wait. One of them runs all tests of a file, with the parts that it starts. The
 # files run in the order of the folders: long files first, and at the end short ones, so that all processes end together.
-SLOW := -n 3 --dist loadfile --no-loadscope-reorder tests/acceptance tests/simulator tests/contract tests/integration
+SLOW := -n 3 --dist loadfile --no-loadscope-reorder --unused-actions tests/acceptance tests/simulator tests/contract tests/integration tests/infra
 SEEDS ?= 20000
 # Random histories of the simulator in `make test`: about a minute on 2 cores. `make test-all` runs 10000.
 FEW_SEEDS := 1500

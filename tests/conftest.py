@@ -1,12 +1,16 @@
-"""For all tests: the marker `slow`, the rule that with CI=true a skip is a failure, and the DynamoDB APIs."""
+"""For all tests: the marker `slow`, the rule that with CI=true a skip is a failure, the DynamoDB APIs, and the record of the
+product's calls to AWS."""
 
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.recorder.calls import FOLDER, allowed, differences, recorded
 
 settings.register_profile("statestore", deadline=None)  # no test checks a duration
 settings.load_profile("statestore")
@@ -15,8 +19,44 @@ MAY_SKIP = ("moto_lies",)
 """Markers of tests that a double makes impossible. A missing part of the machine is no reason for a skip."""
 
 
+RECORDER = Path(__file__).parent / "recorder" / "start"
+"""What Python imports at the start of each process, so that a moto server records its calls."""
+DIFFERENCES = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--unused-actions",
+        action="store_true",
+        help="fail, too, on an action of the AWS policies that no test asks for",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes minutes; `make test` leaves it out, `make test-all` runs it")
+    if FOLDER not in os.environ:  # the processes of pytest-xdist, and those that tests start, inherit the folder
+        folder = TemporaryDirectory(prefix="statestore-calls-")
+        os.environ[FOLDER] = folder.name
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(RECORDER), os.environ.get("PYTHONPATH")]))
+        config.add_cleanup(folder.cleanup)
+        config.stash[DIFFERENCES] = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Compares the recorded calls with the policies, at the end of the whole run."""
+    found = session.config.stash.get(DIFFERENCES, None)
+    if found is not None:
+        unused = session.config.getoption("--unused-actions")
+        found += differences(recorded(Path(os.environ[FOLDER])), allowed(), unused=unused)
+        if found:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if found := config.stash.get(DIFFERENCES, None):
+        terminalreporter.section("calls to AWS and infra/modules/access/dynamodb_actions.json differ", red=True)
+        for difference in found:
+            terminalreporter.line(difference)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -46,6 +86,9 @@ def moto() -> Iterator[str]:
     """The endpoint of a moto server."""
     from moto.server import ThreadedMotoServer
 
+    from tests.recorder.moto_calls import record_moto
+
+    record_moto()
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -58,6 +101,7 @@ def dynamodb_local() -> Iterator[str]:
     """The endpoint of DynamoDB Local. If it cannot start, its tests are skipped; on the build machine they fail."""
     from processor.errors import PartError
     from processor.local.dynamodb_api import start_dynamodb_local
+    from tests.recorder.tap import tap
 
     try:
         part = start_dynamodb_local(Path(__file__).parents[1] / ".statestore")
@@ -65,5 +109,6 @@ def dynamodb_local() -> Iterator[str]:
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(f"no DynamoDB Local: {error}")
-    yield part.endpoint
+    with tap(part.endpoint) as endpoint:
+        yield endpoint
     part.stop()

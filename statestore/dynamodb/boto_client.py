@@ -94,6 +94,7 @@ def _config(patience: Patience) -> Config:
         max_pool_connections=patience.connections,
         parameter_validation=False,  # tests compare requests whole; a check here costs 8 % of a write
         tcp_keepalive=True,
+        user_agent_extra="statestore",  # as the lean client's: AWS shows it in CloudTrail
     )
 
 

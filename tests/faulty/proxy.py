@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         signed = {"signer": _access_key(self.headers["Authorization"]), "moment": self.headers["X-Amz-Date"]}
         ends = self.client_address[1], self.server.server_port
         request = Request(operation=operation, body=body, port=ends[0], proxy_port=ends[1], **signed)
-        names = ("Content-Type", "Authorization", "X-Amz-Date")
+        names = ("Content-Type", "Authorization", "X-Amz-Date", "User-Agent")
         try:
             answer = self.server.answer(request, {name: self.headers[name] for name in names})
             self._send(answer, share=1.0)

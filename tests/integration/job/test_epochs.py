@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from processor.errors import BoundaryError
 from processor.job.topic_epochs import record_boundary
 from processor.progress.walk import PARTITION as WALKS
+from tests.integration.job.plain_client import plain_client
 from tests.sampled import sampled
 
 Scene = Any  # conftest's
@@ -132,5 +133,6 @@ def recreate(scene: Scene, topic: str) -> None:
 
 def _scan(job: Any) -> list[Any]:
     """The items of the table, without the walks: every run takes these over at its start."""
-    items = job.driver.store._boto3.api.scan(TableName=job.driver.store.table)["Items"]
+    settings = job.driver.settings
+    items = plain_client(settings).scan(TableName=settings.table)["Items"]
     return sorted((item for item in items if item["PK"]["S"] != WALKS), key=str)

@@ -20,6 +20,7 @@ from processor.job.run_job import run_job
 from processor.rounds.driver import Driver
 from registry.errors import LeaseHeld
 from tests.faulty.processes import run_command, write_settings
+from tests.integration.job.plain_client import plain_client
 from tests.sampled import sampled
 
 Scene = Any  # conftest's
@@ -99,13 +100,11 @@ def _has_java(process: Popen[bytes]) -> bool:
 
 
 def _has_rows(scene: Scene) -> bool:
-    from processor.job.worker import open_store
-
-    store = open_store(scene.settings)
+    client = plain_client(scene.settings)
     try:
-        items = store._boto3.api.scan(TableName=scene.settings.table)["Items"]
+        items = client.scan(TableName=scene.settings.table)["Items"]
         return any(item["PK"]["S"].startswith("TABLE#") for item in items)
-    except store._boto3.api.exceptions.ResourceNotFoundException:
+    except client.exceptions.ResourceNotFoundException:
         return False
     finally:
-        store.close()
+        client.close()

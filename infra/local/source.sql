@@ -1,0 +1,2 @@
+-- The source database that Debezium reads.
+CREATE DATABASE source;

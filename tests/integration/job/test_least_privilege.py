@@ -1,0 +1,78 @@
+"""Each role of AWS can do its work, and its policy allows no request more: `infra/modules/access`."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import fields, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from processor.job.worker import open_store
+from tests.faulty.proxy import proxy
+from tests.recorder.role import Role
+
+OF_DOCTOR = {"DescribeContinuousBackups"}
+"""`doctor` is the only verb that asks for it."""
+
+
+@pytest.fixture
+def scene(new_scene: Callable[..., Any], dynamodb_local: str) -> Any:
+    """A scene on DynamoDB Local, which knows PartiQL, over a table that somebody else made."""
+    scene = new_scene(endpoint=dynamodb_local)
+    store = open_store(scene.settings)
+    store.create(scene.settings.slots)
+    store.close()
+    return scene
+
+
+@pytest.fixture
+def as_role(dynamodb_local: str) -> Iterator[Callable[[str], tuple[Role, str]]]:
+    """Makes a role, and the endpoint of a proxy that lets only its requests through."""
+    with ExitStack() as proxies:
+
+        def make(name: str) -> tuple[Role, str]:
+            role = Role(name)
+            return role, proxies.enter_context(proxy(dynamodb_local, role))
+
+        yield make
+
+
+@pytest.mark.slow
+def test_the_policies_allow_exactly_what_each_role_does(scene: Any, rows: SimpleNamespace, as_role: Any) -> None:
+    job, endpoint = as_role("job")
+    scene.produce(rows.user(1, "ada"), rows.star("ada", "one"), rows.star("ada", "two"), ("star", b"{", b"{}"))
+    scene.run(endpoint=endpoint, fan_out_page=1)
+    scene.produce(rows.user(1, "grace"), rows.user(2, "ada"), rows.star("grace", "three"))
+    scene.run(endpoint=endpoint, fan_out_page=1, ledger_batch=25)
+    assert scene.documents() == scene.truth()
+    assert job.used == job.allowed
+
+    reader, endpoint = as_role("reader")
+    reads = [["get", "profile", "1"], ["explain", "profile", "1"], ["statistics"], ["verify"], ["rejects", "list"]]
+    assert [_verb(scene, endpoint, *verb).returncode for verb in reads] == [0] * len(reads)
+    assert reader.used == reader.allowed
+    more_slots = ["add-slots", "4", "--why", "a test"]
+    assert "not authorized to perform: dynamodb:UpdateTable" in _verb(scene, endpoint, *more_slots).stderr
+
+    operator, endpoint = as_role("operator")
+    edits = [*reads, ["rejects", "drop", "--why", "a test"], more_slots]
+    assert [_verb(scene, endpoint, *verb).returncode for verb in edits] == [0] * len(edits)
+    assert operator.used == operator.allowed - OF_DOCTOR
+
+
+def _verb(scene: Any, endpoint: str, *verb: str) -> subprocess.CompletedProcess[str]:
+    """Gives a verb in a process of its own, with the settings of a scene."""
+    settings = replace(scene.settings, endpoint=endpoint)
+    given = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name != "kafka"}
+    variables = {f"STATESTORE_{name.upper()}": str(value) for name, value in given.items()}
+    return subprocess.run(
+        [sys.executable, "-c", "import sys; from processor.cli.main import main; sys.exit(main(sys.argv[1:]))", *verb],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
