@@ -20,7 +20,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak check bench bench-peers docs clean
+.PHONY: help setup demo test test-all soak check bench bench-peers docs package clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
@@ -60,6 +60,7 @@ test: setup ## run every tier of tests except the slow tests, the fast tiers fir
 	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m "not slow" $(SLOW)
 
 test-all: setup ## run every test, also the slow ones
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[package]'
 	@$(PY) -m pytest -q $(FAST)
 	@$(PY) -m pytest -q $(SLOW)
 
@@ -87,6 +88,10 @@ docs: setup ## build the pages as a static site into site/; fetches the site gen
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@$(PY) -m docs.stage build/pages
 	@$(PY) -m zensical build --clean --strict
+
+package: setup ## make the files of a deployment on Glue or EMR in build/package; fetches the packing tools into .venv
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[package]'
+	@$(PY) -m infra.package
 
 clean: ## stop the parts of `local up`, and remove all generated files
 	@if [ -x .venv/bin/statestore ]; then .venv/bin/statestore local down >/dev/null 2>&1 || true; fi

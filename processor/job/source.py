@@ -90,15 +90,21 @@ def spark_session(settings: Settings, jars: Sequence[Path] = ()) -> SparkSession
             "spark.jars": ",".join(str(jar) for jar in jars),
             "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
         }
-        if SUBMITTED not in os.environ:  # the daemon does not see archives that spark-submit gives to the tasks
-            local["spark.python.daemon.module"] = DAEMON
         for name, value in local.items():
             builder = builder.config(name, value)
+    if _daemon_finds_the_job():
+        builder = builder.config("spark.python.daemon.module", DAEMON)
     with _kept_interrupt():
         session = builder.getOrCreate()
     server: Any = session.sparkContext._accumulatorServer
     server.handle_error = lambda *_: None  # else it prints a traceback when SIGTERM ends the JVM before this process
     return session
+
+
+def _daemon_finds_the_job() -> bool:
+    """Whether PySpark's daemon can import this package: it runs the Python of this process, or that of a packed environment,
+    which `spark.archives` puts below the directory of each executor. Of `--py-files` the daemon sees nothing, only the tasks."""
+    return SUBMITTED not in os.environ or os.environ["PYSPARK_PYTHON"].startswith("./")
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def kafka_broker_jars(progress: ShowProgress = silent) -> Path:
 
     def fill(directory: Path) -> None:
         progress("Kafka broker: fetching 43 MB of jars, once (about 40 s)")
-        ivy = Ivy("kafka-broker", _pyspark_jars(), progress)
+        ivy = Ivy("kafka-broker", jars_of_pyspark(), progress)
         ivy.fetch([KAFKA_MODULE, KAFKA_LOG_MODULE], directory, types="jar bundle")
         ivy.clear()
 
@@ -43,7 +43,7 @@ def dynamodb_local_jars(progress: ShowProgress = silent) -> Path:
 
     def fill(directory: Path) -> None:
         progress("DynamoDB Local: fetching 51 MB of jars, once (about 40 s)")
-        ivy = Ivy("dynamodb-local", _pyspark_jars(), progress)
+        ivy = Ivy("dynamodb-local", jars_of_pyspark(), progress)
         ivy.fetch([DYNAMODB_LOCAL_MODULE], directory)
         ivy.clear()
 
@@ -57,7 +57,7 @@ def spark_kafka_jars(progress: ShowProgress = silent) -> Path:
     release, this function takes the next older patch of the same minor version. For the token provider it also tries the
     first release of the major version: the one of 4.0.0 works with the connector of 4.1.1.
     """
-    pyspark_jars = _pyspark_jars()
+    pyspark_jars = jars_of_pyspark()
     scala, spark = _spark_version(pyspark_jars)
 
     def fill(directory: Path) -> None:
@@ -74,7 +74,8 @@ def spark_kafka_jars(progress: ShowProgress = silent) -> Path:
     return fetch_once(f"spark-kafka-{scala}-{spark}", fill, progress)
 
 
-def _pyspark_jars() -> Path:
+def jars_of_pyspark() -> Path:
+    """The jars of the installed PySpark. Raises PartError if it is not installed."""
     found = importlib.util.find_spec("pyspark")
     places = [Path(place) / "jars" for place in (found.submodule_search_locations or [])] if found else []
     for place in places:

@@ -38,7 +38,7 @@ SLOW = {DOCS / "disasters.md", DOCS / "edits.md"}
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
 TERMS = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([^`]+)`: `(\w+)` \|$", GLOSSARY, re.MULTILINE)
 """(term, module, name in the module) of each line of the glossary."""
-WRITTEN = ("entities.yaml", "production.toml")
+WRITTEN = ("entities.yaml", "production.toml", "settings.toml")
 """Files that a reader writes."""
 WORDS = """
     assignment, attempt, backlog, batch, change, dead letter, delete marker, document, driver, edge, embedded part, entity,
@@ -128,8 +128,9 @@ def test_the_module_that_the_glossary_names_defines_the_term(term: str, module: 
     assert name in set(_defined(ROOT / module))
 
 
-def test_the_settings_file_of_the_page_names_settings_only() -> None:
-    (block,) = blocks_of(DOCS / "operate.md", "toml")
+@pytest.mark.parametrize("page", ["operate.md", "deploy.md"])
+def test_the_settings_file_of_the_page_names_settings_only(page: str) -> None:
+    (block,) = blocks_of(DOCS / page, "toml")
     assert set(tomllib.loads(block.text)) <= {field.name for field in fields(Settings)}
 
 

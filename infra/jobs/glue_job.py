@@ -1,0 +1,9 @@
+"""The entry point on Glue: `statestore run` with the arguments of the job, without those that are Glue's own."""
+
+import sys
+
+from processor.cli.glue_arguments import run_arguments
+from processor.cli.main import main
+
+if __name__ == "__main__" and (status := main(["run", *run_arguments(sys.argv[1:])])):
+    sys.exit(status)  # Glue counts a script that returns as done, and any exit status but 0 as failed
