@@ -22,7 +22,7 @@ from statestore.errors import StoreError
 
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "PGPASSWORD")
 """Variables whose values no finding shows. The embedded parts have no secret in them."""
-SHORTEST_SECRET = 4
+SHORTEST_SECRET = 8
 """Shorter values are also parts of ordinary words."""
 
 

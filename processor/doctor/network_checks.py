@@ -82,7 +82,7 @@ def no_way(place: str, error: OSError, setting: str) -> Finding:
             return failure(f"{place} refuses connections", f"start the server, or correct {setting}")
         case TimeoutError():
             cure = f"let the firewall, the security group and the routes allow it, or correct {setting}"
-            return failure(f"{place}: no connection within {CONNECT_SECONDS:g} s", cure)
+            return failure(f"{place}: no answer within {CONNECT_SECONDS:g} s", cure)
     return failure(f"{place}: {error.strerror or error}", f"correct {setting}, or the network")
 
 

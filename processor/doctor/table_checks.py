@@ -16,6 +16,9 @@ from statestore.table_state import TableState
 
 NO_ITEM = Key("DOCTOR", "no item has this key")
 NEVER = Equals("PK", "no item has this value")
+INDEXES = "Query of the indexes"
+DENIED = "AccessDenied|not authorized|: 403:"
+"""In the words of DynamoDB; a proxy, or moto, only has the HTTP status."""
 SAMPLE = 5
 """Rows of each entity whose format the check reads."""
 
@@ -100,16 +103,14 @@ def check_protection(around: Surroundings) -> Iterator[Finding]:
 
 def check_permissions(around: Surroundings) -> Iterator[Finding]:
     """The requests of a job, each in a form that reads nothing and writes nothing."""
-    tries = list(_tries(around, _state(around).slots))
-    failed = 0
-    for action, send in tries:
+    tries = _tries(around, _state(around).slots)
+    denied = []
+    for action, send in tries.items():
         try:
             send()
         except StoreError as error:
-            failed += 1
-            yield _denied(action, str(error))
-    if not failed:
-        yield ok(f"{len(tries)} kinds of requests are allowed; CreateTable and UpdateTable are not tried")
+            denied.append(_denied(action, str(error)))
+    yield from denied or [ok(f"{', '.join(tries)} are allowed; nobody can try CreateTable and UpdateTable")]
 
 
 def check_items(around: Surroundings) -> Iterator[Finding]:
@@ -142,23 +143,25 @@ def _state(around: Surroundings) -> TableState:
     return state
 
 
-def _tries(around: Surroundings, slots: int) -> Iterator[tuple[str, Callable[[], object]]]:
+def _tries(around: Surroundings, slots: int) -> dict[str, Callable[[], object]]:
     """The requests of a job: the action in AWS's policies, and how to try it."""
-    store, write = around.store, Write(NO_ITEM, {"doctor": 1}, when=NEVER)
-    yield "BatchGetItem", lambda: store.get([NO_ITEM])
-    yield "Query", lambda: store.page(NO_ITEM.pk, None, 1)
-    for name in slot_names(slots) if slots else ():
-        yield f"Query on index {name}", lambda name=name: store.page(Query(name, NO_ITEM.sk), None, 1)  # type: ignore[misc]
-    yield "UpdateItem", lambda: store.write(write)
-    yield "DeleteItem", lambda: store.delete(Delete(key=NO_ITEM, when=NEVER))
-    if around.settings.ledger_batch > 1:
-        yield "PartiQLUpdate", lambda: store.write_batch([write])
+    store, write, names = around.store, Write(NO_ITEM, {"doctor": 1}, when=NEVER), slot_names(slots) if slots else []
+    tries: dict[str, Callable[[], object]] = {
+        "BatchGetItem": lambda: store.get([NO_ITEM]),
+        "Query": lambda: store.page(NO_ITEM.pk, None, 1),
+        INDEXES: lambda: [store.page(Query(name, NO_ITEM.sk), None, 1) for name in names],
+        "UpdateItem": lambda: store.write(write),
+        "DeleteItem": lambda: store.delete(Delete(key=NO_ITEM, when=NEVER)),
+    }
+    return tries | ({"PartiQLUpdate": lambda: store.write_batch([write])} if around.settings.ledger_batch > 1 else {})
 
 
 def _denied(action: str, error: str) -> Finding:
-    if re.search("AccessDenied|not authorized", error):
-        cure = (
-            f"allow dynamodb:{action} on the table{'/index/*' if 'index' in action else ''} in the policy of the role"
-        )
+    if not re.search(DENIED, error):
+        return failure(f"{action}: {error}", "see the error; `statestore run` sends the same request")
+    if action != INDEXES:
+        cure = f"allow dynamodb:{action} on the table in the policy of the role"
         return failure(f"{action} is not allowed", cure)
-    return failure(f"{action}: {error}", "see the error; `statestore run` sends the same request")
+    index = re.search(r"querying (\w+)", error)
+    cure = "allow dynamodb:Query on the table's index/* in the policy of the role"
+    return failure(f"{action} is not allowed{f', on {index[1]} first' if index else ''}", cure)

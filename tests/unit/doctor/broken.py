@@ -76,7 +76,9 @@ def denied(method: str, index: str = "") -> Callable[[Healthy], object]:
 
             def ask(*given: Any) -> Any:
                 if not index or getattr(given[0], "slot", "") == index:
-                    raise Terminal("AccessDeniedException: User: x is not authorized to perform this")
+                    raise Terminal(
+                        f"querying {index}: AccessDeniedException: User: x is not authorized to perform this"
+                    )
                 return found(*given)
 
             return ask
@@ -123,7 +125,7 @@ PART_FAULTS = [
         "AWS_REGION",
     ),
     Fault("a closed port", without_endpoint(REFUSED), "dynamodb", "failure", "refuses", "start the server"),
-    Fault("no answer", without_endpoint(TimeoutError()), "dynamodb", "failure", "no connection", "security group"),
+    Fault("no answer", without_endpoint(TimeoutError()), "dynamodb", "failure", "no answer", "security group"),
     Fault("a wrong certificate", without_endpoint(untrusted()), "dynamodb", "failure", "self-signed", "AWS_CA_BUNDLE"),
     Fault(
         "a port without TLS",
@@ -206,6 +208,6 @@ PART_FAULTS = [
     Fault("fixed capacity", table(on_demand=False), "protection", "warning", "provisioned", "autoscaling"),
     Fault("no right to write", denied("write"), "permissions", "failure", "UpdateItem", "dynamodb:UpdateItem"),
     Fault("no right to read", denied("get"), "permissions", "failure", "BatchGetItem", "dynamodb:BatchGetItem"),
-    Fault("no right to an index", denied("page", "GSI_7"), "permissions", "failure", "GSI_7", "/index/*"),
+    Fault("no right to an index", denied("page", "GSI_7"), "permissions", "failure", "GSI_7", "index/*"),
     Fault("a newer row", newer_row, "items", "failure", "format 99", "install the release"),
 ]
