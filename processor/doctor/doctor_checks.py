@@ -38,8 +38,6 @@ from processor.doctor.topic_checks import (
     check_sources,
 )
 
-LONG = 30.0
-"""Seconds of a check that asks several hosts, or each index and each topic."""
 AWS = "see the error; the policy of the role, --table, --region and --endpoint decide"
 POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"
 KAFKA = "correct [kafka] in the settings file (docs/kafka-security.md), or --bootstrap-servers"
@@ -65,8 +63,8 @@ WAYS = (
         cure=ENDPOINT,
         needs=("dynamodb",),
     ),
-    DoctorCheck(name="postgres", looks_at="the way to Postgres", look=check_registry_way, cure=POSTGRES, seconds=LONG),
-    DoctorCheck(name="kafka", looks_at="the way to Kafka", look=check_broker_way, cure=KAFKA, seconds=LONG),
+    DoctorCheck(name="postgres", looks_at="the way to Postgres", look=check_registry_way, cure=POSTGRES),
+    DoctorCheck(name="kafka", looks_at="the way to Kafka", look=check_broker_way, cure=KAFKA),
 )
 REGISTRY = (
     DoctorCheck(
@@ -75,7 +73,6 @@ REGISTRY = (
         look=check_login,
         cure=POSTGRES,
         needs=("postgres",),
-        seconds=LONG,
     ),
     DoctorCheck(
         name="postgres clock",
@@ -110,9 +107,8 @@ TABLE = (
         look=check_credentials,
         cure="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role",
         needs=("dynamodb",),
-        seconds=LONG,
     ),
-    DoctorCheck(name="table", looks_at="the table", look=check_table, cure=AWS, needs=("credentials",), seconds=LONG),
+    DoctorCheck(name="table", looks_at="the table", look=check_table, cure=AWS, needs=("credentials",)),
     DoctorCheck(name="keys", looks_at="the keys of table and indexes", look=check_keys, cure=AWS, needs=("table",)),
     DoctorCheck(name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=AWS, needs=("table",)),
     DoctorCheck(
@@ -127,12 +123,7 @@ TABLE = (
         name="protection", looks_at="protection, recovery, billing", look=check_protection, cure=AWS, needs=("table",)
     ),
     DoctorCheck(
-        name="permissions",
-        looks_at="the requests of a job",
-        look=check_permissions,
-        cure=AWS,
-        needs=("table", "keys"),
-        seconds=LONG,
+        name="permissions", looks_at="the requests of a job", look=check_permissions, cure=AWS, needs=("table", "keys")
     ),
     DoctorCheck(
         name="items",
@@ -140,25 +131,14 @@ TABLE = (
         look=check_items,
         cure=AWS,
         needs=("permissions", "definitions"),
-        seconds=LONG,
     ),
 )
 TOPICS = (
     DoctorCheck(
-        name="kafka login",
-        looks_at="the settings of [kafka]",
-        look=check_login_to_kafka,
-        cure=KAFKA,
-        needs=("kafka",),
-        seconds=LONG,
+        name="kafka login", looks_at="the settings of [kafka]", look=check_login_to_kafka, cure=KAFKA, needs=("kafka",)
     ),
     DoctorCheck(
-        name="brokers",
-        looks_at="the way to each broker",
-        look=check_brokers,
-        cure=KAFKA,
-        needs=("kafka login",),
-        seconds=LONG,
+        name="brokers", looks_at="the way to each broker", look=check_brokers, cure=KAFKA, needs=("kafka login",)
     ),
     DoctorCheck(
         name="transactions",
@@ -166,7 +146,6 @@ TOPICS = (
         look=check_cluster,
         cure=KAFKA,
         needs=("kafka login",),
-        seconds=LONG,
     ),
     DoctorCheck(
         name="source topics",
@@ -174,7 +153,6 @@ TOPICS = (
         look=check_sources,
         cure=KAFKA,
         needs=("kafka login", "definitions"),
-        seconds=LONG,
     ),
     DoctorCheck(
         name="product topics",
@@ -182,7 +160,6 @@ TOPICS = (
         look=check_products,
         cure=KAFKA,
         needs=("kafka login", "definitions"),
-        seconds=LONG,
     ),
     DoctorCheck(
         name="dead letters",
@@ -190,7 +167,6 @@ TOPICS = (
         look=check_dead_letters,
         cure=KAFKA,
         needs=("kafka login",),
-        seconds=LONG,
     ),
 )
 PLACES = (
@@ -206,7 +182,6 @@ PLACES = (
         look=check_identities,
         cure="correct --job, --table, --registry-schema or --checkpoint",
         needs=("registry", "permissions"),
-        seconds=LONG,
     ),
 )
 CHECKS = (*MACHINE, *WAYS, *REGISTRY, *TABLE, *TOPICS, *PLACES)

@@ -32,7 +32,7 @@ class DoctorCheck:
     look: Callable[[Surroundings], Iterable[Finding]]
     cure: str
     needs: tuple[str, ...] = ()
-    seconds: float = 10.0
+    seconds: float = 30.0
 
 
 def ok(text: str) -> Finding:

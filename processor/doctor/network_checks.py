@@ -3,6 +3,7 @@
 import socket
 import ssl
 from collections.abc import Iterable, Iterator
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warning
@@ -66,6 +67,16 @@ def check_brokers(around: Surroundings) -> Iterator[Finding]:
     yield from wrong
     if not wrong:
         yield ok(f"{len(brokers)} in reach: {', '.join(map(_place, brokers))}")
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether what goes to a host stays on this machine."""
+    if host.startswith("/") or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def no_way(place: str, error: OSError, setting: str) -> Finding:

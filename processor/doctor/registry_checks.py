@@ -1,9 +1,9 @@
 """The registry in Postgres: its schema, the rights of the user, its definitions, and the leases of jobs."""
 
 from collections.abc import Iterator
-from ipaddress import ip_address
 
 from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warning
+from processor.doctor.network_checks import is_this_machine
 from processor.doctor.surroundings import Surroundings
 from processor.plan.rejects_topic import check_rejects_topic
 from registry.registry_state import RegistryState
@@ -15,7 +15,7 @@ def check_login(around: Surroundings) -> Iterator[Finding]:
     """Whether Postgres accepts the user, and whether the connection is encrypted."""
     state = around.registry.state()
     places = [host for host, _ in around.registry.addresses()]
-    if state.tls or all(map(_is_this_machine, places)):
+    if state.tls or all(map(is_this_machine, places)):
         yield ok(f"Postgres takes the user {state.user}, {'with' if state.tls else 'without'} TLS")
     else:
         text = f"the connection to {', '.join(places)} has no TLS: others on the way can read and change it"
@@ -82,12 +82,3 @@ def existing_registry(around: Surroundings) -> RegistryState:
     if not state.exists:
         raise NothingToCheck("there is no registry yet")
     return state
-
-
-def _is_this_machine(host: str) -> bool:
-    if host.startswith("/") or host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

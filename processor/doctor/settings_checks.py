@@ -28,7 +28,7 @@ def check_markers(around: Surroundings) -> Iterator[Finding]:
     """The time for which deleted rows are remembered."""
     days = around.settings.marker_days
     if days < FEWEST_MARKER_DAYS:
-        text = f"the job refuses to replay a dead letter older than {days} days"
+        text = f"marker_days is {days}: the job refuses to replay a dead letter that is older"
         yield warning(text, f"--marker-days {FEWEST_MARKER_DAYS} or more; 30 is the default")
     else:
         yield ok(f"deleted rows are remembered for {days} days")

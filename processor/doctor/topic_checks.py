@@ -1,9 +1,11 @@
 """The cluster of Kafka and its topics: those that the job reads, those that it publishes to, and the one for dead letters."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warning
+from processor.doctor.network_checks import is_this_machine
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
 from processor.errors import BoundaryError
@@ -22,9 +24,9 @@ READS, WRITES = ("READ", "DESCRIBE"), ("WRITE", "READ", "DESCRIBE")
 
 def check_login_to_kafka(around: Surroundings) -> Iterator[Finding]:
     """Whether a broker takes the settings of [kafka]."""
-    around.kafka.cluster()
+    brokers = around.kafka.cluster().brokers
     protocol = dict(around.settings.kafka).get("security.protocol", "PLAINTEXT")
-    if protocol.endswith("PLAINTEXT") and not around.embedded:
+    if protocol.endswith("PLAINTEXT") and not all(is_this_machine(host) for host, _ in brokers):
         yield warning(f"security.protocol is {protocol}: others on the way can read the records", "use SSL or SASL_SSL")
     else:
         yield ok(f"the cluster takes the settings, security.protocol {protocol}")
@@ -48,13 +50,16 @@ def check_sources(around: Surroundings) -> Iterator[Finding]:
     existing_registry(around)
     readers = {one.entity.topic: name for name, one in around.plan.entities.items()}
     topics, days = around.kafka.topics(sorted(readers)), around.settings.marker_days
+    found: list[tuple[str, Finding]] = []
     for name, entity in sorted(readers.items()):
-        if name not in topics:
-            yield _missing_source(around, name, entity)
-            continue
-        topic = topics[name]
-        wrong = _changed(around, name, entity, topic) or _hidden(name, topic, READS)
-        yield from wrong or _source_findings(name, topic, days)
+        topic = topics.get(name)
+        if topic is None:
+            wrong = [_missing_source(around, name, entity)]
+        else:
+            wrong = _changed(around, name, entity, topic) or _hidden(topic, READS)
+            wrong = wrong or list(_source_findings(topic, days))
+        found += ((name, finding) for finding in wrong)
+    yield from _grouped(found)
 
 
 def check_products(around: Surroundings) -> Iterator[Finding]:
@@ -64,41 +69,50 @@ def check_products(around: Surroundings) -> Iterator[Finding]:
     topics = around.kafka.topics(names)
     if not names:
         raise NothingToCheck("there is no product")
-    for name in names:
-        if name not in topics:
-            yield ok(f"{name} does not exist yet: the job creates it, if Kafka allows it")
-        else:
-            yield from _hidden(name, topics[name], WRITES) or _product_findings(name, topics[name])
+    yield from _grouped(
+        (name, finding) for name in names for finding in _own_findings(topics.get(name), _product_findings)
+    )
 
 
 def check_dead_letters(around: Surroundings) -> Iterator[Finding]:
     """The topic for dead letters."""
     name = around.settings.rejects_topic
-    topics = around.kafka.topics([name])
-    if name not in topics:
-        yield ok(f"{name} does not exist yet: the job creates it, if Kafka allows it")
-    else:
-        yield from _hidden(name, topics[name], WRITES) or _dead_letter_findings(name, topics[name])
+    topic = around.kafka.topics([name]).get(name)
+    yield from _grouped((name, finding) for finding in _own_findings(topic, _dead_letter_findings))
 
 
-def _hidden(name: str, topic: "TopicState", needed: Iterable[str]) -> list[Finding]:
+def _grouped(found: Iterable[tuple[str, Finding]]) -> Iterator[Finding]:
+    """The findings with the names of their topics; one finding for topics that have the same."""
+    names: dict[Finding, list[str]] = {}
+    for name, finding in found:
+        names.setdefault(finding, []).append(name)
+    for finding, same in names.items():
+        yield replace(finding, text=f"{', '.join(same)}: {finding.text}")
+
+
+def _own_findings(topic: "TopicState | None", look: "Callable[[TopicState], Iterable[Finding]]") -> Iterable[Finding]:
+    """The findings of a topic that the job writes to, and creates where it is missing."""
+    if topic is None:
+        return [ok("does not exist yet: the job creates it, if Kafka allows it")]
+    return _hidden(topic, WRITES) or look(topic)
+
+
+def _hidden(topic: "TopicState", needed: Iterable[str]) -> list[Finding]:
     """The finding of a topic that this user may not use, or whose settings this user does not see."""
     lacking = [right for right in needed if topic.rights is not None and right not in topic.rights]
     if lacking:
         rights = ", ".join(lacking)
-        return [failure(f"{name}: this user lacks {rights}", f"give this user an ACL that allows {rights} on {name}")]
+        return [failure(f"this user lacks {rights}", f"give this user an ACL that allows {rights}")]
     if not topic.config:
-        text = f"Kafka does not show the settings of {name} to this user"
-        return [warning(text, f"allow DESCRIBE_CONFIGS on {name}")]
+        return [warning("Kafka does not show the settings to this user", "allow DESCRIBE_CONFIGS on the topic")]
     return []
 
 
 def _missing_source(around: Surroundings, name: str, entity: str) -> Finding:
     if last_topic(around.registry.epochs([name], [entity]), entity) == name:
         cure = f"create it again, `statestore epoch {name}`, and start with a new --checkpoint"
-        return failure(f"{name} is gone, and entity {entity} has read it", cure)
-    text = f"{name} of entity {entity} does not exist: the job reads it once it is there"
-    return warning(text, "create it, or correct `topic` of the entity")
+        return failure(f"the topic is gone, and entity {entity} has read it", cure)
+    return warning("does not exist: the job reads it once it is there", "create it, or correct `topic` of the entity")
 
 
 def _changed(around: Surroundings, name: str, entity: str, topic: "TopicState") -> list[Finding]:
@@ -106,6 +120,8 @@ def _changed(around: Surroundings, name: str, entity: str, topic: "TopicState") 
     from processor.job.kafka.admin import TopicDescription
     from processor.job.topic_epochs import new_boundaries
 
+    if not topic.partitions:  # a topic that this user may not see
+        return []
     try:
         new_boundaries(
             name, TopicDescription(topic.id, topic.partitions), entity, around.registry.epochs([name], [entity])
@@ -116,65 +132,65 @@ def _changed(around: Surroundings, name: str, entity: str, topic: "TopicState") 
     return []
 
 
-def _source_findings(name: str, topic: "TopicState", marker_days: int) -> Iterator[Finding]:
+def _source_findings(topic: "TopicState", marker_days: int) -> Iterator[Finding]:
     """Whether the topic outlasts a stop of the job, and the delete markers outlast a topic that is read again."""
     deletes, compacts = _policy(topic.config)
     kept, tombstones = _days(topic.config, "retention.ms"), _days(topic.config, "delete.retention.ms")
     fine = True
     if deletes and kept < SAFE_STOP_DAYS:
         fine = False
-        text = f"{name} keeps records for {kept:g} days: a job that stops for longer loses changes, and fails"
+        text = f"keeps records for {_shown(kept)}: a job that stops for longer loses changes, and fails"
         yield warning(text, f"raise its retention.ms to {SAFE_STOP_DAYS * DAY} or more")
     if compacts and tombstones < SAFE_STOP_DAYS:
         fine = False
-        text = f"{name} keeps tombstones for {tombstones:g} days: a job that stops for longer misses deletes"
+        text = f"keeps tombstones for {_shown(tombstones)}: a job that stops for longer misses deletes"
         yield warning(text, f"raise its delete.retention.ms to {SAFE_STOP_DAYS * DAY} or more")
     if deletes and not compacts and kept > marker_days:
         fine = False
         text = (
-            f"{name} keeps records for {_shown(kept)}, and delete markers live for {marker_days} days: a job that reads "
+            f"keeps records for {_shown(kept)}, and delete markers live for {marker_days} days: a job that reads "
             "the topic again may show deleted rows for a while"
         )
         yield warning(text, f"set its cleanup.policy=compact, or its retention.ms below {marker_days} days")
     if fine:
         policy = topic.config.get("cleanup.policy", "")
-        yield ok(f"{name}: {topic.partitions} partitions, {policy}" + (f", {_shown(kept)}" if deletes else ""))
+        yield ok(f"{topic.partitions} partitions, {policy}" + (f", {_shown(kept)}" if deletes else ""))
 
 
-def _product_findings(name: str, topic: "TopicState") -> Iterator[Finding]:
+def _product_findings(topic: "TopicState") -> Iterator[Finding]:
     """Whether the topic keeps the last document of each root, and takes large ones."""
     deletes, compacts = _policy(topic.config)
     kept, largest = _days(topic.config, "retention.ms"), int(topic.config.get("max.message.bytes", MAX_MESSAGE_BYTES))
     fine = True
     if deletes and kept != float("inf"):
         fine = False
-        text = f"{name} deletes documents after {kept:g} days: a consumer that starts later does not get them"
+        text = f"deletes documents after {_shown(kept)}: a consumer that starts later does not get them"
         yield failure(text, "set its cleanup.policy=compact")
     elif not compacts:
         fine = False
-        yield warning(f"{name} is not compacted: it keeps every message, and grows", "set its cleanup.policy=compact")
+        yield warning("is not compacted: it keeps every message, and grows", "set its cleanup.policy=compact")
     if largest < MAX_MESSAGE_BYTES:
         fine = False
-        text = f"{name} takes messages up to {largest} bytes: a larger document stops its product"
+        text = f"takes messages up to {largest} bytes: a larger document stops its product"
         yield warning(text, f"set its max.message.bytes={MAX_MESSAGE_BYTES}")
     if fine:
-        yield ok(f"{name}: {topic.partitions} partitions, compact")
+        yield ok(f"{topic.partitions} partitions, compact")
 
 
-def _dead_letter_findings(name: str, topic: "TopicState") -> Iterator[Finding]:
+def _dead_letter_findings(topic: "TopicState") -> Iterator[Finding]:
     """Whether the topic keeps each dead letter until a person replays it."""
     _, compacts = _policy(topic.config)
     kept, largest = _days(topic.config, "retention.ms"), int(topic.config.get("max.message.bytes", MAX_MESSAGE_BYTES))
     if compacts:
-        text = f"{name} is compacted: a dead letter replaces the one before of the same key, which is lost"
+        text = "is compacted: a dead letter replaces the one before of the same key, which is lost"
         yield failure(text, "set its cleanup.policy=delete and retention.ms=-1")
     elif largest < SMALLEST_LIMIT:
-        text = f"{name} takes messages up to {largest} bytes: too few for a dead letter, and the job does not start"
+        text = f"takes messages up to {largest} bytes: too few for a dead letter, and the job does not start"
         yield failure(text, f"set its max.message.bytes={MAX_MESSAGE_BYTES}")
     elif kept != float("inf"):
-        yield warning(f"{name} deletes dead letters after {kept:g} days, replayed or not", "set its retention.ms=-1")
+        yield warning(f"deletes dead letters after {_shown(kept)}, replayed or not", "set its retention.ms=-1")
     else:
-        yield ok(f"{name}: not compacted, kept for ever")
+        yield ok("not compacted, kept for ever")
 
 
 def _policy(config: Mapping[str, str]) -> tuple[bool, bool]:
@@ -190,4 +206,4 @@ def _days(config: Mapping[str, str], name: str) -> float:
 
 
 def _shown(days: float) -> str:
-    return "ever" if days == float("inf") else f"{days:g} days"
+    return "ever" if days == float("inf") else f"{days:g} day{'' if days == 1 else 's'}"

@@ -111,6 +111,7 @@ def test_a_table_with_a_fault(
         ("endpoint", "http://127.0.0.1:1", "dynamodb", "127.0.0.1:1 refuses connections", "start the server"),
         ("endpoint", "http://nowhere.invalid", "dynamodb", "nowhere.invalid: DNS gives no address", "--endpoint"),
         ("endpoint", "nonsense", "dynamodb", "Invalid endpoint", "AWS_REGION"),
+        ("region", "", "dynamodb", "specify a region", "AWS_REGION"),
         ("registry", "postgresql://127.0.0.1:1/x", "postgres", "127.0.0.1:1 refuses connections", "--registry"),
         ("registry", "postgresql://nowhere.invalid/x", "postgres", "nowhere.invalid:5432: DNS", "--registry"),
         ("registry", "mysql://me:canary-2206@h/x", "postgres", "not in mysql", "--registry"),
@@ -118,8 +119,10 @@ def test_a_table_with_a_fault(
     ],
 )
 def test_an_address_without_a_part(
-    scene: Scene, capsys: Any, flag: str, value: str, check: str, words: str, cure: str
+    scene: Scene, capsys: Any, monkeypatch: pytest.MonkeyPatch, flag: str, value: str, check: str, words: str, cure: str
 ) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
     scene.flags[flag] = value
     scene.expect(capsys, check, "failure", words, cure)
 
@@ -253,10 +256,12 @@ def test_a_wrong_registry_of_a_table_in_use(scene: Scene, capsys: Any) -> None:
 
 
 @SLOW
-def test_the_verb_leaves_nothing(scene: Scene, capsys: Any) -> None:
+def test_the_verb_leaves_nothing_and_a_running_job_keeps_its_lease(scene: Scene, capsys: Any) -> None:
     scene.make_table()
+    lease = scene.registry.take_lease(scene.name, "host:7", 1, take_over=False, expires_after=600)
     before = scene.registry.history(), scene.registry.jobs(), scene.registry.binding()
     scene.flags["ledger-batch"] = "25"
-    scene.examine(capsys)
+    scene.expect(capsys, "lease", "ok", "host:7 runs the job", "")
+    assert scene.registry.holds(lease)
     assert scene.api().scan(TableName=scene.name)["Items"] == []
     assert (scene.registry.history(), scene.registry.jobs(), scene.registry.binding()) == before

@@ -115,7 +115,7 @@ PART_FAULTS = [
     Fault("no connector", set_to("connector", False), "jars", "warning", "not here yet", "Maven Central"),
     Fault("W of 0", settings(wait_seconds=0.0), "waits", "warning", "W is 0 s", "--wait-seconds"),
     Fault("W of an hour", settings(wait_seconds=3600.0), "waits", "warning", "3600 s", "--wait-seconds"),
-    Fault("markers for a day", settings(marker_days=1), "markers", "warning", "1 days", "--marker-days"),
+    Fault("markers for a day", settings(marker_days=1), "markers", "warning", "marker_days is 1", "--marker-days"),
     Fault(
         "a host without an address",
         without_endpoint(socket.gaierror(-2, "Name or service not known")),

@@ -36,6 +36,12 @@ def gone(around: Healthy) -> None:
     without_topic("user")(around)
 
 
+def hidden(around: Healthy) -> None:
+    """The job has read the topic `user`, and this user may not see it."""
+    recorded("id of user", 2)(around)
+    around.kafka.found["user"] = HIDDEN
+
+
 def foreign_table(around: Healthy) -> None:
     around.registry.bound = Binding(identity="another", job="statestore", table="statestore")
 
@@ -98,8 +104,8 @@ FAULTS = [
     ),
     Fault("long transactions", settings(transaction_seconds=3600), "transactions", "failure", "900 s", "--transaction"),
     Fault("hidden brokers", set_to("kafka.config", {}), "transactions", "warning", "not show", "DESCRIBE_CONFIGS"),
-    Fault("no source topic", without_topic("star"), "source topics", "warning", "star of entity star", "create it"),
-    Fault("a topic that is gone", gone, "source topics", "failure", "user is gone", "statestore epoch user"),
+    Fault("no source topic", without_topic("star"), "source topics", "warning", "star: does not exist", "create it"),
+    Fault("a topic that is gone", gone, "source topics", "failure", "user: the topic is gone", "statestore epoch user"),
     Fault("a topic made again", recorded("older", 2), "source topics", "failure", "created again", "statestore epoch"),
     Fault("new partitions", recorded("id of user", 1), "source topics", "failure", "2 partitions", "statestore epoch"),
     Fault(
@@ -107,7 +113,7 @@ FAULTS = [
         topic("user", cleanup_policy="delete", retention_ms=DAY),
         "source topics",
         "warning",
-        "keeps records for 1 days",
+        "keeps records for 1 day:",
         "retention.ms",
     ),
     Fault(
@@ -134,6 +140,7 @@ FAULTS = [
         "repo: this user lacks READ",
         "ACL",
     ),
+    Fault("a topic that is hidden", hidden, "source topics", "failure", "user: this user lacks READ", "ACL"),
     Fault(
         "a product's topic that deletes",
         topic("user_profile", cleanup_policy="delete", retention_ms=DAY),
@@ -163,7 +170,7 @@ FAULTS = [
         topic("statestore.rejects", retention_ms=DAY),
         "dead letters",
         "warning",
-        "after 1 days",
+        "after 1 day",
         "retention.ms=-1",
     ),
     Fault("no checkpoint", settings(checkpoint=""), "checkpoint", "failure", "no checkpoint", "--checkpoint DIR"),
