@@ -17,7 +17,9 @@ from processor.job.worker import open_store, transactional_id
 from processor.plan.plan import Plan
 from processor.progress.identity import (
     IDENTITY,
+    IDENTITY_FILE,
     SEQUENCES,
+    TRACES,
     check_binding,
     check_readable,
     highest_sequence,
@@ -31,12 +33,8 @@ from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry
 from statestore.dynamodb import DynamoStore
-from statestore.keys import ProgressKind, progress_partition
+from statestore.keys import progress_partition
 from statestore.store import Refused, ReportIndex, Store
-
-FILE = "statestore.identity"
-_TRACES: tuple[ProgressKind, ...] = ("RUNS", "OPEN")
-"""The partitions in which a run leaves items."""
 
 
 def check_parts(
@@ -48,7 +46,7 @@ def check_parts(
         registry.binding(),
         Binding(identity="", job=settings.job, table=settings.table),
         table=table,
-        used=table == "" and any(store.partition(progress_partition(kind)) for kind in _TRACES),
+        used=table == "" and any(store.partition(progress_partition(kind)) for kind in TRACES),
         checkpoint=_checkpoint_identity(checkpoint),
         path=settings.checkpoint,
         adopt=adopt,
@@ -124,7 +122,7 @@ def bind_parts(settings: Settings, registry: Registry, store: Store, checkpoint:
     if (binding.job, binding.table) != (settings.job, settings.table):
         registry.bind(replace(binding, job=settings.job, table=settings.table))
     if checkpoint is not None and not checkpoint.began():
-        checkpoint.write(FILE, json.dumps({"id": binding.identity}))
+        checkpoint.write(IDENTITY_FILE, json.dumps({"id": binding.identity}))
 
 
 def fence_other_jobs(settings: Settings, registry: Registry) -> None:
@@ -162,4 +160,4 @@ def _identity(store: Store) -> str | None:
 def _checkpoint_identity(checkpoint: Checkpoint | None) -> str | None:
     if checkpoint is None or not checkpoint.began():
         return None
-    return str(json.loads(checkpoint.read(FILE))["id"]) if checkpoint.exists(FILE) else ""
+    return str(json.loads(checkpoint.read(IDENTITY_FILE))["id"]) if checkpoint.exists(IDENTITY_FILE) else ""

@@ -21,14 +21,17 @@ def check_topics(
     new: list[EpochBoundary] = []
     for name in names:
         if name in topics:
-            new += _check(name, topics[name], readers[name], [*boundaries, *new])
+            new += new_boundaries(name, topics[name], readers[name], [*boundaries, *new])
     if new:
         registry.add_epochs(new)
     return read_epochs([*boundaries, *new])
 
 
-def _check(name: str, topic: TopicDescription, reader: str, boundaries: Sequence[EpochBoundary]) -> list[EpochBoundary]:
-    """The boundaries to record for a topic that its entity reads for the first time, or again after another topic."""
+def new_boundaries(
+    name: str, topic: TopicDescription, reader: str, boundaries: Sequence[EpochBoundary]
+) -> list[EpochBoundary]:
+    """The boundaries to record for a topic that its entity reads for the first time, or again after another topic. Raises
+    BoundaryError for a topic that changed."""
     if last_topic(boundaries, reader) != name:
         epoch = next_epoch(boundaries, reader, name)
         return boundaries_of(name, topic, reader, epoch, dict.fromkeys(range(topic.partitions), 0))

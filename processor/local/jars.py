@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from processor.errors import PartError
-from processor.local.cache import ShowProgress, fetch_once
+from processor.local.cache import ShowProgress, cache_directory, fetch_once
 from processor.local.ivy import Ivy, Module, NotInRepository
 
 KAFKA_MODULE = Module("org.apache.kafka", "kafka_2.13", "4.1.0")
@@ -71,7 +71,16 @@ def spark_kafka_jars(progress: ShowProgress = silent) -> Path:
         ivy.fetch(needed, directory, types="jar", transitive=False)
         ivy.clear()
 
-    return fetch_once(f"spark-kafka-{scala}-{spark}", fill, progress)
+    return fetch_once(_spark_kafka_set(scala, spark), fill, progress)
+
+
+def has_spark_kafka_jars() -> bool:
+    """Whether the set of `spark_kafka_jars` is here already. Fetches nothing. Raises PartError without PySpark."""
+    return (cache_directory() / "jars" / _spark_kafka_set(*_spark_version(_pyspark_jars()))).is_dir()
+
+
+def _spark_kafka_set(scala: str, spark: str) -> str:
+    return f"spark-kafka-{scala}-{spark}"
 
 
 def jars_of_pyspark() -> Path:

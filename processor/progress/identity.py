@@ -14,11 +14,15 @@ from collections.abc import Iterable, Mapping
 from processor.errors import ForeignPart
 from registry.model import Binding
 from statestore.item_attributes import write_note
-from statestore.keys import Key, progress_partition
+from statestore.keys import Key, ProgressKind, progress_partition
 from statestore.store import Absent, Item, Write
 
 IDENTITY = Key(progress_partition("IDENTITY"), "table")
 SEQUENCES = progress_partition("SEQUENCES")
+IDENTITY_FILE = "statestore.identity"
+"""The file of the checkpoint."""
+TRACES: tuple[ProgressKind, ...] = ("RUNS", "OPEN")
+"""The partitions in which a run leaves items."""
 
 
 def check_binding(

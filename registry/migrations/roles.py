@@ -42,5 +42,10 @@ def role_statements(schema: str) -> list[str]:
     return statements
 
 
+def job_rights() -> list[tuple[str, str]]:
+    """The rights of a job: (table, right)."""
+    return [(table, right) for table, rights in (_JOB | _EDITOR).items() for right in ("SELECT", *rights.split(", "))]
+
+
 def _create(role: str) -> str:
     return f'DO $$ BEGIN CREATE ROLE "{role}"; EXCEPTION WHEN duplicate_object THEN NULL; END $$'

@@ -138,6 +138,19 @@ def _engine(url: URL, schema: str) -> Engine:
     return engine
 
 
+def addresses_of(url: URL) -> list[tuple[str, int]]:
+    """Each host with its port, as libpq finds them in the URL and in the environment."""
+    hosts = url.query.get("host") or url.host or os.environ.get("PGHOST") or "localhost"
+    ports = url.query.get("port") or url.port or os.environ.get("PGPORT") or 5432
+    names = [name for one in ([hosts] if isinstance(hosts, str) else hosts) for name in one.split(",")]
+    found: list[tuple[str, int]] = []
+    for n, name in enumerate(names):
+        host, _, own = name.partition(":") if name.count(":") == 1 else (name, "", "")
+        listed = str(ports if isinstance(ports, str | int) else ",".join(ports)).split(",")
+        found.append((host, int(own or listed[min(n, len(listed) - 1)] or 5432)))
+    return found
+
+
 def _place(url: URL) -> str:
     """Host, port and database, without user and password. Missing parts have the values that libpq takes."""
     host = url.host or url.query.get("host") or os.environ.get("PGHOST") or "localhost"

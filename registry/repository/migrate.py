@@ -51,10 +51,20 @@ def check_revision(connection: Connection, schema: str) -> None:
     readable = "SELECT coalesce(has_table_privilege(to_regclass(:versions)::oid, 'SELECT'), false)"
     if not connection.scalar(text(readable), {"versions": versions}):
         return
-    known = {script.revision for script in ScriptDirectory(str(_MIGRATIONS)).walk_revisions()}
+    known = known_revisions()
     for stored in connection.scalars(text(f"SELECT version_num FROM {versions}")):
         if stored not in known and not _is_readable(connection, schema):
             raise _unknown_revision(schema, f"its revision is '{stored}'")
+
+
+def known_revisions() -> frozenset[str]:
+    """The revisions that this release can read or migrate."""
+    return frozenset(script.revision for script in ScriptDirectory(str(_MIGRATIONS)).walk_revisions())
+
+
+def head_revision() -> str:
+    """The revision that this release migrates to."""
+    return str(ScriptDirectory(str(_MIGRATIONS)).get_current_head())
 
 
 def _unknown_revision(schema: str, why: object) -> UnknownRevision:

@@ -21,12 +21,14 @@ from registry.model import (
     Requirements,
     Snapshot,
 )
+from registry.registry_state import RegistryState
 from registry.repository import board_store as boards
 from registry.repository import epoch_store as epochs
 from registry.repository import identity_store as identities
 from registry.repository import lease_store as leases
 from registry.repository import statistics_store as statistics
-from registry.repository.connection import Database
+from registry.repository.connection import Database, addresses_of
+from registry.repository.look import look
 from registry.repository.migrate import migrate
 from registry.repository.operator_edits import OperatorEdits
 from registry.repository.read import has_run, read
@@ -80,6 +82,15 @@ class Registry(OperatorEdits):
         with self._database.transaction() as connection:
             for statement in role_statements(self._database.schema):
                 connection.execute(text(statement))
+
+    def addresses(self) -> list[tuple[str, int]]:
+        """The hosts of Postgres with their ports; a host that begins with `/` is the folder of a socket."""
+        return addresses_of(self._database.url)
+
+    def state(self) -> RegistryState:
+        """The schema and the user's rights there, also where there is no registry, or one of another release."""
+        with self._database.transaction(migrates=True) as connection:
+            return look(connection, self._database.schema)
 
     def snapshot(self) -> Snapshot:
         """The whole registry at one version."""

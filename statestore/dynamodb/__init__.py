@@ -2,6 +2,7 @@
 
 dynamo_store.py   the `Store`: reads and writes of items
 dynamo_table.py   makes, checks and describes the table, always through boto3
+table_probe.py    looks at the table, and at the way to it, for `statestore doctor`
 boto_client.py    boto3: regions, endpoints, credentials, certificates, proxies; one of the two ways to send
 lean_client.py    the other way: sends the four requests of live work itself, for a tenth of the CPU
 retries.py        which failures another attempt may outlast, and after which pause

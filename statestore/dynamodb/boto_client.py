@@ -73,10 +73,11 @@ class Credentials:
 
     def now(self) -> ReadOnlyCredentials:
         """The credentials for a request. Raises NoCredentialsError, CredentialRetrievalError."""
-        found = self._session.get_credentials()
-        if found is None:
-            raise NoCredentialsError
-        return found.get_frozen_credentials()
+        return self._found().get_frozen_credentials()
+
+    def source(self) -> str:
+        """Where botocore found them, such as `env` or `iam-role`. Raises NoCredentialsError, CredentialRetrievalError."""
+        return str(self._found().method)
 
     def renew(self, refused: ReadOnlyCredentials) -> bool:
         """Finds the credentials again, as at a start, if DynamoDB refused these. Returns whether there are others now."""
@@ -84,6 +85,12 @@ class Credentials:
             if self.now() == refused:
                 self._session = botocore.session.get_session()
             return bool(self.now() != refused)
+
+    def _found(self) -> Any:
+        found = self._session.get_credentials()
+        if found is None:
+            raise NoCredentialsError
+        return found
 
 
 def _config(patience: Patience) -> Config:

@@ -25,6 +25,7 @@ from statestore.dynamodb.client_failures import failure, is_refusal, is_too_larg
 from statestore.dynamodb.dynamo_table import add_slots, create_table, describe_table, enable_ttl
 from statestore.dynamodb.lean_client import LeanClient
 from statestore.dynamodb.retries import Patience, may_pass
+from statestore.dynamodb.table_probe import TableProbe
 from statestore.errors import Terminal, Transient
 from statestore.keys import Key
 from statestore.limits import key_text
@@ -100,6 +101,10 @@ class DynamoStore:
         """Describes the table; None when there is none."""
         with self._failures("describing"):
             return describe_table(self._boto3.api, self.table)
+
+    def probe(self) -> TableProbe:
+        """Looks at the table and at the way to it, for a person who checks a set-up."""
+        return TableProbe(self._boto3, self.table)
 
     def close(self) -> None:
         """Closes the connections. The caller does not use the store afterwards."""

@@ -1,0 +1,187 @@
+"""All checks of a set-up, in their order: a check comes after those that it needs."""
+
+from processor.doctor.checkpoint_checks import check_checkpoint, check_identities
+from processor.doctor.finding import DoctorCheck
+from processor.doctor.machine_checks import check_jars, check_java, check_python, check_spark
+from processor.doctor.network_checks import (
+    check_broker_way,
+    check_brokers,
+    check_endpoint,
+    check_endpoint_clock,
+    check_registry_clock,
+    check_registry_way,
+)
+from processor.doctor.registry_checks import (
+    check_definitions,
+    check_leases,
+    check_login,
+    check_rights,
+    check_schema,
+)
+from processor.doctor.settings_checks import check_markers, check_waits
+from processor.doctor.table_checks import (
+    check_credentials,
+    check_indexes,
+    check_items,
+    check_keys,
+    check_permissions,
+    check_protection,
+    check_slots,
+    check_table,
+    check_ttl,
+)
+from processor.doctor.topic_checks import (
+    check_cluster,
+    check_dead_letters,
+    check_login_to_kafka,
+    check_products,
+    check_sources,
+)
+
+AWS = "see the error; the policy of the role, --table, --region and --endpoint decide"
+POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"
+KAFKA = "correct [kafka] in the settings file (docs/kafka-security.md), or --bootstrap-servers"
+DEFINITIONS = "correct the definitions, and `statestore apply` them"
+ENDPOINT = "set AWS_REGION, or correct --endpoint"
+
+MACHINE = (
+    DoctorCheck(name="python", looks_at="the version of Python", look=check_python, cure="install Python 3.11"),
+    DoctorCheck(name="spark", looks_at="the version of PySpark", look=check_spark, cure="install PySpark 3.5 or 4"),
+    DoctorCheck(
+        name="java", looks_at="the Java of a local Spark", look=check_java, cure="install Java 17, set JAVA_HOME"
+    ),
+    DoctorCheck(name="jars", looks_at="Spark's Kafka connector", look=check_jars, cure="install a released PySpark"),
+    DoctorCheck(name="waits", looks_at="W and S", look=check_waits, cure="correct --wait-seconds"),
+    DoctorCheck(name="markers", looks_at="marker_days", look=check_markers, cure="correct --marker-days"),
+)
+WAYS = (
+    DoctorCheck(name="dynamodb", looks_at="the way to DynamoDB", look=check_endpoint, cure=ENDPOINT),
+    DoctorCheck(
+        name="dynamodb clock",
+        looks_at="the clocks of this machine and of DynamoDB",
+        look=check_endpoint_clock,
+        cure=ENDPOINT,
+        needs=("dynamodb",),
+    ),
+    DoctorCheck(name="postgres", looks_at="the way to Postgres", look=check_registry_way, cure=POSTGRES),
+    DoctorCheck(name="kafka", looks_at="the way to Kafka", look=check_broker_way, cure=KAFKA),
+)
+REGISTRY = (
+    DoctorCheck(
+        name="registry login",
+        looks_at="the user in Postgres, and TLS",
+        look=check_login,
+        cure=POSTGRES,
+        needs=("postgres",),
+    ),
+    DoctorCheck(
+        name="postgres clock",
+        looks_at="the clocks of this machine and of Postgres",
+        look=check_registry_clock,
+        cure=POSTGRES,
+        needs=("registry login",),
+    ),
+    DoctorCheck(
+        name="registry",
+        looks_at="the schema and its release",
+        look=check_schema,
+        cure=POSTGRES,
+        needs=("registry login",),
+    ),
+    DoctorCheck(
+        name="rights", looks_at="the rights of the user", look=check_rights, cure=POSTGRES, needs=("registry",)
+    ),
+    DoctorCheck(
+        name="definitions",
+        looks_at="entities and products",
+        look=check_definitions,
+        cure=DEFINITIONS,
+        needs=("registry",),
+    ),
+    DoctorCheck(name="lease", looks_at="who runs the job", look=check_leases, cure=POSTGRES, needs=("registry",)),
+)
+TABLE = (
+    DoctorCheck(
+        name="credentials",
+        looks_at="where AWS credentials come from",
+        look=check_credentials,
+        cure="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role",
+        needs=("dynamodb",),
+    ),
+    DoctorCheck(name="table", looks_at="the table", look=check_table, cure=AWS, needs=("credentials",)),
+    DoctorCheck(name="keys", looks_at="the keys of table and indexes", look=check_keys, cure=AWS, needs=("table",)),
+    DoctorCheck(name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=AWS, needs=("table",)),
+    DoctorCheck(
+        name="slots",
+        looks_at="the slots of registry and table",
+        look=check_slots,
+        cure=POSTGRES,
+        needs=("table", "definitions"),
+    ),
+    DoctorCheck(name="ttl", looks_at="the TTL of the table", look=check_ttl, cure=AWS, needs=("table",)),
+    DoctorCheck(
+        name="protection", looks_at="protection, recovery, billing", look=check_protection, cure=AWS, needs=("table",)
+    ),
+    DoctorCheck(
+        name="permissions", looks_at="the requests of a job", look=check_permissions, cure=AWS, needs=("table", "keys")
+    ),
+    DoctorCheck(
+        name="items",
+        looks_at="the format of stored rows",
+        look=check_items,
+        cure=AWS,
+        needs=("permissions", "definitions"),
+    ),
+)
+TOPICS = (
+    DoctorCheck(
+        name="kafka login", looks_at="the settings of [kafka]", look=check_login_to_kafka, cure=KAFKA, needs=("kafka",)
+    ),
+    DoctorCheck(
+        name="brokers", looks_at="the way to each broker", look=check_brokers, cure=KAFKA, needs=("kafka login",)
+    ),
+    DoctorCheck(
+        name="transactions",
+        looks_at="the broker's limit for transactions",
+        look=check_cluster,
+        cure=KAFKA,
+        needs=("kafka login",),
+    ),
+    DoctorCheck(
+        name="source topics",
+        looks_at="the topics of entities",
+        look=check_sources,
+        cure=KAFKA,
+        needs=("kafka login", "definitions"),
+    ),
+    DoctorCheck(
+        name="product topics",
+        looks_at="the topics of products",
+        look=check_products,
+        cure=KAFKA,
+        needs=("kafka login", "definitions"),
+    ),
+    DoctorCheck(
+        name="dead letters",
+        looks_at="the topic for dead letters",
+        look=check_dead_letters,
+        cure=KAFKA,
+        needs=("kafka login",),
+    ),
+)
+PLACES = (
+    DoctorCheck(
+        name="checkpoint",
+        looks_at="the folder of the checkpoint",
+        look=check_checkpoint,
+        cure="give another --checkpoint",
+    ),
+    DoctorCheck(
+        name="identity",
+        looks_at="whether registry, table and checkpoint belong together",
+        look=check_identities,
+        cure="correct --job, --table, --registry-schema or --checkpoint",
+        needs=("registry", "permissions"),
+    ),
+)
+CHECKS = (*MACHINE, *WAYS, *REGISTRY, *TABLE, *TOPICS, *PLACES)

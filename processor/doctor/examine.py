@@ -1,0 +1,89 @@
+"""Runs checks in their order. A check that cannot run names the earlier failure that is the cause.
+
+Promises: each check ends within its time limit, and every error becomes a finding. No finding shows a secret of the settings.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from queue import Empty, Queue
+from threading import Thread
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from processor.doctor.finding import DoctorCheck, Finding, NothingToCheck, failure, skipped
+from processor.doctor.surroundings import Surroundings
+from processor.errors import StatestoreError
+from processor.kafka_security import Secret, resolve
+from processor.settings import Settings
+from registry.errors import RegistryError
+from statestore.errors import StoreError
+
+SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "PGPASSWORD")
+"""Variables whose values no finding shows. The embedded parts have no secret in them."""
+SHORTEST_SECRET = 8
+"""Shorter values are also parts of ordinary words."""
+
+
+class CheckedFinding(NamedTuple):
+    """A check, and one of its findings."""
+
+    check: DoctorCheck
+    finding: Finding
+
+
+def examine(checks: Sequence[DoctorCheck], around: Surroundings) -> Iterator[CheckedFinding]:
+    """The findings of all checks, in their order."""
+    secrets = [*_secrets(around.settings), *(() if around.embedded else map(os.environ.get, SECRETS))]
+    blocked: dict[str, str] = {}
+    for check in checks:
+        why = next((blocked[name] for name in check.needs if name in blocked), None)
+        findings = [skipped(why)] if why else _look(check, around)
+        if why or any(finding.state == "failure" for finding in findings):
+            blocked[check.name] = why or f"{check.name} failed"
+        for finding in findings:
+            yield CheckedFinding(check, _without(finding, secrets))
+
+
+def _look(check: DoctorCheck, around: Surroundings) -> list[Finding]:
+    """The findings of a check, from a thread that nobody waits for after the time limit."""
+    found: Queue[list[Finding]] = Queue()
+    Thread(target=lambda: found.put(_findings(check, around)), name=check.name, daemon=True).start()
+    try:
+        return found.get(timeout=check.seconds)
+    except Empty:
+        return [failure(f"no answer within {check.seconds:g} s", check.cure)]
+
+
+def _findings(check: DoctorCheck, around: Surroundings) -> list[Finding]:
+    try:
+        return list(check.look(around))
+    except NothingToCheck as why:
+        return [skipped(str(why))]
+    except (StatestoreError, RegistryError, StoreError, OSError) as error:
+        return [failure(_one_line(error), check.cure)]
+    except Exception as error:
+        return [failure(f"unexpected {type(error).__name__}: {_one_line(error)}", "please report it")]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or "no message"
+
+
+def _secrets(settings: Settings) -> Iterator[str]:
+    """The values that no finding shows."""
+    with suppress(ValueError):
+        password = urlsplit(settings.registry).password or ""
+        yield from {password, unquote(password)}
+    with suppress(StatestoreError):
+        yield from (value for _, value in resolve(settings.kafka) if isinstance(value, Secret))
+
+
+def _without(finding: Finding, secrets: Iterable[str | None]) -> Finding:
+    """The finding without the secrets."""
+    text, cure = finding.text, finding.cure
+    for secret in secrets:
+        if secret and len(secret) >= SHORTEST_SECRET:
+            text, cure = text.replace(secret, "***"), cure.replace(secret, "***")
+    return replace(finding, text=text, cure=cure)

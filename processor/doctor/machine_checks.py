@@ -1,0 +1,72 @@
+"""This machine: Python, Spark, Java, and the jars of Spark's Kafka connector."""
+
+import os
+from collections.abc import Iterator
+
+from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warning
+from processor.doctor.surroundings import Surroundings
+
+OLDEST_PYTHON = (3, 11)
+OLDEST_SPARK = (3, 5, 4)
+TESTED_SPARK = ("3.5", "4.0", "4.1")
+"""The minor versions that the tests of the job run with."""
+SPARK_3_PYTHON = (3, 12)
+"""The newest Python of Spark 3."""
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set in a process that spark-submit or the platform started."""
+
+
+def check_python(around: Surroundings) -> Iterator[Finding]:
+    """The version of Python, alone and with the installed Spark."""
+    version, spark = around.python(), around.spark()
+    shown = ".".join(map(str, version))
+    if version < OLDEST_PYTHON:
+        yield failure(f"Python {shown} is too old", "install Python 3.11 or newer, on the driver and on the executors")
+    elif spark is not None and spark.startswith("3.") and version > SPARK_3_PYTHON:
+        yield failure(f"Spark {spark} does not run with Python {shown}", "use Python 3.11 or 3.12, or Spark 4")
+    else:
+        yield ok(f"Python {shown}")
+
+
+def check_spark(around: Surroundings) -> Iterator[Finding]:
+    """The version of PySpark."""
+    spark = around.spark()
+    if spark is None:
+        cure = "pip install 'statestore[spark]' here, or run the job where the platform brings Spark"
+        yield warning("PySpark is not installed: no job can start on this machine", cure)
+        return
+    numbers = tuple(int(number) for number in spark.split(".")[:3] if number.isdigit())
+    if numbers < OLDEST_SPARK:
+        yield failure(f"Spark {spark} is too old", "install Spark 3.5.4 or newer")
+    elif not spark.startswith(TESTED_SPARK):
+        yield warning(f"no test of statestore runs with Spark {spark}", f"use Spark {', '.join(TESTED_SPARK)}")
+    else:
+        yield ok(f"Spark {spark}")
+
+
+def check_java(around: Surroundings) -> Iterator[Finding]:
+    """The Java of a local Spark."""
+    _need_local_spark(around)
+    yield ok(around.java())
+
+
+def check_jars(around: Surroundings) -> Iterator[Finding]:
+    """The jars of the Kafka connector, which the first start of a local Spark fetches."""
+    _need_local_spark(around)
+    if around.has_connector():
+        yield ok("the Kafka connector of Spark is here")
+    else:
+        cure = "let this machine reach Maven Central once, or name another repository by IVY_SETTINGS"
+        yield warning("the Kafka connector of Spark is not here yet: the first start fetches 4 jars", cure)
+
+
+def is_cluster(around: Surroundings) -> bool:
+    """Whether the executors are processes of other machines, as far as the settings tell."""
+    return bool(around.settings.spark_master) and not around.settings.spark_master.startswith("local")
+
+
+def _need_local_spark(around: Surroundings) -> None:
+    if around.spark() is None:
+        raise NothingToCheck("PySpark is not installed")
+    if is_cluster(around) or (SUBMITTED in os.environ and not around.settings.spark_master):
+        raise NothingToCheck("the platform brings Java and the connector")

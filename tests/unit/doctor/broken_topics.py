@@ -1,0 +1,198 @@
+"""Topics, checkpoints and identities with one fault each, and the finding that names it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from processor.errors import SettingError
+from processor.job.kafka.cluster_probe import HIDDEN
+from registry.model import Binding, EpochBoundary
+from statestore.memory import MemoryStore
+from tests.unit.doctor.broken import PART_FAULTS, Fault, set_to, settings
+from tests.unit.doctor.healthy import DAY, Healthy, fail
+
+WRONG_USER = SettingError("[kafka] sasl.username, sasl.password: authentication failed")
+
+
+def topic(name: str, **config: str) -> Callable[[Healthy], object]:
+    return lambda around: around.kafka.configure(name, **config)
+
+
+def without_topic(name: str) -> Callable[[Healthy], object]:
+    return lambda around: around.kafka.found.pop(name)
+
+
+def recorded(topic_id: str, partitions: int) -> Callable[[Healthy], object]:
+    """The registry has recorded the topic `user` so."""
+    boundaries = [
+        EpochBoundary(topic="user", topic_id=topic_id, partition=p, from_offset=0, epoch=1, entity="user")
+        for p in range(partitions)
+    ]
+    return lambda around: setattr(around.registry, "boundaries", boundaries if around.plan else [])
+
+
+def gone(around: Healthy) -> None:
+    recorded("id of user", 2)(around)
+    without_topic("user")(around)
+
+
+def hidden(around: Healthy) -> None:
+    """The job has read the topic `user`, and this user may not see it."""
+    recorded("id of user", 2)(around)
+    around.kafka.found["user"] = HIDDEN
+
+
+def foreign_table(around: Healthy) -> None:
+    around.registry.bound = Binding(identity="another", job="statestore", table="statestore")
+
+
+def empty_table(around: Healthy) -> None:
+    around.store = MemoryStore(20)
+
+
+def checkpoint_file(name: str, text: str) -> Callable[[Healthy], object]:
+    def breaks(around: Healthy) -> None:
+        for file, content in (
+            ("sources/0/0", "v1\n{}"),
+            ("statestore.identity", json.dumps({"id": "id"})),
+            (name, text),
+        ):
+            place = Path(around.settings.checkpoint, file)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(content)
+
+    return breaks
+
+
+def checkpoint_is_a_file(around: Healthy) -> None:
+    Path(around.settings.checkpoint).write_text("")
+
+
+FAULTS = [
+    *PART_FAULTS,
+    Fault("no broker named", settings(bootstrap_servers=""), "kafka", "failure", "no broker", "--bootstrap-servers"),
+    Fault(
+        "a broker without a port", settings(bootstrap_servers="b1:x"), "kafka", "failure", "HOST:PORT", "--bootstrap"
+    ),
+    Fault(
+        "one broker of two",
+        settings(bootstrap_servers="b1.example.org:9092,old.internal"),
+        "kafka",
+        "warning",
+        "old.internal:9092: DNS",
+        "correct",
+    ),
+    Fault(
+        "no broker", settings(bootstrap_servers="b9.internal:1"), "kafka", "failure", "b9.internal:1: DNS", "correct"
+    ),
+    Fault(
+        "a wrong user of Kafka",
+        set_to("kafka.cluster", fail(WRONG_USER)),
+        "kafka login",
+        "failure",
+        "sasl.username",
+        "docs/kafka-security.md",
+    ),
+    Fault("Kafka without TLS", settings(kafka=()), "kafka login", "warning", "PLAINTEXT", "SASL_SSL"),
+    Fault(
+        "a broker behind another name",
+        set_to("kafka.brokers", (("b3.internal", 9092),)),
+        "brokers",
+        "failure",
+        "b3.internal:9092: DNS",
+        "advertised.listeners",
+    ),
+    Fault("long transactions", settings(transaction_seconds=3600), "transactions", "failure", "900 s", "--transaction"),
+    Fault("hidden brokers", set_to("kafka.config", {}), "transactions", "warning", "not show", "DESCRIBE_CONFIGS"),
+    Fault("no source topic", without_topic("star"), "source topics", "warning", "star: does not exist", "create it"),
+    Fault("a topic that is gone", gone, "source topics", "failure", "user: the topic is gone", "statestore epoch user"),
+    Fault("a topic made again", recorded("older", 2), "source topics", "failure", "created again", "statestore epoch"),
+    Fault("new partitions", recorded("id of user", 1), "source topics", "failure", "2 partitions", "statestore epoch"),
+    Fault(
+        "records for a day",
+        topic("user", cleanup_policy="delete", retention_ms=DAY),
+        "source topics",
+        "warning",
+        "keeps records for 1 day:",
+        "retention.ms",
+    ),
+    Fault(
+        "tombstones for a day",
+        topic("user", delete_retention_ms=DAY),
+        "source topics",
+        "warning",
+        "misses deletes",
+        "delete.retention.ms",
+    ),
+    Fault(
+        "records that outlast the markers",
+        topic("user", cleanup_policy="delete", retention_ms="-1"),
+        "source topics",
+        "warning",
+        "delete markers live for 30 days",
+        "cleanup.policy=compact",
+    ),
+    Fault(
+        "no right to a topic",
+        lambda around: around.kafka.found.update(repo=HIDDEN),
+        "source topics",
+        "failure",
+        "repo: this user lacks READ",
+        "ACL",
+    ),
+    Fault("a topic that is hidden", hidden, "source topics", "failure", "user: this user lacks READ", "ACL"),
+    Fault(
+        "a product's topic that deletes",
+        topic("user_profile", cleanup_policy="delete", retention_ms=DAY),
+        "product topics",
+        "failure",
+        "deletes documents",
+        "cleanup.policy=compact",
+    ),
+    Fault(
+        "small messages",
+        topic("user_profile", max_message_bytes="1048588"),
+        "product topics",
+        "warning",
+        "1048588 bytes",
+        "max.message.bytes=8388608",
+    ),
+    Fault(
+        "compacted dead letters",
+        topic("statestore.rejects", cleanup_policy="compact"),
+        "dead letters",
+        "failure",
+        "compacted",
+        "retention.ms=-1",
+    ),
+    Fault(
+        "dead letters for a day",
+        topic("statestore.rejects", retention_ms=DAY),
+        "dead letters",
+        "warning",
+        "after 1 day",
+        "retention.ms=-1",
+    ),
+    Fault("no checkpoint", settings(checkpoint=""), "checkpoint", "failure", "no checkpoint", "--checkpoint DIR"),
+    Fault("a file as checkpoint", checkpoint_is_a_file, "checkpoint", "failure", "is a file", "another --checkpoint"),
+    Fault("a checkpoint of one machine", settings(spark_master="yarn"), "checkpoint", "warning", "yarn", "s3://"),
+    Fault(
+        "a checkpoint of a newer Spark",
+        checkpoint_file("offsets/3", "v7\n"),
+        "checkpoint",
+        "failure",
+        "offsets/3",
+        "a new --checkpoint",
+    ),
+    Fault(
+        "a checkpoint of another job",
+        checkpoint_file("statestore.identity", '{"id": "other"}'),
+        "identity",
+        "failure",
+        "is foreign",
+        "--checkpoint",
+    ),
+    Fault("another table", foreign_table, "identity", "failure", "is foreign", "--table"),
+    Fault("a table that is empty", empty_table, "identity", "failure", "is foreign", "--table"),
+    Fault("another job", settings(job="other"), "identity", "failure", "the job other is foreign", "--job"),
+]

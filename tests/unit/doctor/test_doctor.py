@@ -1,0 +1,176 @@
+"""`statestore doctor` over doubles: each fault gets its name, its cure and the exit status; and nothing ends in a traceback."""
+
+import json
+import socket
+from argparse import ArgumentParser
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from processor.cli import doctor_command
+from processor.cli.main import main
+from processor.doctor import doctor_checks, surroundings
+from processor.doctor.doctor_checks import CHECKS
+from processor.doctor.examine import examine
+from processor.doctor.finding import DoctorCheck, Finding
+from processor.settings import Settings
+from registry.model import Binding
+from tests.unit.doctor.broken import REFUSED, Fault
+from tests.unit.doctor.broken_topics import FAULTS
+from tests.unit.doctor.healthy import Healthy, fail
+
+CANARY = "canary-7391"
+
+
+@pytest.fixture
+def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Healthy:
+    """A healthy set-up, which the verb takes for the real one."""
+
+    class Own(Healthy):
+        """A class of its own, so that a fault may replace a property."""
+
+        def reach(self, host: str, port: int) -> None:
+            super().reach(host, port)
+            if host.endswith(".internal"):
+                raise socket.gaierror(-2, "Name or service not known")
+
+    settings = Settings(
+        bootstrap_servers="b1.example.org:9092,b2.example.org:9092",
+        checkpoint=str(tmp_path / "checkpoint"),
+        kafka=(("security.protocol", "SSL"),),
+    )
+    made = Own(settings)
+    monkeypatch.setattr(surroundings, "RealSurroundings", lambda _, embedded: made)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    return made
+
+
+def examined(capsys: Any) -> tuple[int, list[dict[str, str]]]:
+    """The exit status of the verb, and its findings."""
+    parser = ArgumentParser()
+    doctor_command.add_parser(parser.add_subparsers())
+    status = doctor_command.run(parser.parse_args(["doctor", "--json"]))
+    return status, json.loads(capsys.readouterr().out)["findings"]
+
+
+def test_a_healthy_set_up_has_no_warning_and_no_failure(around: Healthy, capsys: Any) -> None:
+    status, findings = examined(capsys)
+    assert status == 0
+    assert [one for one in findings if one["state"] != "ok"] == []
+    assert {one["check"] for one in findings} == {check.name for check in CHECKS}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_is_named_with_its_cure(fault: Fault, around: Healthy, capsys: Any) -> None:
+    fault.breaks(around)
+    status, findings = examined(capsys)
+    (found,) = [one for one in findings if one["check"] == fault.check and one["state"] not in ("ok", "skipped")]
+    assert (found["state"], status) == (fault.state, 1 if fault.state == "failure" else 0)
+    assert fault.text in found["text"]
+    assert fault.cure in found["cure"]
+    others = [one["check"] for one in findings if one["state"] == "failure" and one["check"] != fault.check]
+    assert others == [], "a fault makes one failure"
+
+
+def test_a_check_that_cannot_run_names_the_failure_that_is_the_cause(around: Healthy, capsys: Any) -> None:
+    around.closed = {"registry.example.org": REFUSED}
+    _, findings = examined(capsys)
+    skipped = {one["check"]: one["text"] for one in findings if one["state"] == "skipped"}
+    assert set(skipped.values()) == {"postgres failed"}
+    assert {"registry", "rights", "definitions", "lease", "slots", "source topics", "identity"} <= skipped.keys()
+
+
+def test_a_first_set_up_has_no_failure_before_apply_and_before_the_first_start(around: Healthy, capsys: Any) -> None:
+    around.registry.found = replace(around.registry.found, exists=False)
+    around.table_state = None
+    status, findings = examined(capsys)
+    assert status == 0
+    assert [one["check"] for one in findings if one["state"] == "warning"] == ["registry"]
+    texts = {one["text"] for one in findings if one["state"] == "skipped"}
+    assert texts == {"there is no registry yet", "there is no table"}
+
+
+def test_a_registry_without_a_job_has_no_table_yet(around: Healthy, capsys: Any) -> None:
+    around.table_state = None
+    around.registry.bound = Binding(identity="id", job="", table="")
+    assert examined(capsys)[0] == 0
+
+
+def test_a_lost_table_is_a_failure(around: Healthy, capsys: Any) -> None:
+    around.table_state = None
+    status, findings = examined(capsys)
+    assert status == 1
+    assert [one["check"] for one in findings if one["state"] == "failure"] == ["identity"]
+
+
+def test_a_checkpoint_that_only_spark_sees_is_no_failure(around: Healthy, capsys: Any) -> None:
+    around.settings = replace(around.settings, checkpoint="s3://bucket/path")
+    status, findings = examined(capsys)
+    (found,) = [one for one in findings if one["check"] == "checkpoint"]
+    assert (status, found["state"]) == (0, "skipped")
+    assert found["text"].startswith("only Spark can look at s3://bucket/path")
+
+
+def test_lines_are_aligned_and_a_cure_is_below_its_finding(around: Healthy, capsys: Any) -> None:
+    around.python_version = (3, 10)
+    assert main(["doctor"]) == 1
+    first, second, *_, last = capsys.readouterr().out.splitlines()
+    assert first == "failure  python          Python 3.10 is too old"
+    assert second == " " * 25 + "cure: install Python 3.11 or newer, on the driver and on the executors"
+    assert last.endswith(" ok, 0 warning, 1 failure, 0 skipped")
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), RuntimeError(""), ValueError("two\nlines")])
+def test_an_unexpected_error_is_a_finding(error: Exception, around: Healthy, capsys: Any) -> None:
+    around.kafka.topics = fail(error)  # type: ignore[method-assign]
+    status, findings = examined(capsys)
+    found = [one for one in findings if one["state"] == "failure"]
+    assert status == 1
+    assert {one["check"] for one in found} == {"source topics", "product topics", "dead letters"}
+    assert all(one["text"].startswith(f"unexpected {type(error).__name__}: ") for one in found)
+    assert {one["cure"] for one in found} == {"please report it"}
+
+
+def test_a_check_without_an_answer_ends_by_its_limit(around: Healthy) -> None:
+    never = Event()
+
+    def wait(_: object) -> list[Finding]:
+        never.wait()
+        return []
+
+    slow = DoctorCheck(name="slow", looks_at="", look=wait, cure="wait", seconds=0.01)
+    after = DoctorCheck(name="after", looks_at="", look=lambda _: (), cure="", needs=("slow",))
+    (first, second) = [found.finding for found in examine([slow, after], around)]
+    never.set()
+    assert (first.text, first.cure, second.text) == ("no answer within 0.01 s", "wait", "slow failed")
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["doctor", "--json"]])
+def test_no_secret_is_printed(words: list[str], around: Healthy, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of clients that repeat what they got."""
+    for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "KAFKA_PASSWORD"):
+        monkeypatch.setenv(name, f"{CANARY}-{name}")
+    around.settings = replace(
+        around.settings,
+        registry=f"postgresql://etl:{CANARY}%2Fpg@registry.example.org/x",
+        kafka=(("sasl.password", "env:KAFKA_PASSWORD"), ("security.protocol", "SSL")),
+    )
+    texts = [f"{CANARY}%2Fpg", f"{CANARY}/pg", *(f"{CANARY}-{name}" for name in ("AWS_SECRET_ACCESS_KEY",))]
+    texts += [f"{CANARY}-AWS_SESSION_TOKEN", f"{CANARY}-KAFKA_PASSWORD"]
+    around.kafka.cluster = fail(RuntimeError(" ".join(texts)))  # type: ignore[method-assign]
+    assert main(words) == 1
+    printed = capsys.readouterr()
+    assert "unexpected RuntimeError: *** *** *** *** ***" in printed.out
+    assert CANARY not in printed.out + printed.err
+
+
+def test_each_check_has_a_name_of_its_own_and_needs_only_earlier_ones() -> None:
+    names = [check.name for check in doctor_checks.CHECKS]
+    assert len(set(names)) == len(names)
+    for n, check in enumerate(CHECKS):
+        assert set(check.needs) <= set(names[:n])
+        assert check.cure
+        assert check.looks_at
