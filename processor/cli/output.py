@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from processor.metrics.read_metrics import READS, WRITES
 from processor.plan.declared_columns import UNREADABLE
 from processor.progress.backlog import stopped_line
 from processor.records.message import Message
@@ -11,6 +12,8 @@ from processor.records.record import Record, Rejected
 from processor.records.recorded_topics import check_writable, open_writer, to_line, to_reject_line
 from processor.rounds.account import PARTS
 from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
+from processor.rounds.spending import REQUEST
+from processor.rounds.stage_times import STAGE, STAGES
 
 COUNTS = (
     "Counts. Of records: applied: written as a row; superseded: a newer change of the row came before, or in the same batch; "
@@ -79,6 +82,20 @@ def freshness_histogram(tally: Mapping[str, int]) -> str:
     """The same, and how many documents are in each bucket that is not empty; empty without documents."""
     buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in BUCKETS if tally.get(name))
     return f"{freshness_text(tally)}; documents by age: {buckets}" if buckets else ""
+
+
+def spending_line(counts: Mapping[str, int]) -> str:
+    """The requests of a run, their units, throttles and retries, and the time of its stages, in one line."""
+
+    def total(prefix: str, names: Iterable[str]) -> int:
+        return sum(counts.get(prefix + name, 0) for name in names)
+
+    both = (*WRITES, *READS)
+    stages = ", ".join(f"{stage} {counts.get(STAGE + stage, 0) / 1000:,.1f} s" for stage in STAGES)
+    return (
+        f"{total(REQUEST, both):,} requests ({total('throttles ', both):,} throttled, {total('retries ', both):,} retries), "
+        f"{total('half units ', WRITES) / 2:,.0f} write units, {total('half units ', READS) / 2:,.0f} read units; {stages}"
+    )
 
 
 def summary(tally: Mapping[str, int]) -> str:

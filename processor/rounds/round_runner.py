@@ -112,7 +112,8 @@ class RoundRunner:
                 text = f"{' '.join(one.page.walk)} stopped until the next start: {one.refused}"
                 self.report(JobEvent(what="walk stopped", text=text, level="warning"))
         settled = list(chain.from_iterable(result.settled for result in parts))
-        sights = list(chain.from_iterable(result.sights for result in (*lanes, *parts)))
+        of_lanes, of_parts = (lane.sights for lane in lanes), (result.sights for result in parts)
+        sights = list(chain.from_iterable(chain(of_lanes, of_parts)))
         tally.update(count_lags(self.open_changes.lags(sights, settled, self.clock.now())))
         if settled:
             self.open_changes.record(settled, self.clock.now())
