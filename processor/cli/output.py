@@ -13,7 +13,7 @@ from processor.records.recorded_topics import check_writable, open_writer, to_li
 from processor.rounds.account import PARTS
 from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
 from processor.rounds.spending import REQUEST
-from processor.rounds.stage_times import STAGE, STAGES
+from processor.rounds.stage_times import BATCH, STAGE, STAGES
 
 COUNTS = (
     "Counts. Of records: applied: written as a row; superseded: a newer change of the row came before, or in the same batch; "
@@ -91,10 +91,10 @@ def spending_line(counts: Mapping[str, int]) -> str:
         return sum(counts.get(prefix + name, 0) for name in names)
 
     both = (*WRITES, *READS)
-    stages = ", ".join(f"{stage} {counts.get(STAGE + stage, 0) / 1000:,.1f} s" for stage in STAGES)
+    times = ", ".join(f"{name} {counts.get(STAGE + name, 0) / 1000:,.1f} s" for name in (BATCH, *STAGES))
     return (
         f"{total(REQUEST, both):,} requests ({total('throttles ', both):,} throttled, {total('retries ', both):,} retries), "
-        f"{total('half units ', WRITES) / 2:,.0f} write units, {total('half units ', READS) / 2:,.0f} read units; {stages}"
+        f"{total('half units ', WRITES) / 2:,.0f} write units, {total('half units ', READS) / 2:,.0f} read units; {times}"
     )
 
 

@@ -33,7 +33,7 @@ from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
-from processor.rounds.stage_times import stage_time
+from processor.rounds.stage_times import BATCH, stage_time
 from processor.rounds.steward import Steward
 from processor.settings import Settings
 from registry.errors import SnapshotOutdated
@@ -188,7 +188,7 @@ class Job:
                     if not self.stopping.is_set():
                         self.driver.background_work()
                 self._note_batch(batch, ranges, self.driver.tally - before)
-                self.driver.tally.update(Counter(batches=1) + stage_time("batch", began))
+                self.driver.tally.update(Counter(batches=1) + stage_time(BATCH, began))
             except Exception as error:
                 self.failure = error
                 raise

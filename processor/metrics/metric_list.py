@@ -133,11 +133,14 @@ METRICS = (
     _metric("counter", "walked_rows_total", "rows", FOLLOW_UP, "Stored rows that walks read."),
     _metric("counter", "batches_total", "batches", JOB, "Micro-batches that ended."),
     _metric(
+        "counter", "batch_seconds_total", "seconds", JOB, "Time of the micro-batches, from their begin to their end."
+    ),
+    _metric(
         "counter",
         "stage_seconds_total",
         "seconds",
         JOB,
-        "Time of the stages. Stage: write and publish add up tasks that run side by side, batch is the time of whole batches.",
+        "Time of the tasks of a stage, which is write or publish. Tasks that run side by side add up.",
         "stage",
     ),
     _metric("gauge", "registry_version", "version", JOB, "The registry version that the job applied."),

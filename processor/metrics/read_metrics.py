@@ -13,7 +13,7 @@ from processor.rounds import freshness
 from processor.rounds.account import IN_TOPIC, PARTS
 from processor.rounds.index_lag import LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
 from processor.rounds.spending import REQUEST
-from processor.rounds.stage_times import STAGE, STAGES
+from processor.rounds.stage_times import BATCH, STAGE, STAGES
 
 WRITES = ("UpdateItem", "BatchExecuteStatement", "DeleteItem")
 READS = ("BatchGetItem", "Query")
@@ -73,6 +73,7 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
         "walks": _one(len(report["walks"])),
         "walked_rows_total": _one(counts.get("walked", 0)),
         "batches_total": _one(counts.get("batches", 0)),
+        "batch_seconds_total": _one(counts.get(STAGE + BATCH, 0) / 1000),
         "stage_seconds_total": {(stage,): counts.get(f"{STAGE}{stage}", 0) / 1000 for stage in STAGES},
         "registry_version": _one(report["registry_version"]),
         "refused_version": _one(report["refused_version"]),

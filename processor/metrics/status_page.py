@@ -89,8 +89,11 @@ def _parts(report: Mapping[str, Any], wrong: Collection[str]) -> Iterable[str]:
     yield from map(_line, _notes(report))
     yield _requests(values)
     stages = _of(values, "stage_seconds_total")
-    rows = [(stage, f"{seconds:,.1f}") for (stage,), seconds in stages.items()]
-    yield _table("Stages", ("stage", "seconds"), rows)
+    rows = [
+        ("batches", _of(values, "batch_seconds_total")[()]),
+        *((f"tasks: {name}", s) for (name,), s in stages.items()),
+    ]
+    yield _table("Time", ("of", "seconds"), [(name, f"{seconds:,.1f}") for name, seconds in rows])
     yield '<p class="soft"><a href="metrics">metrics</a> · <a href="status.json">JSON</a> · <a href="health">health</a></p>'
 
 

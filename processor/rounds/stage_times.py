@@ -1,14 +1,15 @@
 """How long the stages of a batch take, as counters of a tally in milliseconds.
 
 `write` and `publish` count the tasks of the two stages of a round, each task with its waiting for answers: tasks that run side by
-side add up. `batch` counts whole micro-batches of a job, once each.
+side add up. BATCH counts whole micro-batches of a job.
 """
 
 from collections import Counter
 from time import perf_counter
 
 STAGE = "ms "
-STAGES = ("write", "publish", "batch")
+STAGES = ("write", "publish")
+BATCH = "batch"
 
 
 def stage_time(stage: str, began: float) -> Counter[str]:

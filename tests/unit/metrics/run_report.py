@@ -12,7 +12,7 @@ from processor.job.monitor import JobMonitor, LastBatch
 from processor.plan.planning import plan_alone
 from processor.records.record import Record
 from processor.rounds.freshness import count_ages
-from processor.rounds.stage_times import stage_time
+from processor.rounds.stage_times import BATCH, stage_time
 from processor.settings import Settings
 from processor.trial.trial import Trial
 from statestore.memory import MemoryStore
@@ -77,7 +77,7 @@ def run_report() -> dict[str, Any]:
     """The report. A trial lacks Spark's tasks, which count ages, and the stream, which times batches; this one has no walk, and
     its overlay leaves nothing to correct. So these counts are put in."""
     trial = busy_trial()
-    trial.driver.tally.update(count_ages([0.3, 2.0, 7.0, 1_000.0]) + stage_time("batch", 0.0))
+    trial.driver.tally.update(count_ages([0.3, 2.0, 7.0, 1_000.0]) + stage_time(BATCH, 0.0))
     trial.driver.tally.update(Counter(walked=4, corrections=1))
     job = SimpleNamespace(
         driver=trial.driver,
@@ -91,5 +91,5 @@ def run_report() -> dict[str, Any]:
         settings=trial.settings,
         paused=False,
     )
-    monitor = JobMonitor(job, clock=lambda: 100.0)  # type: ignore[arg-type]
+    monitor = JobMonitor(job, clock=lambda: 100.0)
     return monitor.state({"user": TopicLag(7, 40.0), "star": TopicLag(0, None)})

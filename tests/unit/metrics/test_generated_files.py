@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.metrics.generate_files import DASHBOARD, generated
+from processor.metrics.generate_files import DASHBOARD, PAGE, generated
 from processor.metrics.metric_list import METRICS, Metric
 
 ROOT = Path(__file__).parents[3]
@@ -47,6 +47,10 @@ def test_every_query_of_the_dashboard_uses_metrics_and_labels_of_the_list(query:
     for metric in metrics:
         known = {*metric.labels, *OF_PROMETHEUS, *({"le"} if metric.kind == "histogram" else ())}
         assert labels <= known
+
+
+def test_the_page_says_how_many_metrics_cloudwatch_gets() -> None:
+    assert f"at most {len(METRICS) - 1} metrics there" in (ROOT / PAGE).read_text(encoding="utf-8")
 
 
 def test_every_metric_has_a_panel() -> None:
