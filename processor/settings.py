@@ -79,7 +79,7 @@ class Settings:
         0, "port of the driver's page, with /metrics for Prometheus, /status.json and /health; 0: none", 0, 65535
     )
     status_host: str = _setting(
-        "127.0.0.1", "address at which the driver's page answers: whoever reaches it may read the page"
+        "127.0.0.1", "address at which the driver's page answers; all who reach it may read the page"
     )
     cloudwatch_namespace: str = _setting(
         "", "namespace of CloudWatch: the job prints its metrics on standard output as EMF lines; empty: none"
