@@ -87,11 +87,12 @@ def _serve(server: socket.socket, answers: dict[bytes, bytes]) -> None:
 
 def _answers() -> dict[bytes, bytes]:
     rows = [_stored(star(number)) for number in range(ROWS)]
+    used = {"TableName": TABLE, "CapacityUnits": 3.0}
     return {
-        b"updateitem": _http({"Attributes": rows[0]}),
-        b"deleteitem": _http({"Attributes": rows[0]}),
-        b"query": _http({"Items": rows, "Count": ROWS, "ScannedCount": ROWS}),
-        b"batchgetitem": _http({"Responses": {TABLE: rows}, "UnprocessedKeys": {}}),
+        b"updateitem": _http({"Attributes": rows[0], "ConsumedCapacity": used}),
+        b"deleteitem": _http({"Attributes": rows[0], "ConsumedCapacity": used}),
+        b"query": _http({"Items": rows, "Count": ROWS, "ScannedCount": ROWS, "ConsumedCapacity": used}),
+        b"batchgetitem": _http({"Responses": {TABLE: rows}, "UnprocessedKeys": {}, "ConsumedCapacity": [used]}),
     }
 
 

@@ -15,6 +15,6 @@ Later rounds settle open changes (steps/settle.py), continue fan-outs, and publi
 of the registry come between rounds (rounds/steward.py), and walks bring stored rows up to them (progress/walks.py).
 
 The reading order: first the packages `statestore` (the table) and `registry` (slots, leases). Then the rooms: records, product,
-definitions, plan, progress, steps, rounds, trial, job, inspect, pricing, doctor, demo, cli. A room imports only rooms before
-it in this order, and `local`, which has the embedded parts. CONTRIBUTING.md names the file to read first in each room.
+definitions, plan, progress, steps, rounds, metrics, trial, job, inspect, pricing, doctor, demo, cli. A room imports only rooms
+before it in this order, and `local`, which has the embedded parts. CONTRIBUTING.md names the file to read first in each room.
 """

@@ -83,6 +83,15 @@ class Settings:
     )
     log_values: bool = _setting(False, "whether log lines and the status show values of rows (true or false)")
     lease_seconds: int = _setting(30, "a job that gives no sign of life for so long counts as dead", 5)
+    status_port: int = _setting(
+        0, "port of the driver's page, with /metrics for Prometheus, /status.json and /health; 0: none", 0, 65535
+    )
+    status_host: str = _setting(
+        "127.0.0.1", "address at which the driver's page answers; all who reach it may read the page"
+    )
+    cloudwatch_namespace: str = _setting(
+        "", "namespace of CloudWatch: the job prints its metrics on standard output as EMF lines; empty: none"
+    )
     spark_master: str = _setting(
         "", "Spark master (empty: the choice of spark-submit or of the platform, else local[2])"
     )
@@ -127,6 +136,11 @@ def read_settings(
         )
     if settings.dynamodb_client not in ("lean", "boto3"):
         raise SettingError(f"dynamodb_client: there is no {settings.dynamodb_client!r}; use lean or boto3")
+    if not re.fullmatch(r"(?!AWS/)[\w./#:-]{0,255}", settings.cloudwatch_namespace, re.ASCII):
+        raise SettingError(
+            f"cloudwatch_namespace: CloudWatch refuses {settings.cloudwatch_namespace!r}; use at most 255 of A-Z, a-z, 0-9 and "
+            "._-/#: and do not begin with AWS/"
+        )
     return settings
 
 

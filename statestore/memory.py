@@ -69,6 +69,7 @@ class MemoryStore:
         self, slots: int | None = MAX_SLOTS, *, lag: float = 0.0, clock: Callable[[], float] = lambda: 0.0
     ) -> None:
         self.requests: Counter[str] = Counter()
+        self.spent: Counter[str] = Counter()
         self._items: dict[Key, Item] = {}
         self._partitions: dict[str, dict[Key, None]] = {}
         self._indexes: dict[str, _Index] = {} if slots is None else {name: _Index() for name in slot_names(slots)}

@@ -144,11 +144,15 @@ class Store(Protocol):
     """A table with its indexes.
 
     `requests` counts the requests by their names in DynamoDB's API (UpdateItem, BatchExecuteStatement, DeleteItem, BatchGetItem,
-    Query); each page and each retry counts. All methods raise `statestore.errors.Transient` after their own retries, else
-    `Terminal`.
+    Query); each page and each retry counts. `spent` counts, by the same names, `retries`, `throttles` and `half units` of
+    capacity (`retries Query`); empty for a store that does not know them. All methods raise `statestore.errors.Transient`
+    after their own retries, else `Terminal`.
     """
 
     requests: Counter[str]
+
+    @property
+    def spent(self) -> Counter[str]: ...
 
     def create(self, slots: int) -> None:
         """Creates the table with 1 to 20 slots, and waits until requests can use it. A table that exists keeps its items; the

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from processor.cli.visible_text import visible_line
+from processor.metrics.read_metrics import READS, WRITES
 from processor.plan.declared_columns import UNREADABLE
 from processor.progress.backlog import stopped_line
 from processor.records.message import Message
@@ -12,6 +13,8 @@ from processor.records.record import Record, Rejected
 from processor.records.recorded_topics import check_writable, open_writer, to_line, to_reject_line
 from processor.rounds.account import PARTS
 from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
+from processor.rounds.spending import REQUEST
+from processor.rounds.stage_times import BATCH, STAGE, STAGES
 
 COUNTS = (
     "Counts. Of records: applied: written as a row; superseded: a newer change of the row came before, or in the same batch; "
@@ -80,6 +83,20 @@ def freshness_histogram(tally: Mapping[str, int]) -> str:
     """The same, and how many documents are in each bucket that is not empty; empty without documents."""
     buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in BUCKETS if tally.get(name))
     return f"{freshness_text(tally)}; documents by age: {buckets}" if buckets else ""
+
+
+def spending_line(counts: Mapping[str, int]) -> str:
+    """The requests of a run, their units, throttles and retries, and the time of its stages, in one line."""
+
+    def total(prefix: str, names: Iterable[str]) -> int:
+        return sum(counts.get(prefix + name, 0) for name in names)
+
+    both = (*WRITES, *READS)
+    times = ", ".join(f"{name} {counts.get(STAGE + name, 0) / 1000:,.1f} s" for name in (BATCH, *STAGES))
+    return (
+        f"{total(REQUEST, both):,} requests ({total('throttles ', both):,} throttled, {total('retries ', both):,} retries), "
+        f"{total('half units ', WRITES) / 2:,.0f} write units, {total('half units ', READS) / 2:,.0f} read units; {times}"
+    )
 
 
 def summary(tally: Mapping[str, int]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from processor.cli.driver_page import shown_status
 from processor.cli.job_log import JobLog, add_log_flags
 from processor.cli.options import (
     JOB,
@@ -67,7 +68,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="rename the registry's job to --job, or build the state again in an empty --table, with a new --checkpoint",
     )
     add_log_flags(parser)
-    add_settings(parser, *JOB, "checkpoint")
+    add_settings(parser, *JOB, "checkpoint", "status_port", "status_host")
     parser.set_defaults(run=run)
 
 
@@ -102,7 +103,7 @@ def _run_until_stopped(
 ) -> "tuple[Job | None, int]":
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
-    with StopSignals(log).handled() as signals:
+    with StopSignals(log).handled() as signals, shown_status(settings, signals):
         try:
             plan = prepare_plan(settings, definitions)
             from processor.job.feed import feed

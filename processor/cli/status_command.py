@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.job_log import lag_text
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
+from processor.cli.output import spending_line
 from processor.cli.visible_text import visible_lines
 from processor.cli.watch import add_forms, print_state
 from processor.job.open_registry import open_registry
@@ -61,7 +62,11 @@ def wrong_lines(job: JobStatus) -> Iterator[str]:
         return
     if (job.report_age or 0.0) > SILENT_SECONDS:
         yield f"job {job.job} renews its lease, and has reported nothing for {job.report_age:,.0f} s; see its log"
-    state = job.report or {}
+    yield from wrong_in_report(job.report or {})
+
+
+def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
+    """What a person must repair by the report of a job that lives."""
     for product, why in state.get("stopped_products", {}).items():
         yield f"product {product} stopped: {why}"
     for walk, why in state.get("stopped_walks", {}).items():
@@ -123,6 +128,8 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
             f"{batch['documents']:,} documents"
         )
     yield from _open_lines(state)
+    if counts := state.get("counts"):
+        yield f"  {spending_line(counts)}"
 
 
 def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:

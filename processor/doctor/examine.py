@@ -10,12 +10,13 @@ from dataclasses import replace
 from queue import Empty, Queue
 from threading import Thread
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from processor.doctor.finding import DoctorCheck, Finding, NothingToCheck, failure, skipped
 from processor.doctor.surroundings import Surroundings
 from processor.errors import StatestoreError
-from processor.kafka_security import Secret, resolve
+from processor.resolve_secrets import resolve_kafka
+from processor.secret_references import Secret
 from processor.settings import Settings
 from registry.errors import RegistryError
 from statestore.errors import StoreError
@@ -74,10 +75,11 @@ def _one_line(error: Exception) -> str:
 def _secrets(settings: Settings) -> Iterator[str]:
     """The values that no finding shows."""
     with suppress(ValueError):
-        password = urlsplit(settings.registry).password or ""
-        yield from {password, unquote(password)}
+        address = urlsplit(settings.registry)
+        password = address.password or ""
+        yield from {password, unquote(password), *parse_qs(address.query).get("password", ())}
     with suppress(StatestoreError):
-        yield from (value for _, value in resolve(settings.kafka) if isinstance(value, Secret))
+        yield from (value for _, value in resolve_kafka(settings.kafka) if isinstance(value, Secret))
 
 
 def _without(finding: Finding, secrets: Iterable[str | None]) -> Finding:

@@ -13,9 +13,9 @@ from time import time
 from typing import TYPE_CHECKING, Protocol
 
 from processor.job.open_registry import open_registry
-from processor.kafka_security import resolve
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
+from processor.resolve_secrets import resolve_kafka
 from processor.settings import Settings
 from registry.job_status import JobStatus
 from registry.model import Binding, EpochBoundary, Snapshot
@@ -126,7 +126,7 @@ class RealSurroundings:
         """Raises SettingError, KafkaError where no broker takes the settings."""
         from processor.job.kafka.cluster_probe import ClusterProbe
 
-        return ClusterProbe(self.settings.bootstrap_servers, dict(resolve(self.settings.kafka)))
+        return ClusterProbe(self.settings.bootstrap_servers, dict(resolve_kafka(self.settings.kafka)))
 
     def now(self) -> float:
         """This machine's clock, in seconds since 1970."""

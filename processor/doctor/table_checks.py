@@ -8,7 +8,7 @@ from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
 from statestore.errors import StoreError
 from statestore.item_attributes import format_of_item
-from statestore.items import FORMAT
+from statestore.item_format import FORMAT
 from statestore.keys import Key, partitions
 from statestore.store import Delete, Equals, Item, Query, Write
 from statestore.table import TTL, slot_names, too_few

@@ -9,9 +9,10 @@ stop    the job raises at the start of the next batch, and Spark replays that ba
 """
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from time import time
+from time import perf_counter, time
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -32,6 +33,7 @@ from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
+from processor.rounds.stage_times import BATCH, stage_time
 from processor.rounds.steward import Steward
 from processor.settings import Settings
 from registry.errors import SnapshotOutdated
@@ -182,13 +184,14 @@ class Job:
                     raise StreamOutdated("the stream begins again")
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 self.catch_up.look(ranges)
-                before = self.driver.tally.copy()
+                before, began = self.driver.tally.copy(), perf_counter()
                 pieces = list(ranges.slices(self.settings.batch_size))
                 for piece in pieces:
                     self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)
                     if not self.stopping.is_set():
                         self.driver.background_work()
                 self._note_batch(batch, ranges, self.driver.tally - before)
+                self.driver.tally.update(Counter(batches=1) + stage_time(BATCH, began))
             except Exception as error:
                 self.failure = error
                 raise

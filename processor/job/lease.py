@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from threading import Event, Thread
+from time import monotonic
 
 from processor.errors import Fenced, Stopped
 from processor.job.open_registry import open_registry
@@ -59,8 +60,14 @@ class LeaseRenewal:
     def __init__(self, settings: Settings, lease: Lease) -> None:
         self._registry, self._lease = open_registry(settings), lease
         self._every = settings.lease_seconds / 3
+        self._renewed = monotonic()
         self._lost, self._ending = Event(), Event()
         self._thread = Thread(target=self._renew_until_the_end, name="lease renewal", daemon=True)
+
+    @property
+    def age(self) -> float:
+        """Seconds since the lease was taken or renewed."""
+        return monotonic() - self._renewed
 
     def start(self) -> None:
         self._thread.start()
@@ -80,6 +87,7 @@ class LeaseRenewal:
             while not self._ending.wait(self._every):
                 try:
                     self._registry.renew(self._lease)
+                    self._renewed = monotonic()
                 except LeaseLost:
                     self._lost.set()
                     return

@@ -1,5 +1,6 @@
 """The monitor of a running job: every 5 s it writes the state of the run into its lease, for `statestore status`. Every 10 s it
-emits the state as an event, for the status line of `statestore run`.
+emits the state as an event, for the status line of `statestore run`, and as a line for CloudWatch if a namespace is set. The
+page of the driver (`processor.metrics.status_server`) shows the last state.
 
 The monitor only reads what the driver and the job hold, over clients of its own, in a thread of its own. So a long batch does
 not silence the monitor, and no batch waits for it. The monitor asks the broker for the lag once for each status line. A failure
@@ -17,8 +18,10 @@ from time import time
 from typing import Any, Protocol
 
 from processor.job.kafka.lag import TopicLag, read_lags
+from processor.job.lease import LeaseRenewal
 from processor.job.open_registry import open_registry
 from processor.job.source_topics import SourceTopics
+from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
@@ -48,6 +51,7 @@ class MonitoredJob(Protocol):
     driver: Driver
     lease: Lease
     steward: Steward | None
+    renewal: LeaseRenewal
     topics: SourceTopics
     positions: dict[Partition, int]
     doing: str
@@ -66,15 +70,18 @@ def statestore_version() -> str:
 
 
 class JobMonitor:
-    """The monitor of a job, from `start` to `stop`. `clock`: seconds since 1970."""
+    """The monitor of a job, from `start` to `stop`. `clock`: seconds since 1970. `report`: the last state, None
+    before the first."""
 
     def __init__(self, job: MonitoredJob, clock: Callable[[], float] = time) -> None:
         self._job, self._clock = job, clock
         self._ending = Event()
         self._thread = Thread(target=self._look_until_the_end, name="monitor", daemon=True)
+        self._emf = EmfWriter(job.settings.cloudwatch_namespace)
         self._counted = (clock(), 0, 0)
         self._rates = (0.0, 0.0)
         self._behind_since: float | None = None
+        self.report: dict[str, Any] | None = None
 
     def start(self) -> None:
         self._thread.start()
@@ -96,14 +103,21 @@ class JobMonitor:
                         topics, positions = sorted(self._job.topics.streamed), self._job.positions
                         lags = read_lags(settings.bootstrap_servers, dict(settings.kafka), topics, positions)
                 with suppress(Exception):
-                    state = self.state(lags)
+                    state = self.report = self.state(lags)
                     if shows and looks:
-                        self._job.driver.report(JobEvent(what="status", fields=state))
+                        self._emit(state)
                     registry.keep_report(self._job.lease, state)
                 if ended:
                     return
                 looks += 1
                 ended = self._ending.wait(EVERY_SECONDS)
+
+    def _emit(self, state: dict[str, Any]) -> None:
+        """Emits the status line, and on standard output the line for CloudWatch."""
+        fields = {name: value for name, value in state.items() if name != "counts"}
+        self._job.driver.report(JobEvent(what="status", fields=fields))
+        if self._job.settings.cloudwatch_namespace:
+            print(self._emf.line(state), flush=True)
 
     def state(self, lags: Mapping[str, TopicLag]) -> dict[str, Any]:
         """The state of the run, as JSON values. Times are in seconds since 1970."""
@@ -112,6 +126,7 @@ class JobMonitor:
         events, documents = self._rates_until(now)
         return {
             "at": now,
+            "job": job.lease.job,
             "statestore": statestore_version(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -127,6 +142,7 @@ class JobMonitor:
             "documents_per_second": documents,
             "last_batch": None if job.last_batch is None else asdict(job.last_batch),
             "open_changes": len(driver.open_changes.by_row),
+            "settle_due": self._settle_due(),
             "fan_outs": len(driver.fan_outs.waiting),
             "backlog": sum(len(roots) for roots in list(driver.backlog.waiting.values())) + len(driver.backlog.own),
             "walks": [" ".join(name) for name, walk in dict(driver.walks.walks).items() if not walk.done],
@@ -138,7 +154,15 @@ class JobMonitor:
             "dead_letters": driver.tally["dead letters"],
             "last_dead_letter": driver.last_letter,
             "oldest_unpublished": self._oldest_unpublished(lags, now),
+            "lease_age": round(job.renewal.age, 1),
+            "counts": dict(driver.tally),
         }
+
+    def _settle_due(self) -> int:
+        """The open changes that wait for settling now."""
+        driver = self._job.driver
+        now = driver.clock.now()
+        return sum(not change.shown and change.due <= now for change in list(driver.open_changes.by_row.values()))
 
     def _rates_until(self, now: float) -> tuple[float, float]:
         """Events and documents a second since the last status line."""

@@ -5,13 +5,12 @@ producer for each attempt of a lane, because a new producer fences the earlier o
 """
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
-from time import time
+from time import perf_counter, time
 from typing import Any
 
 from processor.errors import TransactionTimedOut
@@ -27,6 +26,8 @@ from processor.records.record import Record
 from processor.rounds.freshness import RootTimes, count_ages, oldest
 from processor.rounds.publish_part import lane_of, publish_lane
 from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round
+from processor.rounds.spending import spending
+from processor.rounds.stage_times import stage_time
 from processor.rounds.step_runner import StepRunner, tune_garbage_collector
 from processor.settings import Settings
 from registry.model import Lease
@@ -112,9 +113,10 @@ def run_part(elements: Iterable[Any], part: Part, read: Read, task: Task) -> Par
     runner = StepRunner(
         store=mine.store, outbox=mine.rejects, overlays=overlays, pool=mine.pool, page=task.settings.fan_out_page
     )
-    before = mine.store.requests.copy()
+    before, began = spending(mine.store), perf_counter()
     result = part(read(elements), task.round, runner)
-    return replace(result, sights=runner.sights(), tally=result.tally + _spent(mine.store, before))
+    tally = result.tally + (spending(mine.store) - before) + stage_time("write", began)
+    return replace(result, sights=runner.sights(), tally=tally)
 
 
 def hand_over(elements: Iterable[Any], part: Part, read: Read, task: Task) -> Iterator[tuple[int, Handover]]:
@@ -171,7 +173,7 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
         return attempt, replace(runner, outbox=outbox)
 
     runner = StepRunner(store=mine.store, overlays=overlays, pool=mine.pool, writes_per_request=settings.ledger_batch)
-    before = mine.store.requests.copy()
+    before, began = spending(mine.store), perf_counter()
     try:
         result = publish_lane(lane, roots, task.round, next_attempt)
     except TransactionTimedOut:
@@ -179,8 +181,8 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
             raise lease_lost(task.lease) from None
         raise
     now = time()  # the broker has committed the transaction
-    tally = result.tally + _spent(mine.store, before) + count_ages(now - at for at in result.times)
-    return replace(result, tally=tally, times=(), sights=runner.sights())
+    tally = result.tally + (spending(mine.store) - before) + count_ages(now - at for at in result.times)
+    return replace(result, tally=tally + stage_time("publish", began), times=(), sights=runner.sights())
 
 
 def begin_attempt(registry: Registry, lease: Lease, lane: int, round_: int) -> int:
@@ -204,10 +206,6 @@ def records_of(rows: Iterable[Any], epochs: Epochs) -> Iterator[Record]:
 def pieces_of(tasks: Iterable[Iterable[Any]]) -> Iterator[Any]:
     """The pieces of work of a Spark partition, whose elements are the work of whole tasks."""
     return chain.from_iterable(tasks)
-
-
-def _spent(store: DynamoStore, before: Counter[str]) -> Counter[str]:
-    return Counter({f"request {name}": n for name, n in (store.requests - before).items()})
 
 
 def _record(row: Any, epochs: Epochs) -> Record:

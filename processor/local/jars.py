@@ -76,7 +76,7 @@ def spark_kafka_jars(progress: ShowProgress = silent) -> Path:
 
 def has_spark_kafka_jars() -> bool:
     """Whether the set of `spark_kafka_jars` is here already. Fetches nothing. Raises PartError without PySpark."""
-    return (cache_directory() / "jars" / _spark_kafka_set(*_spark_version(_pyspark_jars()))).is_dir()
+    return (cache_directory() / "jars" / _spark_kafka_set(*_spark_version(jars_of_pyspark()))).is_dir()
 
 
 def _spark_kafka_set(scala: str, spark: str) -> str:

@@ -71,7 +71,7 @@ class OpenChange(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """An answer to live work showed a row in an index, at this version."""
+    """An answer to live work showed a row in an index, at this version; "" where the answer lacks the row."""
 
     row: Key
     slot: str
@@ -102,6 +102,7 @@ class OpenChanges:
     sample: int = SAMPLE
     by_row: dict[Key, OpenChange] = field(default_factory=dict)
     overlay: DriverOverlay = field(default_factory=DriverOverlay)
+    _opened_at: dict[Key, float] = field(default_factory=dict)
     _rows_of_item: dict[Key, set[Key]] = field(default_factory=dict)
     _items_of_row: dict[Key, set[Key]] = field(default_factory=dict)
 
@@ -112,6 +113,7 @@ class OpenChanges:
         for change in changes:
             rows.add(change.key)
             self._items_of_row.setdefault(change.key, set()).add(item)
+            self._opened_at[change.key] = now
             fully = again or self._is_sampled(change)
             change = OpenChange(
                 change.entity, change.key, change.version, change.slots, change.former, due, again=fully
@@ -129,6 +131,12 @@ class OpenChanges:
             if stored is not None:
                 latest = open_change(change.entity, read_row(stored), change.former | set(change.slots))
                 self._put(_merged(latest._replace(due=change.due), change))
+
+    def lags(self, sights: Iterable[Sight], outcomes: Iterable[SettleOutcome], now: float) -> list[float]:
+        """The seconds since each open change behind which an answer, to live work or to settling, lags."""
+        rows = [row for row, _, version in sights if row in self.by_row and version < self.by_row[row].version]
+        rows += [outcome.change.key for outcome in outcomes if not outcome.shown]
+        return [now - self._opened_at[row] for row in rows if row in self._opened_at]
 
     def see(self, sights: Iterable[Sight]) -> None:
         """Notes which slots showed an open change at its version or newer."""
@@ -211,7 +219,7 @@ class OpenChanges:
         self.overlay.add(change.key, change.places())
 
     def _drop(self, change: OpenChange) -> None:
-        del self.by_row[change.key]
+        del self.by_row[change.key], self._opened_at[change.key]
         self.overlay.remove(change.key, change.places())
 
 

@@ -1,11 +1,20 @@
 """The account of a round: each record that a batch reads is applied, superseded, ignored or a dead letter."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from processor.errors import AccountError, TooManyRejects
 from processor.settings import Settings
 
 PARTS = ("applied", "superseded", "ignored", "dead letters")
+IN_TOPIC = " in "
+"""In the name of the counter of a part and a topic: `applied in user`. No topic has a space."""
+
+
+def count_records(tally: Counter[str], part: str, topic: str, records: int = 1) -> None:
+    """Counts records of a topic: in the part of the account, and in that of the topic."""
+    tally[part] += records
+    tally[f"{part}{IN_TOPIC}{topic}"] += records
 
 
 def check_account(tally: Mapping[str, int], settings: Settings) -> None:

@@ -25,7 +25,8 @@ from processor.rounds.follow_up_parts import RootToRepair, backlog_part, repair_
 from processor.rounds.keep_changes import close_open_changes
 from processor.rounds.replay_part import replay_part
 from processor.rounds.round import CHUNK
-from processor.rounds.round_runner import RoundRunner, by_request
+from processor.rounds.round_runner import RoundRunner
+from processor.rounds.spending import spending
 from processor.rounds.walk_part import walk_part
 from processor.rounds.write_part import write_part
 
@@ -174,9 +175,9 @@ class Driver(RoundRunner):
         if due is None or not (due <= self.clock.now() or self.open_changes.fragmented()):
             return
         self.check_lease()
-        before = self.store.requests.copy()
+        before = spending(self.store)
         close_open_changes(self.open_changes, self.store, self.run.number, self.number, self.clock.now())
-        self.tally.update(by_request(self.store.requests - before))
+        self.tally.update(spending(self.store) - before)
 
 
 def split(work: Sequence[T], tasks: int) -> list[Sequence[T]]:

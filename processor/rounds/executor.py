@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
+from time import perf_counter
 from typing import Any, Protocol
 
 from processor.progress.open_changes import overlay_of
 from processor.progress.overlay import DriverOverlay
 from processor.rounds.publish_part import publish_lane
 from processor.rounds.round import LaneResult, Part, PartResult, Round
+from processor.rounds.stage_times import stage_time
 from processor.rounds.step_runner import Outbox, StepRunner
 from processor.settings import FAN_OUT_PAGE
 from statestore.store import Store
@@ -59,7 +61,9 @@ class InProcessExecutor:
             page=self.page,
             writes_per_request=self.writes_per_request,
         )
+        began = perf_counter()
         result = part(chain.from_iterable(work), round_, runner)
+        written, began = stage_time("write", began), perf_counter()
         opened = overlay_of(result.open_changes())
 
         def begin() -> tuple[int, StepRunner]:
@@ -67,7 +71,8 @@ class InProcessExecutor:
             return attempt, replace(runner, outbox=outbox, overlays=(overlay, opened))
 
         lane = publish_lane(0, result.roots, round_, begin) if result.roots else LaneResult(lane=0)
-        return [replace(lane, parts=(replace(result, roots={}),), sights=runner.sights())]
+        tally = lane.tally + written + stage_time("publish", began)
+        return [replace(lane, tally=tally, parts=(replace(result, roots={}),), sights=runner.sights())]
 
     def run_part(self, part: Part, work: Iterable[Iterable[Any]], round_: Round) -> list[PartResult]:
         runner = StepRunner(store=self.store, outbox=self.rejects, pool=self.pool, page=self.page)

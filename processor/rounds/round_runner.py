@@ -27,8 +27,10 @@ from processor.progress.walks import Walks
 from processor.rounds.account import check_account
 from processor.rounds.clock import Clock
 from processor.rounds.executor import Executor, Work
+from processor.rounds.index_lag import count_lags
 from processor.rounds.job_event import JobEvent, Report, no_report
 from processor.rounds.round import LaneResult, Part, Round
+from processor.rounds.spending import spending
 from processor.settings import Settings
 from statestore.store import Delete, Done, Refused, Store, Write
 
@@ -88,7 +90,7 @@ class RoundRunner:
     ) -> Counter[str]:
         """One round; returns its counts. `published_as`: the name under which they show the published documents."""
         self.check_lease()
-        before = self.store.requests.copy()
+        before = spending(self.store)
         round_ = self._next_round(starts or {})
         lanes = self.executor.run_round(part, work, round_, self.open_changes.overlay)
         parts = [result for lane in lanes for result in lane.parts]
@@ -110,11 +112,13 @@ class RoundRunner:
                 text = f"{' '.join(one.page.walk)} stopped until the next start: {one.refused}"
                 self.report(JobEvent(what="walk stopped", text=text, level="warning"))
         settled = list(chain.from_iterable(result.settled for result in parts))
+        of_lanes, of_parts = (lane.sights for lane in lanes), (result.sights for result in parts)
+        sights = list(chain.from_iterable(chain(of_lanes, of_parts)))
+        tally.update(count_lags(self.open_changes.lags(sights, settled, self.clock.now())))
         if settled:
             self.open_changes.record(settled, self.clock.now())
-        for sights in (*(lane.sights for lane in lanes), *(result.sights for result in parts)):
-            self.open_changes.see(sights)
-        tally.update(by_request(self.store.requests - before))
+        self.open_changes.see(sights)
+        tally.update(spending(self.store) - before)
         if published_as != "published":
             tally[published_as] = tally.pop("published", 0)
         self.tally.update(tally)
@@ -193,8 +197,3 @@ class RoundRunner:
         done = self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
         if not isinstance(done, Done):
             raise Fenced(f"a later run than {self.run.number} continues its work; this job must stop")
-
-
-def by_request(requests: Mapping[str, int]) -> dict[str, int]:
-    """The counts of requests, under the names that the tally gives them."""
-    return {f"request {name}": n for name, n in requests.items()}

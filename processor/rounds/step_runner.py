@@ -60,7 +60,8 @@ class Outbox(Protocol):
 class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
     lay over index answers. `pool`: threads for requests, None to ask one after the other. `page`: rows of a page.
-    `writes_per_request`: plain writes that share one. `seen`: the versions of open rows in index answers, by row and index."""
+    `writes_per_request`: plain writes that share one. `seen`: the versions of open rows in index answers, by row and index;
+    "" for a row that an answer lacks."""
 
     store: Store
     outbox: Outbox | None = None
@@ -71,7 +72,7 @@ class StepRunner:
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
 
     def sights(self) -> tuple[Sight, ...]:
-        """The open rows that index answers showed since the runner was made."""
+        """The open rows that index answers showed or lacked since the runner was made."""
         return tuple(Sight(row, slot, version) for (row, slot), version in self.seen.items())
 
     def run(self, steps: Iterable[Step[T]]) -> list[T]:
@@ -159,7 +160,7 @@ class StepRunner:
 
     def _lacking_rows(self, lookup: Lookup, page: Page) -> Sequence[Key]:
         """The rows to read by key: those that edges name, and the open rows that the answer of an index lacks or shows
-        too old. A row that only had the key must not be there, so it lacks nothing. Notes the others as seen."""
+        too old. A row that only had the key must not be there, so it lacks nothing. Notes at which version answers show rows."""
         query = lookup.source
         if isinstance(query, str):
             return list(map(row_of, page.items))
@@ -170,9 +171,12 @@ class StepRunner:
         for key in rows.keys() & shown.keys():
             self.seen[key, query.slot] = max(shown[key], self.seen.get((key, query.slot), ""))
         first = lookup.after is None
-        return [
+        lacking = [
             key for key, (version, has) in rows.items() if first and shown.get(key, "" if has else version) < version
         ]
+        for key in lacking if not lookup.paged else ():  # a later page may show the row
+            self.seen.setdefault((key, query.slot), "")
+        return lacking
 
     def _open_rows(self, lookup: Lookup, query: Query) -> OpenRows:
         """The open rows that the answer may lack, or show too old."""

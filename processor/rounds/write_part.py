@@ -22,6 +22,8 @@ from processor.progress.open_changes import (
 )
 from processor.records.dead_letters import reject_message
 from processor.records.record import Change, Record, Rejected, Truncated
+from processor.records.reject_reasons import reason_kind
+from processor.rounds.account import count_records
 from processor.rounds.freshness import oldest
 from processor.rounds.keep_changes import keep_changes
 from processor.rounds.round import CHUNK, PartResult, Round
@@ -54,8 +56,9 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     }
     written = _write(dedupe(changes), round_, runner, starts, reject)
     for net, touch in written:
-        tally["superseded" if touch.outcome == "superseded" else "applied"] += 1
-        tally["superseded"] += len(net.parts) - 1
+        topic = net.parts[-1].record.topic
+        count_records(tally, "superseded" if touch.outcome == "superseded" else "applied", topic)
+        count_records(tally, "superseded", topic, len(net.parts) - 1)
     runner.outbox.flush()
     written = [(net, touch) for net, touch in written if touch.changed is None or touch.changed]
     touches = [touch for _, touch in written]
@@ -105,13 +108,14 @@ def _changes(
         elif isinstance(decoded, Truncated):
             raise TruncateRefused(decoded.entity, record.topic, record.partition, record.offset)
         else:
-            tally["ignored"] += 1
+            count_records(tally, "ignored", record.topic)
             tally[f"ignored: {decoded.why}"] += 1
 
 
 def _reject(round_: Round, rejects: Outbox, tally: Counter[str], letters: deque[str], rejected: Rejected) -> None:
-    tally["dead letters"] += 1
     record = rejected.record
+    count_records(tally, "dead letters", record.topic)
+    tally[f"dead letters: {reason_kind(rejected.reason)}"] += 1
     shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
     letters.append(f"{record.topic}/{record.partition} offset {record.offset}: {shown}")
     rejects.send(reject_message(rejected, round_.rejects_topic, round_.letter_bytes))

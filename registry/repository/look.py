@@ -6,7 +6,7 @@ from sqlalchemy import Connection, text
 
 from registry.migrations.roles import job_rights
 from registry.registry_state import RegistryState
-from registry.repository.migrate import head_revision, known_revisions
+from registry.repository.migrate import head_revision, is_readable, known_revisions
 
 _SERVER: Final = """
     SELECT extract(epoch FROM clock_timestamp())::float8 AS now, current_user::text AS user,
@@ -37,7 +37,7 @@ def look(connection: Connection, schema: str) -> RegistryState:
     return RegistryState(
         **server,
         revision=revision,
-        known=revision in known_revisions(),
+        known=revision in known_revisions() or is_readable(connection, schema),
         current=revision == head_revision(),
         missing=tuple(missing),
     )

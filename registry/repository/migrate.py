@@ -53,7 +53,7 @@ def check_revision(connection: Connection, schema: str) -> None:
         return
     known = known_revisions()
     for stored in connection.scalars(text(f"SELECT version_num FROM {versions}")):
-        if stored not in known and not _is_readable(connection, schema):
+        if stored not in known and not is_readable(connection, schema):
             raise _unknown_revision(schema, f"its revision is '{stored}'")
 
 
@@ -74,7 +74,7 @@ def _unknown_revision(schema: str, why: object) -> UnknownRevision:
     )
 
 
-def _is_readable(connection: Connection, schema: str) -> bool:
+def is_readable(connection: Connection, schema: str) -> bool:
     """Whether a newer release has migrated the schema, and this release can work with it."""
     comment = "SELECT coalesce(obj_description(to_regclass(:versions)::oid, 'pg_class'), '')"
     found: str = connection.scalars(text(comment), {"versions": f'"{schema}".alembic_version'}).one()
@@ -82,7 +82,7 @@ def _is_readable(connection: Connection, schema: str) -> bool:
 
 
 def _upgrade(connection: Connection, schema: str) -> None:
-    if _is_readable(connection, schema):
+    if is_readable(connection, schema):
         return
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))

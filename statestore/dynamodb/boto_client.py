@@ -15,21 +15,27 @@ import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import ChecksumError, IncompleteReadError, NoCredentialsError
+from botocore.exceptions import ChecksumError, ClientError, IncompleteReadError, NoCredentialsError
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
 from statestore.dynamodb.endpoint import Endpoint
-from statestore.dynamodb.retries import Patience
+from statestore.dynamodb.retries import Patience, is_throttle
 from statestore.requests import ClientCall
 
 
 class BotoClient:
     """A client of boto3. `api`: its methods; `endpoint`, `region` and `credentials`: as it found them. `count` is called with the
-    name of the operation before each attempt. Raises ValueError for an address that is no URL, NoRegionError without a region."""
+    name of the operation before each attempt, `throttled` after an attempt that DynamoDB throttled. Raises ValueError for an
+    address that is no URL, NoRegionError without a region."""
 
     def __init__(
-        self, endpoint_url: str | None, region: str | None, patience: Patience, count: Callable[[str], None]
+        self,
+        endpoint_url: str | None,
+        region: str | None,
+        patience: Patience,
+        count: Callable[[str], None],
+        throttled: Callable[[str], None],
     ) -> None:
         session = botocore.session.get_session()
         self.api = boto3.session.Session(botocore_session=session).client(
@@ -52,7 +58,14 @@ class BotoClient:
             """The result is None, so that botocore goes on with the request."""
             count(event_name.rsplit(".", 1)[-1])
 
+        def count_throttle(event_name: str, response: tuple[Any, Mapping[str, Any]] | None, **_: Any) -> None:
+            """The result is None, so that botocore decides itself whether to try again."""
+            operation = event_name.rsplit(".", 1)[-1]
+            if response is not None and "Error" in response[1] and is_throttle(ClientError(response[1], operation)):
+                throttled(operation)
+
         self.api.meta.events.register("before-send.dynamodb", count_attempt)
+        self.api.meta.events.register("needs-retry.dynamodb", count_throttle)
         self.api.meta.events.register("after-call.dynamodb", _check_body)
 
     def send(self, operation: str, request: ClientCall) -> Mapping[str, Any]:

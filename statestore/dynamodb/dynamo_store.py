@@ -24,7 +24,7 @@ from statestore.dynamodb.boto_client import BotoClient
 from statestore.dynamodb.client_failures import failure, is_refusal, is_too_large, statement_error
 from statestore.dynamodb.dynamo_table import add_slots, create_table, describe_table, enable_ttl
 from statestore.dynamodb.lean_client import LeanClient
-from statestore.dynamodb.retries import Patience, may_pass
+from statestore.dynamodb.retries import Patience, is_throttle, may_pass
 from statestore.dynamodb.table_probe import TableProbe
 from statestore.errors import Terminal, Transient
 from statestore.keys import Key
@@ -67,17 +67,26 @@ class DynamoStore:
     ) -> None:
         self.table = definition.table_name(table)
         self.requests: Counter[str] = Counter()
+        self._begun: Counter[str] = Counter()
+        self._spent: Counter[str] = Counter()
         self._patience = patience or Patience()
         self._random = random or Random()
         self._show_keys = show_keys
         with self._failures("connecting"):
             try:
-                self._boto3 = BotoClient(endpoint_url, region, self._patience, self._count)
+                self._boto3 = BotoClient(endpoint_url, region, self._patience, self._count, self._throttled)
                 self._client = self._boto3 if client == "boto3" else self._lean_client()
             except ValueError as error:  # botocore checks addresses itself
                 raise Terminal(
                     f"table {table}: connecting: {error}: give the endpoint as http://host:port or https://host:port"
                 ) from error
+
+    @property
+    def spent(self) -> Counter[str]:
+        """The retries, throttles and half units of capacity so far, by the name of the request (`retries Query`)."""
+        with _counting:
+            retries = self.requests - self._begun
+            return self._spent + Counter({f"retries {name}": n for name, n in retries.items()})
 
     def create(self, slots: int) -> None:
         """Creates the table with its indexes and its TTL, and waits until it is active. Checks a table that exists.
@@ -118,7 +127,7 @@ class DynamoStore:
             return TooLarge()
         with self._failures("writing", write.key):
             try:
-                answer = self._client.send("UpdateItem", request)
+                answer = self._send("UpdateItem", request)
             except ClientError as error:
                 return _unwritten(error)
             return Done(_item(answer.get("Attributes")))
@@ -138,7 +147,7 @@ class DynamoStore:
         request = requests.delete_item(self.table, delete)
         with self._failures("deleting", delete.key):
             try:
-                answer = self._client.send("DeleteItem", request)
+                answer = self._send("DeleteItem", request)
             except ClientError as error:
                 if is_refusal(error):
                     return Refused(_item(error.response.get("Item")))
@@ -191,7 +200,7 @@ class DynamoStore:
     def _page(self, request: requests.ClientCall, what: str) -> tuple[list[Item], dict[str, Any]]:
         """The items of a page, and the wire key at which it ended: empty at the end."""
         with self._failures(what):
-            page = self._client.send("Query", request)
+            page = self._send("Query", request)
         return [requests.item(wire) for wire in page["Items"]], page.get("LastEvaluatedKey") or {}
 
     def _batch(self, request: requests.ClientCall) -> Iterator[Mapping[str, Any]]:
@@ -199,10 +208,12 @@ class DynamoStore:
         idle = 0
         while request["RequestItems"]:
             with self._failures("reading", *_keys(request, self.table)):
-                answer = self._client.send("BatchGetItem", request)
+                answer = self._send("BatchGetItem", request)
             found = answer["Responses"].get(self.table, [])
             yield from found
             request = {"RequestItems": answer.get("UnprocessedKeys", {})}
+            if request["RequestItems"]:
+                self._throttled("BatchGetItem")
             idle = 0 if found else idle + 1
             if request["RequestItems"] and idle >= self._patience.attempts:
                 (first, *_) = _keys(request, self.table)
@@ -218,13 +229,15 @@ class DynamoStore:
         asked = list(range(len(keys)))
         for attempt in range(1, self._patience.attempts + 1):
             with self._failures("writing", keys[asked[0]]):
-                answer = self._client.send("BatchExecuteStatement", {"Statements": [statements[n] for n in asked]})
+                answer = self._send("BatchExecuteStatement", {"Statements": [statements[n] for n in asked]})
             failed: dict[int, ClientError] = {}
             for n, found in zip(asked, answer["Responses"], strict=True):
                 with self._failures("writing", keys[n]):
                     error = statement_error(found)
                     if error is not None and may_pass(error):
                         failed[n] = error
+                        if is_throttle(error):
+                            self._throttled("BatchExecuteStatement")
                     elif error is not None:
                         outcomes[n] = _unwritten(error)
             asked = list(failed)
@@ -240,7 +253,18 @@ class DynamoStore:
         proxy = self._boto3.endpoint.proxy
         if proxy is not None and proxy.startswith("https:"):
             return self._boto3
-        return LeanClient(self._boto3, self._patience, self._random, self._count)
+        return LeanClient(self._boto3, self._patience, self._random, self._count, self._throttled)
+
+    def _send(self, operation: str, request: requests.ClientCall) -> Mapping[str, Any]:
+        """Sends one request, and counts the units that its answer names: a refused write consumes units, too, but names none."""
+        with _counting:
+            self._begun[operation] += 1
+        answer = self._client.send(operation, {**request, "ReturnConsumedCapacity": "TOTAL"})
+        used = answer.get("ConsumedCapacity") or []
+        units = sum(one["CapacityUnits"] for one in (used if isinstance(used, list) else [used]))
+        with _counting:
+            self._spent[f"half units {operation}"] += round(2 * units)
+        return answer
 
     def _count(self, operation: str) -> None:
         with _counting:
@@ -253,6 +277,10 @@ class DynamoStore:
 
     def _named(self, key: Key) -> str:
         return key_text(key) if self._show_keys else _without_values(key.pk)
+
+    def _throttled(self, operation: str) -> None:
+        with _counting:
+            self._spent[f"throttles {operation}"] += 1
 
     @contextmanager
     def _failures(self, doing: str, *keys: Key) -> Iterator[None]:

@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from statestore.dynamodb.boto_client import BotoClient
 from statestore.dynamodb.connections import Connections, StaleConnection
 from statestore.dynamodb.http_answer import HttpAnswer
-from statestore.dynamodb.retries import Patience, error_code
+from statestore.dynamodb.retries import Patience, error_code, is_throttle
 from statestore.dynamodb.signer import FrozenCredentials, Signer
 from statestore.requests import ClientCall
 
@@ -32,14 +32,22 @@ _SKEW = 240.0
 
 class LeanClient:
     """A client of the endpoint that boto3 found, with its credentials. `count` is called with the name of the operation before
-    each attempt."""
+    each attempt, `throttled` after an attempt that DynamoDB throttled."""
 
-    def __init__(self, boto3: BotoClient, patience: Patience, random: Random, count: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        boto3: BotoClient,
+        patience: Patience,
+        random: Random,
+        count: Callable[[str], None],
+        throttled: Callable[[str], None],
+    ) -> None:
         endpoint = boto3.endpoint
         self._connections = Connections(endpoint, patience)
         self._signer = Signer(host=endpoint.host, path=endpoint.path, region=boto3.region)
         self._head = f"{endpoint.head}Accept-Encoding: identity\r\nUser-Agent: statestore\r\n"
-        self._credentials, self._patience, self._random, self._count = boto3.credentials, patience, random, count
+        self._credentials, self._patience, self._random = boto3.credentials, patience, random
+        self._count, self._throttled = count, throttled
         self._clock = _Clock()
 
     def send(self, operation: str, request: ClientCall) -> Mapping[str, Any]:
@@ -75,6 +83,8 @@ class LeanClient:
     ) -> Mapping[str, Any]:
         attempts, cured = 1, set[str]()
         while True:
+            if is_throttle(error):
+                self._throttled(operation)
             if isinstance(error, StaleConnection):
                 self._connections.close()  # the server closed the others, too
             elif (cure := self._cure(error, seal)) is not None and cure not in cured:

@@ -56,6 +56,8 @@ class LocalMeter:
         self._units = (0.0, 0.0, 0.0)
 
     def units(self) -> tuple[float, float, float]:
+        counted = sum(n for name, n in self.store.spent.items() if name.startswith("half units "))
+        assert counted == 2 * sum(self._units)
         return self._units
 
     def send(self, operation: str, request: dict[str, Any]) -> Any:

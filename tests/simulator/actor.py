@@ -109,6 +109,7 @@ class TableClient:
     def __init__(self, actor: Actor) -> None:
         self._actor, self._table = actor, actor.world.table
         self.requests: Counter[str] = Counter()
+        self.spent: Counter[str] = Counter()
 
     def write(self, write: Write) -> WriteOutcome:
         return self._actor.request(f"write {write.key}", lambda _: self._actor.world.write(write))

@@ -64,3 +64,10 @@ def test_boto3_is_a_setting_and_another_client_is_refused() -> None:
     assert read_settings({}, {"STATESTORE_DYNAMODB_CLIENT": "boto3"}).dynamodb_client == "boto3"
     with pytest.raises(SettingError, match="dynamodb_client: there is no 'curl'; use lean or boto3"):
         read_settings({"dynamodb_client": "curl"}, {})
+
+
+@pytest.mark.parametrize("name", ["AWS/DynamoDB", "a b", "é", "x" * 256])
+def test_a_namespace_that_cloudwatch_refuses_is_an_error(name: str) -> None:
+    assert read_settings({"cloudwatch_namespace": "team/statestore"}, {}).cloudwatch_namespace == "team/statestore"
+    with pytest.raises(SettingError, match="cloudwatch_namespace: CloudWatch refuses"):
+        read_settings({"cloudwatch_namespace": name}, {})

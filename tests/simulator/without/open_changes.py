@@ -95,7 +95,7 @@ no_own_key = _evidence_without_asking(lambda query: keys.is_no_key(query.value))
 def _see_any_version(see: Any) -> Any:
     def changed(self: OpenChanges, sights: Any) -> None:
         known = {row: change.version for row, change in self.by_row.items()}
-        see(self, [sight._replace(version=known.get(sight.row, "")) for sight in sights])
+        see(self, [sight._replace(version=known.get(sight.row, "")) for sight in sights if sight.version])
 
     return changed
 

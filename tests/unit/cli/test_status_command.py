@@ -59,6 +59,22 @@ def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
     assert lines[-1].endswith(", 90 s before the report")
 
 
+def test_a_job_that_counts_its_requests_shows_what_they_cost_in_one_line() -> None:
+    counts = {
+        "request UpdateItem": 1200,
+        "request Query": 34,
+        "throttles Query": 2,
+        "retries Query": 3,
+        "half units UpdateItem": 7201,
+        "half units Query": 17,
+        "ms batch": 2500,
+        "ms write": 1000,
+    }
+    assert shown(replace(JOB, report=REPORT | {"counts": counts}))[-1] == (
+        "  1,234 requests (2 throttled, 3 retries), 3,600 write units, 8 read units; batch 2.5 s, write 1.0 s, publish 0.0 s"
+    )
+
+
 def test_a_job_that_gave_its_lease_back_is_not_wrong_and_a_job_that_died_is() -> None:
     assert shown(replace(JOB, owner=None, alive=False)) == ["job main: does not run, last registry version 1 of 2"]
     (line,) = wrong_lines(replace(JOB, alive=False))

@@ -87,6 +87,17 @@ def test_a_change_that_live_work_saw_in_every_slot_closes_w_after_s(changes: Ope
     assert changes.close(now=10) == [item(1)]
 
 
+def test_an_answer_that_lacks_a_change_or_shows_it_too_old_lags_by_the_age_of_the_change(changes: OpenChanges) -> None:
+    changes.add(item(1), [change(1)], now=0)
+    changes.add(item(2), [change(2)], now=3)
+    late = [Sight(ROW, "GSI_1", ""), Sight(ROW, "GSI_2", "001")]
+    other = [Sight(ROW, "GSI_1", "002"), Sight(Key("TABLE#star", "8"), "GSI_1", "")]
+    assert changes.lags(late + other, [], now=10) == [7, 7]
+    outcomes = found(changes, shown=False)
+    assert changes.lags([], outcomes, now=8) == [5]
+    assert changes.lags([], [outcomes[0]._replace(shown=True)], now=8) == []
+
+
 def test_an_older_version_in_an_answer_is_no_evidence(changes: OpenChanges) -> None:
     changes.add(item(1), [change(2)], now=0)
     changes.see([Sight(ROW, "GSI_1", "001")])

@@ -1,0 +1,1 @@
+"""The metrics of a job: one list, and the forms in which the job shows them."""

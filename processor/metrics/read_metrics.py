@@ -1,0 +1,100 @@
+"""Reads the values of all metrics from the report of a job (`processor.job.monitor`). Pure.
+
+The labels have few values: topics and requests that exist, and fixed words. No label holds a value of a row.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from processor.metrics.metric_list import METRICS
+from processor.records.reject_reasons import KINDS
+from processor.rounds import freshness
+from processor.rounds.account import IN_TOPIC, PARTS
+from processor.rounds.index_lag import LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
+from processor.rounds.spending import REQUEST
+from processor.rounds.stage_times import BATCH, STAGE, STAGES
+
+WRITES = ("UpdateItem", "BatchExecuteStatement", "DeleteItem")
+READS = ("BatchGetItem", "Query")
+Values = Mapping[tuple[str, ...], float]
+"""Values of the labels -> value; the empty tuple for a metric without labels."""
+
+
+class Histogram(NamedTuple):
+    """A histogram. `counts`: how many in each bucket, one more than there are `bounds`; `total`: the sum of all values."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float
+
+    @property
+    def cumulative(self) -> list[int]:
+        """How many are in each bucket or below it."""
+        return list(accumulate(self.counts))
+
+
+def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
+    """Metric -> its values. A counter that nothing counted is 0."""
+    counts: Mapping[str, int] = report["counts"]
+    topics = sorted({*report["topics"], *(name.partition(IN_TOPIC)[2] for name in counts if IN_TOPIC in name)})
+    lags, oldest = report["topics"], report["oldest_unpublished"]
+    reasons = sorted({*KINDS.values(), "other"})
+    values: dict[str, Values | Histogram] = {
+        "lag_records": {(topic,): lag["records"] for topic, lag in lags.items()},
+        "lag_seconds": {
+            (topic,): lag["seconds"] or 0.0
+            for topic, lag in lags.items()
+            if lag["seconds"] is not None or not lag["records"]
+        },
+        "oldest_unpublished_seconds": _one(max(0.0, report["at"] - oldest) if oldest else 0.0),
+        "events_total": {
+            (topic, part.replace("dead letters", "dead_letter")): counts.get(f"{part}{IN_TOPIC}{topic}", 0)
+            for topic in topics
+            for part in PARTS
+        },
+        "dead_letters_total": {(one.replace(" ", "_"),): counts.get(f"dead letters: {one}", 0) for one in reasons},
+        "documents_total": _one(counts.get("published", 0) + counts.get("corrections", 0)),
+        "suppressed_documents_total": _one(counts.get("unchanged", 0)),
+        "corrections_total": _one(counts.get("corrections", 0)),
+        "document_latency_seconds": _histogram(counts, freshness.BOUNDS, freshness.BUCKETS, freshness.SUM),
+        "requests_total": _by_request(counts, REQUEST),
+        "read_units_total": _by_request(counts, "half units ", READS, 0.5),
+        "write_units_total": _by_request(counts, "half units ", WRITES, 0.5),
+        "throttles_total": _by_request(counts, "throttles "),
+        "retries_total": _by_request(counts, "retries "),
+        "index_lag_seconds": _histogram(counts, LAG_BOUNDS, LAG_BUCKETS, LAG_SUM),
+        "open_changes": _one(report["open_changes"]),
+        "settle_due": _one(report["settle_due"]),
+        "settled_changes_total": _one(counts.get("settled", 0)),
+        "fan_outs": _one(report["fan_outs"]),
+        "fan_out_pages_total": _one(counts.get("fan-out pages", 0)),
+        "backlog_documents": _one(report["backlog"]),
+        "walks": _one(len(report["walks"])),
+        "walked_rows_total": _one(counts.get("walked", 0)),
+        "batches_total": _one(counts.get("batches", 0)),
+        "batch_seconds_total": _one(counts.get(STAGE + BATCH, 0) / 1000),
+        "stage_seconds_total": {(stage,): counts.get(f"{STAGE}{stage}", 0) / 1000 for stage in STAGES},
+        "registry_version": _one(report["registry_version"]),
+        "refused_version": _one(report["refused_version"]),
+        "stopped_products": _one(len(report["stopped_products"])),
+        "stopped_walks": _one(len(report["stopped_walks"])),
+        "paused": _one(report["doing"] == "paused"),
+        "lease_age_seconds": _one(report["lease_age"]),
+        "job_info": {(report["job"], report["statestore"]): 1.0},
+    }
+    return {metric.name: values[metric.name.removeprefix("statestore_")] for metric in METRICS}
+
+
+def _one(value: float) -> Values:
+    return {(): value}
+
+
+def _by_request(
+    counts: Mapping[str, int], prefix: str, requests: Iterable[str] = (*WRITES, *READS), each: float = 1
+) -> Values:
+    return {(name,): counts.get(prefix + name, 0) * each for name in requests}
+
+
+def _histogram(counts: Mapping[str, int], bounds: tuple[float, ...], buckets: Sequence[str], total: str) -> Histogram:
+    return Histogram(bounds, tuple(counts.get(name, 0) for name in buckets), counts.get(total, 0) / 1000)

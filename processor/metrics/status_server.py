@@ -1,0 +1,161 @@
+"""The server of the driver's page: `/` for a person, `/metrics` for Prometheus, `/status.json`, and `/health`, whose status is
+200 while all is well and 503 when a person must act.
+
+Promises: it answers from the last report of the monitor, so no request reaches the job, the table or Kafka. It holds up neither
+the job nor its end: at most MOST_CONNECTIONS at once, each for at most CONNECTION_SECONDS, however slow the client is. It answers
+only GET. On a loopback address it answers only requests for this machine, so that no site in a browser can read it under a name
+of its own. Does not: encrypt, or ask who reads.
+"""
+
+import json
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from threading import Lock, Thread
+from time import monotonic
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from processor.errors import SettingError
+from processor.metrics.prometheus_text import CONTENT_TYPE, prometheus_text
+from processor.metrics.status_page import CONTENT_POLICY, status_page
+
+MOST_CONNECTIONS = 32
+CONNECTION_SECONDS = 10.0
+POLL_SECONDS = 0.1
+LOCAL_NAMES = {"localhost", "127.0.0.1", "::1"}
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": CONTENT_POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+TEXT = "text/plain; charset=utf-8"
+
+
+class RunState(NamedTuple):
+    """The state that the server shows. `report`: of the monitor, None before the first; `wrong`: what a person must repair."""
+
+    report: Mapping[str, Any] | None
+    wrong: tuple[str, ...]
+
+
+@contextmanager
+def status_server(host: str, port: int, read: Callable[[], RunState]) -> Iterator[int]:
+    """Serves the page within the block; yields the port. Raises SettingError where host and port cannot be had."""
+    try:
+        server = _Server(host, port, read)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise SettingError(
+            f"status_port: cannot listen at {host}, port {port}: {why}; give another --status-port, or 0 for no page"
+        ) from None
+    thread = Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="status page", daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+
+    def __init__(self, host: str, port: int, read: Callable[[], RunState]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.read = read
+        self._open: dict[socket.socket, float] = {}
+        self._lock = Lock()
+        super().__init__((host, port), _Handler)
+        self.is_local = ip_address(self.socket.getsockname()[0]).is_loopback
+
+    def server_bind(self) -> None:
+        """Binds without asking for the machine's name, which may take seconds."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Whether there is room for another connection."""
+        with self._lock:
+            if len(self._open) >= MOST_CONNECTIONS:
+                return False
+            self._open[request] = monotonic()
+        return True
+
+    def service_actions(self) -> None:
+        """Ends the connections that last too long. The server calls this after each poll."""
+        with self._lock:
+            for connection, began in self._open.items():
+                if monotonic() - began > CONNECTION_SECONDS:
+                    with suppress(OSError):
+                        connection.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no error of the job."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = CONNECTION_SECONDS
+
+    def do_GET(self) -> None:
+        if self.server.is_local and not self._is_for_this_machine():
+            self._answer(HTTPStatus.MISDIRECTED_REQUEST, TEXT, b"the Host of the request is not this machine\n")
+            return
+        state = self.server.read()
+        match urlsplit(self.path).path:
+            case "/":
+                self._answer(HTTPStatus.OK, "text/html; charset=utf-8", status_page(state.report, state.wrong).encode())
+            case "/health":
+                status = HTTPStatus.SERVICE_UNAVAILABLE if state.wrong else HTTPStatus.OK
+                self._answer(status, TEXT, ("\n".join(state.wrong) or "ok").encode() + b"\n")
+            case "/status.json":
+                self._answer(HTTPStatus.OK, "application/json", json.dumps(state.report).encode())
+            case "/metrics" if state.report is not None:
+                self._answer(HTTPStatus.OK, CONTENT_TYPE, prometheus_text(state.report))
+            case "/metrics":
+                self._answer(HTTPStatus.SERVICE_UNAVAILABLE, TEXT, b"the job has yet to report\n")
+            case _:
+                self._answer(HTTPStatus.NOT_FOUND, TEXT, b"paths: / /metrics /status.json /health\n")
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answers a request that is none, or another one than GET, without repeating any of it."""
+        if code == HTTPStatus.NOT_IMPLEMENTED:
+            code = HTTPStatus.METHOD_NOT_ALLOWED
+        self._answer(HTTPStatus(code), TEXT, b"")
+
+    def version_string(self) -> str:
+        return "statestore"
+
+    def log_message(self, format: str, *_: Any) -> None:
+        """Logs nothing: the log belongs to the job."""
+
+    def _is_for_this_machine(self) -> bool:
+        try:
+            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in (
+                *LOCAL_NAMES,
+                self.server.server_address[0],
+            )
+        except ValueError:
+            return False
+
+    def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", "GET")
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **HEADERS}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)

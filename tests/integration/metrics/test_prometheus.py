@@ -1,0 +1,105 @@
+"""A real Prometheus reads the metrics of the driver's port, and answers every query of the dashboard."""
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from processor.metrics.grafana_dashboard import queries
+from processor.metrics.metric_list import METRICS, Metric
+from processor.metrics.prometheus_text import prometheus_text
+from processor.metrics.status_server import RunState, status_server
+from tests.unit.metrics.run_report import run_report
+
+pytestmark = pytest.mark.slow
+REPORT = run_report()
+
+
+@pytest.fixture(scope="module")
+def program() -> str:
+    found = shutil.which("prometheus")
+    if found is None:
+        pytest.skip("no prometheus on the path: `apt-get install prometheus`")
+    return found
+
+
+@pytest.fixture(scope="module")
+def api(program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The API of a Prometheus that has read the metrics of a busy job some times."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with status_server("127.0.0.1", 0, lambda: RunState(REPORT, ())) as target:
+        config = {
+            "global": {"scrape_interval": "1s"},
+            "scrape_configs": [{"job_name": "main", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}],
+        }
+        (folder / "prometheus.yaml").write_text(json.dumps(config))
+        flags = {"config.file": folder / "prometheus.yaml", "storage.tsdb.path": folder / "data"}
+        started = [f"--{name}={value}" for name, value in flags.items()]
+        with (folder / "log").open("w") as log:
+            process = subprocess.Popen([program, *started, f"--web.listen-address=127.0.0.1:{port}"], stderr=log)
+        try:
+            address = f"http://127.0.0.1:{port}/api/v1"
+            _wait_for_scrapes(address, folder / "log")
+            yield address
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _wait_for_scrapes(api: str, log: Path) -> None:
+    """Waits until Prometheus has three samples, so that it can tell rates."""
+    for _ in range(120):
+        try:
+            found = ask(api, "count_over_time(statestore_job_info[1m])")
+        except (urllib.error.URLError, ConnectionError):
+            found = []
+        if found and float(found[0]["value"][1]) >= 3:
+            return
+        time.sleep(0.5)
+    pytest.fail(f"Prometheus has no samples after a minute: {log.read_text()}")
+
+
+def ask(api: str, query: str) -> list[Any]:
+    """The answer to a query now; it needs no value, but no error."""
+    with urllib.request.urlopen(f"{api}/query?{urlencode({'query': query})}", timeout=10) as answer:
+        found = json.load(answer)
+    assert found["status"] == "success"
+    return list(found["data"]["result"])
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_prometheus_answers_the_queries_of_every_panel(api: str, metric: Metric) -> None:
+    for query, _ in queries(metric):
+        series = ask(api, query.replace("$__rate_interval", "1m").replace("$job", "main"))
+        assert series
+        labels = {label for one in series for label in one["metric"]}
+        assert labels == {"job", *metric.labels}
+
+
+def test_prometheus_knows_the_type_and_the_meaning_of_every_metric(api: str) -> None:
+    with urllib.request.urlopen(f"{api}/metadata", timeout=10) as answer:
+        known = json.load(answer)["data"]
+    for metric in METRICS:
+        (found,) = known[metric.name]
+        assert (found["type"], found["help"]) == (metric.kind, metric.meaning)
+
+
+def test_promtool_finds_no_fault_in_the_text() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("no promtool on the path: `apt-get install prometheus`")
+    done = subprocess.run(
+        [promtool, "check", "metrics"], input=prometheus_text(REPORT), capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
