@@ -6,6 +6,7 @@ table_probe.py    looks at the table, and at the way to it, for `statestore doct
 boto_client.py    boto3: regions, endpoints, credentials, certificates, proxies; one of the two ways to send
 lean_client.py    the other way: sends the four requests of live work itself, for a tenth of the CPU
 retries.py        which failures another attempt may outlast, and after which pause
+request_counts.py counts requests, retries, throttles and units
 signer.py         signs a request (AWS Signature Version 4)
 connections.py    connections that stay open; http_answer.py reads the answers on them
 client_failures.py the errors of both ways -> `Transient` or `Terminal`

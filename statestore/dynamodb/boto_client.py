@@ -6,7 +6,7 @@ corrupt is an error. Does not: share its connections with a forked process.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 from zlib import crc32
@@ -20,23 +20,16 @@ from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
 from statestore.dynamodb.endpoint import Endpoint
+from statestore.dynamodb.request_counts import RequestCounts
 from statestore.dynamodb.retries import Patience, is_throttle
 from statestore.requests import ClientCall
 
 
 class BotoClient:
-    """A client of boto3. `api`: its methods; `endpoint`, `region` and `credentials`: as it found them. `count` is called with the
-    name of the operation before each attempt, `throttled` after an attempt that DynamoDB throttled. Raises ValueError for an
-    address that is no URL, NoRegionError without a region."""
+    """A client of boto3. `api`: its methods; `endpoint`, `region` and `credentials`: as it found them. `counts`: of its
+    attempts and throttles. Raises ValueError for an address that is no URL, NoRegionError without a region."""
 
-    def __init__(
-        self,
-        endpoint_url: str | None,
-        region: str | None,
-        patience: Patience,
-        count: Callable[[str], None],
-        throttled: Callable[[str], None],
-    ) -> None:
+    def __init__(self, endpoint_url: str | None, region: str | None, patience: Patience, counts: RequestCounts) -> None:
         session = botocore.session.get_session()
         self.api = boto3.session.Session(botocore_session=session).client(
             "dynamodb", endpoint_url=endpoint_url, region_name=region, config=_config(patience)
@@ -56,13 +49,13 @@ class BotoClient:
 
         def count_attempt(event_name: str, **_: Any) -> None:
             """The result is None, so that botocore goes on with the request."""
-            count(event_name.rsplit(".", 1)[-1])
+            counts.attempt(event_name.rsplit(".", 1)[-1])
 
         def count_throttle(event_name: str, response: tuple[Any, Mapping[str, Any]] | None, **_: Any) -> None:
             """The result is None, so that botocore decides itself whether to try again."""
             operation = event_name.rsplit(".", 1)[-1]
             if response is not None and "Error" in response[1] and is_throttle(ClientError(response[1], operation)):
-                throttled(operation)
+                counts.throttle(operation)
 
         self.api.meta.events.register("before-send.dynamodb", count_attempt)
         self.api.meta.events.register("needs-retry.dynamodb", count_throttle)

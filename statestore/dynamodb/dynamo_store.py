@@ -6,13 +6,11 @@ hide that DynamoDB may have applied a write whose answer timed out: the retry is
 itself made.
 """
 
-import os
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
-from threading import Lock
 from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -24,6 +22,7 @@ from statestore.dynamodb.boto_client import BotoClient
 from statestore.dynamodb.client_failures import failure, is_refusal, is_too_large, statement_error
 from statestore.dynamodb.dynamo_table import add_slots, create_table, describe_table, enable_ttl
 from statestore.dynamodb.lean_client import LeanClient
+from statestore.dynamodb.request_counts import RequestCounts
 from statestore.dynamodb.retries import Patience, is_throttle, may_pass
 from statestore.dynamodb.table_probe import TableProbe
 from statestore.errors import Terminal, Transient
@@ -44,10 +43,6 @@ from statestore.store import (
     WriteOutcome,
 )
 
-_counting = Lock()
-"""Held while a thread counts a request. A fork waits for it: no thread of the child could release it."""
-os.register_at_fork(before=_counting.acquire, after_in_parent=_counting.release, after_in_child=_counting.release)
-
 
 class DynamoStore:
     """A `Store` over one DynamoDB table. `client`: the way to send reads and writes of items; boto3 alone makes and describes
@@ -66,15 +61,14 @@ class DynamoStore:
         show_keys: bool = True,
     ) -> None:
         self.table = definition.table_name(table)
-        self.requests: Counter[str] = Counter()
-        self._begun: Counter[str] = Counter()
-        self._spent: Counter[str] = Counter()
+        self._counts = RequestCounts()
+        self.requests = self._counts.requests
         self._patience = patience or Patience()
         self._random = random or Random()
         self._show_keys = show_keys
         with self._failures("connecting"):
             try:
-                self._boto3 = BotoClient(endpoint_url, region, self._patience, self._count, self._throttled)
+                self._boto3 = BotoClient(endpoint_url, region, self._patience, self._counts)
                 self._client = self._boto3 if client == "boto3" else self._lean_client()
             except ValueError as error:  # botocore checks addresses itself
                 raise Terminal(
@@ -84,9 +78,7 @@ class DynamoStore:
     @property
     def spent(self) -> Counter[str]:
         """The retries, throttles and half units of capacity so far, by the name of the request (`retries Query`)."""
-        with _counting:
-            retries = self.requests - self._begun
-            return self._spent + Counter({f"retries {name}": n for name, n in retries.items()})
+        return self._counts.spent
 
     def create(self, slots: int) -> None:
         """Creates the table with its indexes and its TTL, and waits until it is active. Checks a table that exists.
@@ -213,7 +205,7 @@ class DynamoStore:
             yield from found
             request = {"RequestItems": answer.get("UnprocessedKeys", {})}
             if request["RequestItems"]:
-                self._throttled("BatchGetItem")
+                self._counts.throttle("BatchGetItem")
             idle = 0 if found else idle + 1
             if request["RequestItems"] and idle >= self._patience.attempts:
                 (first, *_) = _keys(request, self.table)
@@ -237,7 +229,7 @@ class DynamoStore:
                     if error is not None and may_pass(error):
                         failed[n] = error
                         if is_throttle(error):
-                            self._throttled("BatchExecuteStatement")
+                            self._counts.throttle("BatchExecuteStatement")
                     elif error is not None:
                         outcomes[n] = _unwritten(error)
             asked = list(failed)
@@ -253,22 +245,14 @@ class DynamoStore:
         proxy = self._boto3.endpoint.proxy
         if proxy is not None and proxy.startswith("https:"):
             return self._boto3
-        return LeanClient(self._boto3, self._patience, self._random, self._count, self._throttled)
+        return LeanClient(self._boto3, self._patience, self._random, self._counts)
 
     def _send(self, operation: str, request: requests.ClientCall) -> Mapping[str, Any]:
-        """Sends one request, and counts the units that its answer names: a refused write consumes units, too, but names none."""
-        with _counting:
-            self._begun[operation] += 1
+        """Sends one request, and asks for the units that it consumes."""
+        self._counts.begin(operation)
         answer = self._client.send(operation, {**request, "ReturnConsumedCapacity": "TOTAL"})
-        used = answer.get("ConsumedCapacity") or []
-        units = sum(one["CapacityUnits"] for one in (used if isinstance(used, list) else [used]))
-        with _counting:
-            self._spent[f"half units {operation}"] += round(2 * units)
+        self._counts.consume(operation, answer)
         return answer
-
-    def _count(self, operation: str) -> None:
-        with _counting:
-            self.requests[operation] += 1
 
     def _reading(self, source: Query | str) -> str:
         if isinstance(source, str):
@@ -277,10 +261,6 @@ class DynamoStore:
 
     def _named(self, key: Key) -> str:
         return key_text(key) if self._show_keys else _without_values(key.pk)
-
-    def _throttled(self, operation: str) -> None:
-        with _counting:
-            self._spent[f"throttles {operation}"] += 1
 
     @contextmanager
     def _failures(self, doing: str, *keys: Key) -> Iterator[None]:

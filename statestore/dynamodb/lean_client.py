@@ -9,7 +9,7 @@ processes after a fork. Raises the errors that botocore raises, so that callers 
 import json
 import time
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from random import Random
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from statestore.dynamodb.boto_client import BotoClient
 from statestore.dynamodb.connections import Connections, StaleConnection
 from statestore.dynamodb.http_answer import HttpAnswer
+from statestore.dynamodb.request_counts import RequestCounts
 from statestore.dynamodb.retries import Patience, error_code, is_throttle
 from statestore.dynamodb.signer import FrozenCredentials, Signer
 from statestore.requests import ClientCall
@@ -31,23 +32,14 @@ _SKEW = 240.0
 
 
 class LeanClient:
-    """A client of the endpoint that boto3 found, with its credentials. `count` is called with the name of the operation before
-    each attempt, `throttled` after an attempt that DynamoDB throttled."""
+    """A client of the endpoint that boto3 found, with its credentials. `counts`: of its attempts and throttles."""
 
-    def __init__(
-        self,
-        boto3: BotoClient,
-        patience: Patience,
-        random: Random,
-        count: Callable[[str], None],
-        throttled: Callable[[str], None],
-    ) -> None:
+    def __init__(self, boto3: BotoClient, patience: Patience, random: Random, counts: RequestCounts) -> None:
         endpoint = boto3.endpoint
         self._connections = Connections(endpoint, patience)
         self._signer = Signer(host=endpoint.host, path=endpoint.path, region=boto3.region)
         self._head = f"{endpoint.head}Accept-Encoding: identity\r\nUser-Agent: statestore\r\n"
-        self._credentials, self._patience, self._random = boto3.credentials, patience, random
-        self._count, self._throttled = count, throttled
+        self._credentials, self._patience, self._random, self._counts = boto3.credentials, patience, random, counts
         self._clock = _Clock()
 
     def send(self, operation: str, request: ClientCall) -> Mapping[str, Any]:
@@ -68,7 +60,7 @@ class LeanClient:
     def _attempt(self, operation: str, body: bytes, seal: "_Seal") -> Mapping[str, Any]:
         signed = self._signer.headers(operation, body, seal.credentials, self._clock.moment(seal.ahead))
         head = f"{self._head}{signed}Content-Length: {len(body)}\r\n\r\n"
-        self._count(operation)
+        self._counts.attempt(operation)
         answer = self._connections.exchange(head.encode() + body)
         if answer.status != 200:
             raise _client_error(operation, answer)
@@ -84,7 +76,7 @@ class LeanClient:
         attempts, cured = 1, set[str]()
         while True:
             if is_throttle(error):
-                self._throttled(operation)
+                self._counts.throttle(operation)
             if isinstance(error, StaleConnection):
                 self._connections.close()  # the server closed the others, too
             elif (cure := self._cure(error, seal)) is not None and cure not in cured:

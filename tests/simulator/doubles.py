@@ -30,6 +30,7 @@ def copy_job(job: Job) -> Job:
         wait=changes.wait,
         settle=changes.settle,
         by_row=dict(changes.by_row),
+        _opened_at=dict(changes._opened_at),
         overlay=copy.deepcopy(changes.overlay),
         _rows_of_item={item: set(rows) for item, rows in changes._rows_of_item.items()},
         _items_of_row={row: set(items) for row, items in changes._items_of_row.items()},
