@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -122,15 +123,18 @@ def test_a_job_from_the_archive_goes_on_at_its_checkpoint_after_sigterm(
     glue = [*OF_GLUE, *story.define, "--from", story.file, "--batch-size", "80", "--take-over", "false"]
     with run_command(platform.submit("glue_job.py", *glue), log, **platform.environment) as process:
         wait_until(lambda: " info    batch " in log.read_text(), process, log)
+        modules = compiled_modules(process)
         family = psutil.Process(process.pid).children(recursive=True)
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(120)
-        assert psutil.wait_procs(family, timeout=60)[1] == []
+        process.wait(600)
+        assert psutil.wait_procs(family, timeout=600)[1] == []
+    assert modules
+    assert not any(path.is_relative_to(Path(sys.prefix).resolve()) for path in modules)
     committed = len(list(story.checkpoint.glob("commits/[0-9]*")))
 
     emr = ["--once", "--to", str(to)]
     with run_command(platform.submit("emr_job.py", *emr), log, **platform.environment) as process:
-        assert process.wait(600) == 0, log.read_text()
+        assert process.wait(1800) == 0, log.read_text()
     read = next(int(line.split()[0]) for line in log.read_text().splitlines() if " records read = " in line)
     records = len(Path(story.file).read_text().splitlines())
     assert committed
@@ -138,29 +142,18 @@ def test_a_job_from_the_archive_goes_on_at_its_checkpoint_after_sigterm(
     assert story.wrong(str(to)) == []
 
 
-def test_the_tasks_run_from_the_archive(platform: Platform, story: Story, dynamodb_local: str, tmp_path: Path) -> None:
-    """Spark's executors import the job from the directory into which they unpacked the archive, and nothing of the checkout."""
-    write_settings_file(story, dynamodb_local, platform.directory)
-    log = tmp_path / "log"
-    words = platform.submit("emr_job.py", *story.define, "--from", story.file)
-    with run_command(words, log, **platform.environment) as process:
-        wait_until(lambda: " info    batch " in log.read_text(), process, log)
-        workers = list(daemons(process))
-        opened = [file.path for worker in workers for file in worker.memory_maps() if "site-packages" in file.path]
-    assert workers
-    assert opened
-    assert [path for path in opened if str(platform.directory) not in path] == []
-
-
-def daemons(process: subprocess.Popen[bytes]) -> Iterator[psutil.Process]:
-    """The Python daemons of the executors of a command."""
+def compiled_modules(process: subprocess.Popen[bytes]) -> set[Path]:
+    """The files of the compiled modules that the Python daemons of the executors have loaded."""
+    found: set[Path] = set()
     for child in psutil.Process(process.pid).children(recursive=True):
-        if "processor.job.worker_daemon" in child.cmdline():
-            yield child
+        with suppress(psutil.Error):  # it ended
+            if "processor.job.worker_daemon" in child.cmdline():
+                found |= {Path(one.path) for one in child.memory_maps() if "site-packages" in one.path}
+    return found
 
 
 def wait_until(happened: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = monotonic() + 600
+    deadline = monotonic() + 1800
     while not happened():
         assert process.poll() is None, log.read_text()
         assert monotonic() < deadline, log.read_text()
