@@ -13,7 +13,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from processor.errors import SettingError
 
 _ARN = re.compile(r"arn:[a-z-]+:secretsmanager:([a-z0-9-]+):\d{12}:secret:[\w/+=.@!-]+")
-_CONFIG = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=5, read_timeout=10)
+_CONFIG = Config(
+    retries={"mode": "standard", "total_max_attempts": 3},
+    connect_timeout=5,
+    read_timeout=10,
+    user_agent_extra="statestore",
+)
 _CURES = {
     "ResourceNotFoundException": "there is no such secret, or it has no value: correct the ARN",
     "AccessDeniedException": "allow secretsmanager:GetSecretValue on it, and kms:Decrypt on its own key if it has one",

@@ -38,7 +38,7 @@ from processor.rounds.job_event import JobEvent
 from processor.settings import Settings
 from registry.repository import Registry
 from registry.tables import metadata
-from statestore.store import Store
+from tests.integration.job.plain_client import plain_client
 from tests.releases.release import DEFINITIONS, RELEASES, SETTINGS, first_records, later_records
 
 
@@ -65,7 +65,7 @@ def record() -> None:
             store.write(drop(letter, who="an operator", why="given up", at=at))
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            _write_items(store, settings, folder)
+            _write_items(settings, folder)
             _write_registry(registry, folder)
             store.close()
         _write_topics(settings, folder, [entity.entity.topic for entity in plan.entities.values()], "topics.jsonl")
@@ -86,8 +86,8 @@ def _run(settings: Settings, registry: Registry, *, once: bool) -> None:
     run_job(jobs[0], once=once)
 
 
-def _write_items(store: Store, settings: Settings, folder: Path) -> None:
-    pages = store._boto3.api.get_paginator("scan").paginate(TableName=settings.table)  # type: ignore[attr-defined]
+def _write_items(settings: Settings, folder: Path) -> None:
+    pages = plain_client(settings).get_paginator("scan").paginate(TableName=settings.table)
     items = [item for page in pages for item in page["Items"]]
     items.sort(key=lambda item: (item["PK"]["S"], item["SK"]["S"]))
     lines = (json.dumps(item, default=lambda raw: b64encode(raw).decode(), ensure_ascii=False) for item in items)

@@ -18,6 +18,7 @@ from processor.records.recorded_topics import read_records
 from processor.settings import Settings
 from registry.repository import Registry, migrate
 from registry.tables import metadata
+from tests.integration.job.plain_client import plain_client
 from tests.releases.release import wire_items
 
 
@@ -31,9 +32,10 @@ def restore(release: Path, settings: Settings, registry: Registry) -> list[Recor
         restore_registry(connection, settings.registry_schema, release, ids)
     store = open_store(settings)
     store.create(settings.slots)
-    for item in wire_items(release):
-        store._boto3.api.put_item(TableName=settings.table, Item=item)
     store.close()
+    client = plain_client(settings)
+    for item in wire_items(release):
+        client.put_item(TableName=settings.table, Item=item)
     shutil.copytree(release / "checkpoint", settings.checkpoint)
     return records
 

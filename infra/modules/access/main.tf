@@ -50,7 +50,7 @@ locals {
       { kind = "topic", names = kafka.source_topics, actions = ["DescribeTopic", "ReadData"] },
       { kind = "topic", names = local.writes[n], actions = ["CreateTopic", "DescribeTopic", "ReadData", "WriteData"] },
       { kind = "topic", names = [kafka.rejects_topic], actions = ["DescribeTopicDynamicConfiguration"] },
-      { kind = "group", names = ["spark-kafka-source-*", "statestore-reader"], actions = ["AlterGroup", "DescribeGroup"] },
+      { kind = "group", names = ["statestore-reader"], actions = ["AlterGroup", "DescribeGroup"] },
       { kind = "transactional-id", names = ["${kafka.job}-*"], actions = ["AlterTransactionalId", "DescribeTransactionalId"] },
     ]])
     operator = flatten([for n, kafka in local.kafka : [

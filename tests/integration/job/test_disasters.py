@@ -15,6 +15,7 @@ from processor.job.topic_epochs import record_boundary
 from processor.job.worker import open_store
 from processor.plan.planning import plan_of
 from registry.repository.registry import no_check
+from tests.integration.job.plain_client import plain_client
 
 Scene = Any  # conftest's
 pytestmark = [
@@ -25,12 +26,12 @@ pytestmark = [
 
 def copy_table(scene: Scene, name: str) -> None:
     """Copies the table as it is now into a new one, as a restore to this moment does."""
-    store, copy = open_store(scene.settings), open_store(replace(scene.settings, table=name))
+    copy = open_store(replace(scene.settings, table=name))
     copy.create(scene.settings.slots)
-    for item in store._boto3.api.scan(TableName=store.table)["Items"]:
-        copy._boto3.api.put_item(TableName=name, Item=item)
-    store.close()
     copy.close()
+    client = plain_client(scene.settings)
+    for item in client.scan(TableName=scene.settings.table)["Items"]:
+        client.put_item(TableName=name, Item=item)
 
 
 def stars(scene: Scene, rows: SimpleNamespace, *names: str) -> None:
