@@ -12,7 +12,7 @@ FAST := -n 2 --dist loadfile tests/unit tests/architecture tests/fuzz
 SLOW := -n 3 --dist loadfile --no-loadscope-reorder --unused-actions tests/acceptance tests/simulator tests/contract tests/integration tests/infra
 SEEDS ?= 20000
 # Random histories of the simulator in `make test`: about a minute on 2 cores. `make test-all` runs 10000.
-FEW_SEEDS := 1500
+FEW_SEEDS := 1000
 
 # A copied checkout has a .venv that still points to the directory of the original.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))

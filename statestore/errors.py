@@ -11,3 +11,7 @@ class Transient(StoreError):
 
 class Terminal(StoreError):
     """A later try fails too: no such table, no permission, a malformed request."""
+
+
+class NewerFormat(Terminal):
+    """A newer release wrote the item."""

@@ -29,12 +29,6 @@ def entity_of_item(item: Item) -> str:
     return keys.entity_of(item["PK"])
 
 
-def format_of_item(item: Item) -> int | None:
-    """The format version of any item; None for an item without one, which another program wrote."""
-    found: int | None = item.get("_f")
-    return found
-
-
 def version_of_item(item: Item) -> str:
     """The version of the row that an item holds."""
     version: str = item["_v"]

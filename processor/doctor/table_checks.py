@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warning
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
-from statestore.errors import StoreError
-from statestore.item_attributes import format_of_item
-from statestore.item_format import FORMAT
+from statestore.errors import NewerFormat, StoreError
+from statestore.item_format import FORMAT, check_format
 from statestore.keys import Key, partitions
 from statestore.store import Delete, Equals, Item, Query, Write
 from statestore.table import TTL, slot_names, too_few
@@ -118,15 +117,15 @@ def check_items(around: Surroundings) -> Iterator[Finding]:
     _state(around)
     existing_registry(around)
     seen = 0
-    for entity in (one.entity for one in around.plan.entities.values()):
-        for item in _sample(around, entity.name, entity.shards):
-            seen += 1
-            found = format_of_item(item)
-            if found != FORMAT:
-                text = f"a row of {entity.name} has format {found}, and this release reads {FORMAT}"
-                yield failure(text, "install the release that wrote the table, or a newer one")
-                return
-    yield ok(f"{seen} rows seen, all of format {FORMAT}" if seen else "no row yet")
+    try:
+        for entity in (one.entity for one in around.plan.entities.values()):
+            for item in _sample(around, entity.name, entity.shards):
+                check_format(item)
+                seen += 1
+    except NewerFormat as error:
+        yield failure(str(error), "install the release that wrote the table, or a newer one")
+        return
+    yield ok(f"{seen} rows seen, none of a newer format than {FORMAT}" if seen else "no row yet")
 
 
 def _sample(around: Surroundings, entity: str, shards: int) -> list[Item]:

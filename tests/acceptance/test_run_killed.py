@@ -181,7 +181,7 @@ def test_the_next_run_finishes_the_work_of_a_killed_driver_without_its_checkpoin
     run_to_the_end(story, dynamodb_local, tmp_path, "--take-over", "--batch", str(BATCH // 3))
 
 
-@pytest.mark.parametrize("point", sampled(POINTS, "while publishing"))
+@pytest.mark.parametrize("point", sampled(POINTS))
 def test_sigterm_ends_a_run_within_one_batch_and_the_next_run_finishes_the_work(
     story: Story, interrupted: Interrupted, dynamodb_local: str, tmp_path: Path, point: str
 ) -> None:

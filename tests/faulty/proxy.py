@@ -101,13 +101,15 @@ class _Server(ThreadingHTTPServer):
         self._upstream, self._layers, self._pool = upstream, layers, pool
 
     def answer(self, request: Request, headers: Mapping[str, str]) -> Answer:
-        relay: Relay = partial(self._relay, headers)
+        relay: Relay = partial(self._relay, request.operation, headers)
         for layer in reversed(self._layers):
             relay = partial(layer, relay=relay)
         return relay(request)
 
-    def _relay(self, headers: Mapping[str, str], request: Request) -> Answer:
+    def _relay(self, asked: str, headers: Mapping[str, str], request: Request) -> Answer:
         named = {**headers, "X-Amz-Target": f"DynamoDB_20120810.{request.operation}"}
+        if request.operation != asked:  # a request of a layer is none of the product's (tests/recorder)
+            named["User-Agent"] = "a layer of the proxy"
         answer = self._pool.request("POST", self._upstream, body=json.dumps(request.body), headers=named)
         return Answer(status=answer.status, body=json.loads(answer.data))
 

@@ -59,9 +59,11 @@ class Scene:
 
     def examine(self, capsys: Any) -> tuple[int, list[dict[str, str]]]:
         """The exit status of the verb, and its findings."""
-        words = [word for name, value in self.flags.items() for word in (f"--{name}", value)]
+        words = [word for name, value in self.flags.items() if name != "registry" for word in (f"--{name}", value)]
         words += ["--settings", self.settings] if self.settings else []
-        status = main(["doctor", "--json", *words])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("STATESTORE_REGISTRY", self.flags["registry"])  # a flag may hold no password
+            status = main(["doctor", "--json", *words])
         printed = capsys.readouterr()
         assert PASSWORD not in printed.out + printed.err
         return status, json.loads(printed.out)["findings"]

@@ -61,6 +61,7 @@ def test_changes_of_an_entitys_new_topic_are_newer_than_all_that_it_stored(scene
     assert epochs == {(first, 1), (second, 2), (first, 3)}
 
 
+@pytest.mark.slow
 def test_entities_that_swap_their_topics_go_on_with_newer_versions(scene: Scene, rows: SimpleNamespace) -> None:
     name = scene.settings.job
     one, two = f"{name}.one", f"{name}.two"
@@ -155,7 +156,10 @@ def test_a_checkpoint_that_is_ahead_of_its_topic_is_refused(scene: Scene, rows: 
         scene.run()
 
 
-@pytest.mark.parametrize("changes", [{"lanes": 5}, {"lanes": 1, "partitions": 3, "batch_size": 1}], ids=str)
+PARALLEL = [{"lanes": 5}, {"lanes": 1, "partitions": 3, "batch_size": 1}]
+
+
+@pytest.mark.parametrize("changes", sampled(PARALLEL, PARALLEL[0]), ids=str)
 def test_settings_of_parallelism_keep_the_checkpoint(
     scene: Scene, rows: SimpleNamespace, changes: dict[str, int]
 ) -> None:

@@ -27,11 +27,12 @@ def test_a_job_whose_dead_letters_go_to_a_topic_of_its_own_does_not_start(scene:
 
 
 def test_apply_refuses_topics_across_all_definitions_of_the_registry(
-    scene: Scene, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    scene: Scene, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The files of another team name neither the entity nor the product that they collide with."""
     settings = scene.settings
-    flags = [f"--{n}={getattr(settings, n.replace('-', '_'))}" for n in ("registry", "registry-schema", "slots")]
+    flags = [f"--{n}={getattr(settings, n.replace('-', '_'))}" for n in ("registry-schema", "slots")]
+    monkeypatch.setenv("STATESTORE_REGISTRY", settings.registry)
 
     def refusal(entity_topic: str, product_topic: str, rejects_topic: str = "no.topic") -> str:
         entities = {"order": {"topic": entity_topic, "key": ["id"], "columns": {"id": "int"}}}

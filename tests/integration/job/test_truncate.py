@@ -14,6 +14,7 @@ Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
 
 
+@pytest.mark.slow
 def test_a_truncate_stops_the_job_until_the_entity_ignores_it(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"), rows.star("ada", "one"), partition=1)
     scene.run()

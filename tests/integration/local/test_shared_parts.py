@@ -35,6 +35,7 @@ def kill(directory: Path, part: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_parts_and_their_data_stay_until_down(directory: Path, talk: SimpleNamespace, processes: Processes) -> None:
     assert status(directory) is None
     assert down(directory) is False
