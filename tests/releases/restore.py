@@ -36,6 +36,7 @@ def restore(release: Path, settings: Settings, registry: Registry) -> list[Recor
     client = plain_client(settings)
     for item in wire_items(release):
         client.put_item(TableName=settings.table, Item=item)
+    client.close()
     shutil.copytree(release / "checkpoint", settings.checkpoint)
     return records
 

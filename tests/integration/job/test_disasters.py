@@ -32,6 +32,7 @@ def copy_table(scene: Scene, name: str) -> None:
     client = plain_client(scene.settings)
     for item in client.scan(TableName=scene.settings.table)["Items"]:
         client.put_item(TableName=name, Item=item)
+    client.close()
 
 
 def stars(scene: Scene, rows: SimpleNamespace, *names: str) -> None:

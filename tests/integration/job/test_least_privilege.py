@@ -15,6 +15,7 @@ from processor.job.worker import open_store
 from tests.faulty.proxy import proxy
 from tests.recorder.role import Role
 
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
 OF_DOCTOR = {"DescribeContinuousBackups"}
 """`doctor` is the only verb that asks for it."""
 
