@@ -30,4 +30,4 @@ def test_columns_that_operators_drop_and_declare_again_show_no_old_value(overrid
         for seed in range(SEEDS // 6)
     ]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
-    assert sum(run.facts["drops"] for run in runs) > SEEDS // 6
+    assert sum(run.facts["drops"] for run in runs) >= SEEDS // 6
