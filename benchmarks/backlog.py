@@ -14,7 +14,7 @@ from time import process_time
 
 from processor.progress.open_changes import OpenChange, OpenChanges, SettleOutcome, changes_key
 from processor.progress.overlay import WorkerOverlay
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from statestore.items import slot_name
 from statestore.keys import row_key
 from statestore.versions import encode_version

@@ -10,7 +10,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
 from processor.product.product import Definitions
 from processor.records.record import Record, Value
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.repository import Registry
 from tests.simulator.edit_shapes import CONTENTS, definitions_of
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from time import time
 
-from processor.progress.walk import PARTITION, FillGoal, PublishGoal, Walk, WalkName, read_walk
+from processor.progress.walk import PARTITION, FillGoal, PublishGoal, TruncateGoal, Walk, WalkName, read_walk
 from registry.advance import WHY
 from registry.errors import RegistryError
 from registry.repository import Registry
@@ -30,7 +30,7 @@ class EditWatch:
     written: dict[tuple[str, int, int], int] = field(default_factory=dict)
     seen: Counter[str] = field(default_factory=Counter)
     walks: dict[WalkName, Walk] = field(default_factory=dict)
-    known: set[tuple[WalkName, FillGoal | PublishGoal, int]] = field(default_factory=set)
+    known: set[tuple[WalkName, FillGoal | PublishGoal | TruncateGoal, int]] = field(default_factory=set)
     stopped: Event = field(default_factory=Event)
 
     def run(self) -> None:
@@ -99,5 +99,5 @@ class EditWatch:
         if isinstance(walk.goal, FillGoal):
             fill = (name[1], walk.goal.layout, walk.began)
             self.written[fill] = max(walk.written, self.written.get(fill, 0))
-        elif walk.done:
+        elif walk.done and isinstance(walk.goal, PublishGoal):
             self.published.setdefault((name[1], walk.goal.version), time())

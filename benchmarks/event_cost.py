@@ -23,7 +23,7 @@ from processor.records.record import Record
 from processor.rounds.executor import InProcessExecutor
 from processor.rounds.round import LaneResult, Part, Round
 from processor.rounds.write_part import write_part
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial, batches
 from statestore.keys import Key
 from statestore.metered import MeteredStore

@@ -24,7 +24,7 @@ from processor.records import canonical_json
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.step_runner import tune_garbage_collector
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import MemoryOutbox, Trial, batches
 from statestore.dynamodb import DynamoStore
 from statestore.store import Store

@@ -35,7 +35,7 @@ from processor.local.dynamodb_api import start_dynamodb_local
 from processor.local.jars import spark_kafka_jars
 from processor.plan.plan import Plan
 from processor.records import canonical_json
-from processor.settings import Settings, read_settings
+from processor.settings.settings import Settings, read_settings
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STORES = ("moto", "local")

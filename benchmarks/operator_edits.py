@@ -12,7 +12,7 @@ from random import Random
 
 import psycopg
 
-from processor.settings import Settings
+from processor.settings.settings import Settings, setting_flags
 from registry.model import Assignment, AssignmentState, Snapshot
 from registry.repository import Registry
 from tests.simulator.edit_shapes import CONTENTS, texts
@@ -150,5 +150,4 @@ def _retire(one: Assignment) -> str:
 
 def environment(settings: Settings) -> dict[str, str]:
     """The environment in which every command has these settings."""
-    given = {f: getattr(settings, f) for f in Settings.__slots__ if f != "kafka"}
-    return {**os.environ, **{f"STATESTORE_{name.upper()}": str(value) for name, value in given.items()}}
+    return {**os.environ, **{f"STATESTORE_{name.upper()}": str(getattr(settings, name)) for name, _ in setting_flags()}}

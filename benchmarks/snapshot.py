@@ -18,7 +18,7 @@ from time import process_time
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, generate_records
 from processor.pricing import price_list
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial, batches
 from statestore.metered import MeteredStore
 

@@ -26,11 +26,17 @@ class OracleError(StatestoreError):
 
 
 class TopicRefused(KafkaError):
-    """A topic refuses a message, or refuses every message. The message names the topic."""
+    """A topic refuses a message, or refuses every message. The message names the topic. `too_large`: it refuses the size of a
+    message; `gone`: the broker does not know it."""
 
-    def __init__(self, topic: str, why: str) -> None:
-        super().__init__(f"topic {topic} refuses what is sent to it ({why}): correct the topic or its permissions")
-        self.topic = topic
+    def __init__(self, topic: str, why: str, *, too_large: bool = False, gone: bool = False) -> None:
+        cure = (
+            "start the job again, which creates it, and give `statestore republish` for its product"
+            if gone
+            else "correct the topic or its permissions"
+        )
+        super().__init__(f"topic {topic} refuses what is sent to it ({why}): {cure}")
+        self.topic, self.too_large = topic, too_large
 
 
 class TransactionTimedOut(KafkaError):
@@ -68,12 +74,17 @@ class TooManyRejects(StatestoreError):
 class TruncateRefused(StatestoreError):
     """The source emptied a table, and the entity refuses that. The batch is not committed."""
 
-    def __init__(self, entity: str, topic: str, partition: int, offset: int) -> None:
-        super().__init__(
-            f"topic {topic}, partition {partition}, offset {offset}: the source emptied the table of {entity}, and the rows "
-            f"would stay: set `truncate: ignore` for entity {entity} to keep them until a delete event of each comes "
-            "(`truncate: delete` is not available yet); this batch is not committed"
-        )
+    def __init__(self, entity: str, topic: str, partition: int, offset: int, partitions: int) -> None:
+        place = f"topic {topic}, partition {partition}, offset {offset}: the source emptied the table of {entity}, and "
+        keep = "`truncate: ignore` to keep its rows until a delete event of each comes"
+        if partitions == 1:
+            why = f"the rows would stay: set for entity {entity} `truncate: delete` to delete them, or {keep}"
+        else:
+            why = (
+                f"the topic has {partitions} partitions, so nobody knows which changes of the others came before: "
+                f"let the connector write the table to a topic of one partition, or set for entity {entity} {keep}"
+            )
+        super().__init__(f"{place}{why}; this batch is not committed")
 
 
 class AccountError(StatestoreError):

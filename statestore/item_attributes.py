@@ -5,9 +5,9 @@ from typing import Any
 
 from statestore import keys
 from statestore.item_format import FORMAT
-from statestore.items import Edge, read_edges
+from statestore.items import Edge, Image, merge_image, read_edges
 from statestore.keys import Key
-from statestore.store import Condition, Item, Page, Query, Write
+from statestore.store import Condition, Equals, Item, Page, Query, Write
 from statestore.table import ROW
 
 
@@ -17,6 +17,14 @@ def write_note(
     """The write of an item that is no row, such as a ledger entry or an edge: sets `values` and the item's format version, and
     removes the attributes of `remove`. The store refuses it unless `when` holds."""
     return Write(key, {"_f": FORMAT, **values}, remove=remove, when=when)
+
+
+def write_bare_marker(marker: Image, item: Item) -> Write:
+    """The write of a delete marker over `item` as seen, which keeps nothing else of it: no column of any plan, no former key, no
+    slot that the entity has given up."""
+    write = merge_image(marker, None, keep_from="")
+    gone = item.keys() - {"PK", "SK", ROW, *write.set}
+    return write._replace(remove=tuple(sorted(gone)), when=Equals("_v", item["_v"]))
 
 
 def key_of_item(item: Item) -> Key:

@@ -35,7 +35,7 @@ from statestore.attribute_values import fits
 from statestore.item_format import FORMAT
 from statestore.keys import Key
 from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Item, Write
-from statestore.table import ROW
+from statestore.table import ROW, TTL
 from statestore.versions import version_prefixes
 
 DELETED = "_deleted"
@@ -211,7 +211,7 @@ def _sets(image: Image) -> dict[str, Any]:
     if image.edges is not None:
         sets["_edges"] = _json(sorted(image.edges))
     if image.columns is None:
-        sets |= {DELETED: True, "ttl": image.forget}
+        sets |= {DELETED: True, TTL: image.forget}
     else:
         for name, value in image.columns.items():
             sets[attribute(name)] = value if type(value) is str else store_value(value)
@@ -240,7 +240,7 @@ def _unset(image: Image) -> tuple[str, ...]:
     gone = tuple(map(attribute, image.dropped)) if image.dropped else ()
     if image.columns is None:
         return ("_more", *map(attribute, image.declared), *gone)
-    return (DELETED, "ttl", *gone) if image.more else (DELETED, "ttl", "_more", *gone)
+    return (DELETED, TTL, *gone) if image.more else (DELETED, TTL, "_more", *gone)
 
 
 def _pending(item: Item, now: Collection[JoinKey], former: Iterable[JoinKey], version: str) -> Iterable[PendingKey]:

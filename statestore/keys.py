@@ -28,7 +28,7 @@ LIMIT = 1024
 """Bytes of UTF-8 in a key. DynamoDB takes 2048 in a partition key and 1024 in a sort key; the smaller serves both."""
 
 
-ProgressKind = Literal["IDENTITY", "LEDGER", "OPEN", "REPLAYS", "RUNS", "SEQUENCES", "WALKS"]
+ProgressKind = Literal["ERASED", "IDENTITY", "LEDGER", "OPEN", "REPLAYS", "RUNS", "SEQUENCES", "TOPICS", "WALKS"]
 """The kinds of partitions for the job's progress. They hold no rows and no edges."""
 
 

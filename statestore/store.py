@@ -22,6 +22,11 @@ ReportIndex = Callable[[str], object]
 Item = Mapping[str, Any]
 """An item of the table. Stores return integral numbers as int, others as Decimal."""
 
+HALF_UNITS = "half units "
+THROTTLES = "throttles "
+RETRIES = "retries "
+"""What `Store.spent` counts; the name of a request follows."""
+
 MAX_ITEM_BYTES = 400 * 1024
 """DynamoDB's limit for an item, attribute names included."""
 
@@ -144,7 +149,7 @@ class Store(Protocol):
     """A table with its indexes.
 
     `requests` counts the requests by their names in DynamoDB's API (UpdateItem, BatchExecuteStatement, DeleteItem, BatchGetItem,
-    Query); each page and each retry counts. `spent` counts, by the same names, `retries`, `throttles` and `half units` of
+    Query); each page and each retry counts. `spent` counts, by the same names, retries, throttles and half units of
     capacity (`retries Query`); empty for a store that does not know them. All methods raise `statestore.errors.Transient`
     after their own retries, else `Terminal`.
     """

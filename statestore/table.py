@@ -22,6 +22,9 @@ November 2025), without this copy, but DynamoDB Local 2.6.1 does not."""
 MAX_SLOTS = 20
 """The most indexes that DynamoDB gives a table by default."""
 
+ON_DEMAND = "PAY_PER_REQUEST"
+"""DynamoDB's name of billing by request."""
+
 _PREFIX = "GSI_"
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
@@ -47,7 +50,7 @@ def create_table(table: str, slots: int) -> dict[str, Any]:
     names = slot_names(slots)
     return {
         "TableName": table_name(table),
-        "BillingMode": "PAY_PER_REQUEST",
+        "BillingMode": ON_DEMAND,
         "KeySchema": _KEYS,
         "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ["PK", "SK", ROW, *names]],
         "GlobalSecondaryIndexes": [_index(name) for name in names],
@@ -73,6 +76,11 @@ def enable_ttl(table: str) -> dict[str, Any]:
     return {"TableName": table, "TimeToLiveSpecification": {"Enabled": True, "AttributeName": TTL}}
 
 
+def expiry_attribute(ttl: Mapping[str, Any]) -> str | None:
+    """The attribute by which a table deletes items, None without a TTL; from DescribeTimeToLive's `TimeToLiveDescription`."""
+    return ttl.get("AttributeName") if ttl["TimeToLiveStatus"] in ("ENABLED", "ENABLING") else None
+
+
 def slots_of(description: Mapping[str, Any]) -> int:
     """The number of slots of a table, from DescribeTable's `Table`: `GSI_1` up to the first that is missing."""
     found = {index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())}
@@ -88,7 +96,7 @@ def table_description(description: Mapping[str, Any], ttl: Mapping[str, Any]) ->
         name=description["TableName"],
         slots=slots_of(description),
         keys=tuple(key["AttributeName"] for key in _schema(description)),
-        expires=ttl["TimeToLiveStatus"] in ("ENABLED", "ENABLING") and ttl["AttributeName"] == TTL,
+        expires=expiry_attribute(ttl) == TTL,
     )
 
 

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from statestore.table import TTL, index_states, misfits, slots_of
-
-ON_DEMAND = "PAY_PER_REQUEST"
+from statestore.table import ON_DEMAND, TTL, expiry_attribute, index_states, misfits, slots_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +39,7 @@ def table_state(
         slots=slots_of(description),
         misfits=tuple(misfits(description, slots=0)),
         indexes=index_states(description),
-        expires_by=ttl.get("AttributeName") if ttl["TimeToLiveStatus"] in ("ENABLED", "ENABLING") else None,
+        expires_by=expiry_attribute(ttl),
         on_demand=description.get("BillingModeSummary", {}).get("BillingMode") == ON_DEMAND,
         protected=bool(description.get("DeletionProtectionEnabled")),
         recoverable=None if recovery is None else recovery.get("PointInTimeRecoveryStatus") == "ENABLED",

@@ -1,5 +1,5 @@
-"""For all tests: the marker `slow`, the rule that with CI=true a skip is a failure, the DynamoDB APIs, and the record of the
-product's calls to AWS."""
+"""For all tests: the markers, the rule that with CI=true a skip is a failure, the DynamoDB APIs, and the record of the product's
+calls to AWS."""
 
 import os
 from collections.abc import Generator, Iterator
@@ -34,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes minutes; `make test` leaves it out, `make test-all` runs it")
+    config.addinivalue_line("markers", "spark: starts Spark; `make test-spark` runs it on another Spark and Python")
     if FOLDER not in os.environ:  # the processes of pytest-xdist, and those that tests start, inherit the folder
         folder = TemporaryDirectory(prefix="statestore-calls-")
         os.environ[FOLDER] = folder.name

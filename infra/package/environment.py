@@ -14,8 +14,6 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-import venv_pack
-
 from infra.package.lock_files import PLATFORM, lock_file
 
 LEFT_OUT = r"\.\./\.\./\.\./bin/|[^/]+/uv_cache\.json,"
@@ -72,6 +70,8 @@ def _leave_the_machine(directory: Path, packages: Path, version: str, prefix: st
 
 def pack_environment(directory: Path, archive: Path, epoch: int) -> None:
     """Packs the environment. The members are in the order of their names, with the time `epoch` and no owner."""
+    import venv_pack  # only here: `find_python` needs no tool of `make package`
+
     with tempfile.TemporaryDirectory() as temporary:
         packed = f"{temporary}/environment.tar"
         venv_pack.Env(str(directory)).exclude("*.pyc").exclude(".gitignore").exclude(".lock").pack(packed)

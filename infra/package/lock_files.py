@@ -23,7 +23,8 @@ def renew(version: str) -> None:
     """Writes the lock file of a Python."""
     command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--upgrade", "--generate-hashes", "--no-header"]
     command += ["--no-emit-index-url", "--no-emit-find-links", "--only-binary", ":all:", "--python-platform", PLATFORM]
-    command += ["--python-version", version, "--extra", "msk", "--output-file", str(lock_file(version))]
+    command += ["--python-version", version, "--extra", "msk", "--extra", "schema-registry"]
+    command += ["--output-file", str(lock_file(version))]
     subprocess.run([*command, "pyproject.toml"], check=True, cwd=LOCKS.parents[1])
 
 

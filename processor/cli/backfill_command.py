@@ -5,12 +5,12 @@ import sys
 from dataclasses import replace
 
 from processor.cli.job_log import JobLog, add_log_flags
+from processor.cli.operator_run import open_operator_run
 from processor.cli.options import JOB, add_settings, reachable_settings
-from processor.cli.run_command import owner_name, require_settings
+from processor.cli.run_command import require_settings
 from processor.cli.stop_signals import StopSignals
 from processor.errors import StatestoreError
 from processor.job.open_registry import open_registry
-from processor.plan.planning import plan_of
 from registry.errors import LeaseHeld
 
 
@@ -24,7 +24,6 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.job.open_job import open_job
     from processor.job.run_backfill import run_backfill
 
     with (
@@ -36,16 +35,7 @@ def run(options: argparse.Namespace) -> int:
         if not registry.binding().table:
             raise StatestoreError("no job has run with this registry, so no row is stored: start with `statestore run`")
         try:
-            job = signals.job = open_job(
-                replace(given, checkpoint=""),
-                plan_of(registry.snapshot()),
-                registry,
-                owner=owner_name(),
-                take_over=False,
-                jars=[],
-                report=signals.log,
-                stopping=signals.stopping,
-            )
+            job = open_operator_run(replace(given, checkpoint=""), registry, signals, take_over=False)
         except LeaseHeld as held:
             raise StatestoreError(
                 f"{held}. The job that runs does this work itself: `statestore slots --watch` shows it"

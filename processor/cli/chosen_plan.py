@@ -7,7 +7,7 @@ from processor.cli.options import load_definitions, load_settings, reachable_set
 from processor.job.open_registry import open_registry
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, plan_of
-from processor.settings import Settings
+from processor.settings.settings import Settings
 
 if TYPE_CHECKING:
     from statestore.dynamodb import DynamoStore

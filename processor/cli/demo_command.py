@@ -14,7 +14,7 @@ from processor.cli.options import print_progress, set_embedded_credentials, with
 from processor.cli.output import summary
 from processor.definitions.load import load, read_directory
 from processor.errors import StatestoreError
-from processor.settings import Settings, read_settings
+from processor.settings.settings import Settings, read_settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
 EVENTS = 200
@@ -29,10 +29,29 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser(
         "demo", help="run the main job on embedded parts and real data, and compare its documents with Postgres"
     )
+    help = "let an application write to Postgres, and Debezium send the changes (`make demo-live` installs what this needs)"
+    parser.add_argument("--live", action="store_true", help=help)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    return _run_live() if options.live else _run_recorded()
+
+
+def _run_live() -> int:
+    from processor.demo.live.live_demo import run_live_demo
+
+    set_embedded_credentials()
+    began = monotonic()
+    count, wrong, dead = run_live_demo(print_progress)
+    equal = f"{count - len(wrong)} documents equal the SELECT, {dead} dead letters ({monotonic() - began:.0f} s)"
+    print(f"\n{coloured(equal, 'red' if wrong or dead else 'green')}\n")
+    for key in wrong[:10]:
+        print(f"the document {key} differs", file=sys.stderr)
+    return 1 if wrong or dead else 0
+
+
+def _run_recorded() -> int:
     from processor.cli.job_log import JobLog
     from processor.cli.run_command import prepare_plan, run_to_end
     from processor.cli.stop_signals import StopSignals

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.options import JOB, add_settings, reachable_settings
+from processor.cli.visible_text import visible_lines
 from processor.text_table import fitted, table_lines
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
             found = list(examine(CHECKS, around))
         finally:
             around.close()
-    print(json.dumps(findings_json(found), indent=2) if options.json else "\n".join(findings_text(found)))
+    print(json.dumps(findings_json(found), indent=2) if options.json else visible_lines(findings_text(found)))
     return 1 if any(one.finding.state == "failure" for one in found) else 0
 
 

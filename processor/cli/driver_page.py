@@ -7,7 +7,7 @@ from time import time
 from processor.cli.status_command import SILENT_SECONDS, wrong_in_report
 from processor.cli.stop_signals import StopSignals
 from processor.rounds.job_event import JobEvent
-from processor.settings import Settings
+from processor.settings.settings import Settings
 
 
 @contextmanager

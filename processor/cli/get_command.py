@@ -7,16 +7,18 @@ from typing import NamedTuple
 
 from processor.cli.chosen_plan import stored_state
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
+from processor.cli.output import TOO_LARGE_LINE
 from processor.cli.visible_text import visible_line
 from processor.errors import StatestoreError
 from processor.inspect.verification import with_open_changes
 from processor.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.plan.planning import product_of
 from processor.product.document_key import read_root_key
+from processor.progress.ledger import entry_key, read_entry
 from processor.records import canonical_json
 from processor.rounds.publish_part import encoded_document
 from processor.rounds.step_runner import StepRunner
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from statestore import keys
 
 
@@ -39,6 +41,10 @@ def run(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings:
         plan, product, root, runner = requested_document(options, settings)
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
+        published = read_entry(runner.store.get([at := entry_key(options.product, root)]).get(at))
+    if published.too_large:
+        text = f"{options.product} {options.key}: {TOO_LARGE_LINE}"
+        print(visible_line(text), file=sys.stderr)
     if options.json:
         document = None if body.value is None else canonical_json.loads(body.value)
         key = canonical_json.loads(body.key) if body.key else options.key

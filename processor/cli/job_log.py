@@ -17,7 +17,7 @@ from processor.rounds.job_event import JobEvent
 ROUNDS = {
     "batch": ("read", "applied", "dead letters", "published"),
     "settled": ("settled", "corrections"),
-    "walk": ("walked", "filled", "published"),
+    "walk": ("walked", "filled", "deleted", "published"),
     "fan-out": ("published",),
     "backlog": ("published",),
 }

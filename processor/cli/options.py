@@ -13,8 +13,8 @@ from processor.definitions.load import load, read_directory
 from processor.errors import AddressMissing, PartError, SettingError
 from processor.local.state import LOCAL_DIR
 from processor.product.product import Definitions
-from processor.resolve_secrets import resolve_registry
-from processor.settings import Settings, read_settings, setting_flags
+from processor.settings.resolve_secrets import resolve_registry
+from processor.settings.settings import Settings, read_settings, setting_flags
 from registry.errors import RegistryUnreachable
 
 REGISTRY = ("registry", "registry_schema")

@@ -15,6 +15,7 @@ from processor.rounds.account import PARTS
 from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
 from processor.rounds.spending import REQUEST
 from processor.rounds.stage_times import BATCH, STAGE, STAGES
+from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 COUNTS = (
     "Counts. Of records: applied: written as a row; superseded: a newer change of the row came before, or in the same batch; "
@@ -23,6 +24,11 @@ COUNTS = (
     "its `limit`; ambiguous: a `one` without `order_by` that found several rows."
 )
 """The meaning of the counts of `summary`, for the help of verbs."""
+TOO_LARGE_LINE = (
+    "the document is too large for its topic, which shows an earlier one or none: `statestore rejects list` says how "
+    "large"
+)
+"""What an operator reads about such a document."""
 
 
 def write_published(records: Iterable[Record], path: str) -> None:
@@ -94,8 +100,8 @@ def spending_line(counts: Mapping[str, int]) -> str:
     both = (*WRITES, *READS)
     times = ", ".join(f"{name} {counts.get(STAGE + name, 0) / 1000:,.1f} s" for name in (BATCH, *STAGES))
     return (
-        f"{total(REQUEST, both):,} requests ({total('throttles ', both):,} throttled, {total('retries ', both):,} retries), "
-        f"{total('half units ', WRITES) / 2:,.0f} write units, {total('half units ', READS) / 2:,.0f} read units; {times}"
+        f"{total(REQUEST, both):,} requests ({total(THROTTLES, both):,} throttled, {total(RETRIES, both):,} retries), "
+        f"{total(HALF_UNITS, WRITES) / 2:,.0f} write units, {total(HALF_UNITS, READS) / 2:,.0f} read units; {times}"
     )
 
 
@@ -106,6 +112,8 @@ def summary(tally: Mapping[str, int]) -> str:
         f"{n} {name.removeprefix('request ')}" for name, n in sorted(tally.items()) if name.startswith("request ")
     )
     others = ", ".join(f"{tally.get(name, 0)} {name}" for name in ("published", "unchanged", "cut", "ambiguous"))
+    if large := tally.get("too large"):
+        others += f", {large} too large (a dead letter takes the place of the document)"
     if unreadable := tally.get(UNREADABLE):
         others += (
             f", {unreadable} {UNREADABLE} (stored before their column was declared, of another type: shown as null)"

@@ -25,7 +25,7 @@ from processor.pricing.estimate import Estimate
 from processor.pricing.preview import Preview, preview
 from processor.pricing.price import BATCH, REQUESTS, Cost
 from processor.pricing.price_list import DEFAULT, Prices, read_prices
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.text_table import fitted, table_lines
 from registry.errors import RegistryError, RegistryMissing
 from registry.model import Snapshot

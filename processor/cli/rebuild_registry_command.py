@@ -1,6 +1,7 @@
 """`statestore rebuild-registry`: a new registry, made from definitions, takes over the table of a lost one."""
 
 import argparse
+from contextlib import closing
 
 from processor.cli.edit_report import print_applied, user_name
 from processor.cli.options import (
@@ -40,16 +41,15 @@ def run(options: argparse.Namespace) -> int:
     definitions = load_definitions(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         require_settings(settings, "bootstrap_servers")
-        store = open_store(settings)
-        applied = rebuild_registry(
-            settings,
-            definitions,
-            registry,
-            store,
-            who=user_name(),
-            check=check_after(definitions, settings.rejects_topic),
-            report=print_progress,
-        )
-        store.close()
+        with closing(open_store(settings)) as store:
+            applied = rebuild_registry(
+                settings,
+                definitions,
+                registry,
+                store,
+                who=user_name(),
+                check=check_after(definitions, settings.rejects_topic),
+                report=print_progress,
+            )
         print_applied(applied, registry)
     return 0

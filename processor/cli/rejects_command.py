@@ -1,44 +1,57 @@
-"""`statestore rejects list`, `replay` and `drop`: shows the dead letters that wait, decodes and applies them again, or gives them
-up."""
+"""`statestore rejects list`, `show`, `replay` and `drop`: shows the dead letters that wait, or one in full; decodes and applies
+them again, or gives them up."""
 
 import argparse
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from processor.cli.chosen_plan import stored_state
+from processor.cli.chosen_plan import stored_plan, stored_state
+from processor.cli.dead_letter_choice import add_choice, is_chosen, position
+from processor.cli.dead_letter_text import each_line, full_text, group_lines, json_line, record_position
 from processor.cli.edit_report import user_name
 from processor.cli.operator_command import add_why, reason
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.run_command import require_settings
 from processor.cli.visible_text import visible_line
+from processor.errors import KafkaError, StatestoreError
 from processor.job.open_registry import open_registry
-from processor.progress.replays import DROPPED, PARTITION, drop, ended_replays, replay_key
+from processor.progress.replays import DROPPED, PARTITION, drop, ended_replays, refused_replays, replay_key
 from processor.records.record import Record
-from processor.records.recorded_topics import to_reject_line
 
 if TYPE_CHECKING:
     from processor.records.dead_letters import DeadLetter
-    from processor.settings import Settings
+    from processor.settings.settings import Settings
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    rejects = verbs.add_parser("rejects", help="list dead letters, replay them, or drop them")
-    actions = rejects.add_subparsers(dest="action", required=True, metavar="list|replay|drop")
-    show = actions.add_parser(
-        "list", help="show the dead letters that wait, counted by topic and reason, with the age of the oldest"
+    rejects = verbs.add_parser("rejects", help="list dead letters, show, replay or drop them")
+    actions = rejects.add_subparsers(dest="action", required=True, metavar="list|show|replay|drop")
+    listing = actions.add_parser(
+        "list",
+        help="show the dead letters that wait, counted by topic and code of the reason, with the age of the oldest",
     )
-    show.add_argument("--each", action="store_true", help="print a line for each dead letter: its position and reason")
-    show.add_argument(
-        "--json", action="store_true", help="print a recorded line for each dead letter, with epoch and reason"
+    listing.add_argument(
+        "--each", action="store_true", help="print a line for each dead letter: its position and reason"
     )
-    show.add_argument(
+    listing.add_argument(
+        "--json", action="store_true", help="print a recorded line for each dead letter, with epoch, code and reason"
+    )
+    listing.add_argument(
         "--all", action="store_true", help="show replayed and dropped dead letters too, with what became of them"
     )
-    show.set_defaults(run=run_list)
+    listing.set_defaults(run=run_list)
+    show = actions.add_parser(
+        "show", help="show a dead letter in full: its record, the reason, the cure, and its columns"
+    )
+    show.add_argument(
+        "position", metavar="POSITION", nargs="+", help="such as user/0/17, or `user/0 offset 17` as `list` prints it"
+    )
+    show.set_defaults(run=run_show)
+    add_settings(show, *REGISTRY, *TABLE, *KAFKA)
     replay = actions.add_parser(
         "replay", help="decode dead letters again by the definitions in force now, and apply them"
     )
@@ -49,46 +62,21 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     add_why(given_up)
     given_up.set_defaults(run=run_drop)
-    for parser in (show, replay, given_up):
-        choice = parser.add_argument_group("selection of dead letters (default: all)")
-        choice.add_argument("--topic", metavar="T", help="those of this topic")
-        choice.add_argument("--partition", metavar="P", type=int, help="those of this partition")
-        choice.add_argument(
-            "--offsets",
-            metavar="A-B",
-            type=offset_range,
-            help="those from offset A to B, both included; or of one offset",
-        )
-        choice.add_argument("--reason", metavar="TEXT", help="those whose reason contains this text")
+    for parser in (listing, replay, given_up):
+        add_choice(parser)
         add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
-
-
-def offset_range(text: str) -> range:
-    """The offsets of `17` or `17-30`. Raises ArgumentTypeError for other texts."""
-    found = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
-    if found is None:
-        raise argparse.ArgumentTypeError("must be an offset, or a range like 17-30")
-    return range(int(found[1]), int(found[2] or found[1]) + 1)
 
 
 def run_list(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings:
-        found = [(letter, outcome) for letter, outcome in read_dead_letters(settings) if matches_flags(options, letter)]
-    shown = [(letter.rejected, outcome, letter.kept_since) for letter, outcome in found if options.all or not outcome]
-    if options.json:
-        for rejected, outcome, since in shown:
-            print(visible_line(to_reject_line(rejected, **_facts(outcome, since))))
-    elif options.each:
-        for rejected, outcome, since in shown:
-            kept = f" (kept in part, of {rejected.cut.size:,} bytes)" if rejected.cut else ""
-            ending = f" (kept for {age(since)}{_ending(outcome)})"
-            print(visible_line(f"{record_position(rejected.record)}: {rejected.reason}{kept}{ending}"))
+        found = [(letter, outcome) for letter, outcome in read_dead_letters(settings) if is_chosen(options, letter)]
+    shown = [(letter, outcome) for letter, outcome in found if options.all or not outcome]
+    if options.json or options.each:
+        for letter, outcome in shown:
+            print((json_line if options.json else each_line)(letter, outcome))
     else:
-        groups: dict[str, list[float]] = {}
-        for rejected, _, since in shown:
-            groups.setdefault(f"{rejected.record.topic}: {rejected.reason}", []).append(since)
-        for group, times in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-            print(visible_line(f"{len(times):8}  {age(min(times)):>8}  {group}"))
+        for line in group_lines(shown):
+            print(line)
     outcomes = Counter(
         DROPPED if outcome.startswith(DROPPED) else "replayed" if outcome else "" for _, outcome in found
     )
@@ -97,25 +85,34 @@ def run_list(options: argparse.Namespace) -> int:
     return 0
 
 
-def age(since: float) -> str:
-    """How long ago a time (in seconds since 1970) is, in its largest unit."""
-    seconds = max(0, int(datetime.now(UTC).timestamp() - since))
-    for unit, length in (("days", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"
+def run_show(options: argparse.Namespace) -> int:
+    from processor.job.dead_letter_topic import with_whole_record
+
+    wanted = position(" ".join(options.position))
+    with reachable_settings(options) as settings:
+        shown = [(letter, outcome) for letter, outcome in read_dead_letters(settings) if _is_at(wanted, letter)]
+        if not shown:
+            cure = "`statestore rejects list --each --all` prints the positions that are there"
+            raise StatestoreError(
+                f"no dead letter of {settings.rejects_topic} is from {' '.join(options.position)}: {cure}"
+            )
+        plan = stored_plan(settings)
+        for letter, outcome in shown:
+            whole = letter
+            try:
+                whole = with_whole_record(settings, letter)
+            except KafkaError as error:  # of a topic that is gone, or that this person may not read
+                print(visible_line(f"the whole record is out of reach: {error}"), file=sys.stderr)
+            print(full_text(letter, whole.rejected, outcome, plan))
+    return 0
 
 
-def _ending(outcome: str) -> str:
-    """What became of a dead letter, as the end of a sentence; empty while it waits."""
-    return f"; {outcome}" if outcome.startswith(DROPPED) else f"; replayed: {outcome}" if outcome else ""
-
-
-def _facts(outcome: str, since: float) -> dict[str, str]:
-    kept = {"kept_since": datetime.fromtimestamp(since, UTC).isoformat(timespec="seconds")}
-    if outcome.startswith(DROPPED):
-        return kept | {DROPPED: outcome.removeprefix(f"{DROPPED} ")}
-    return kept | ({"replayed": outcome} if outcome else {})
+def _is_at(wanted: tuple[str, int, int, int | None], letter: "DeadLetter") -> bool:
+    record = letter.rejected.record
+    return wanted in (
+        (record.topic, record.partition, record.offset, None),
+        (record.topic, record.partition, record.offset, record.epoch),
+    )
 
 
 def run_drop(options: argparse.Namespace) -> int:
@@ -132,17 +129,15 @@ def run_drop(options: argparse.Namespace) -> int:
 def _waiting(options: argparse.Namespace, settings: "Settings") -> "Iterator[DeadLetter]":
     """The dead letters of the selection that wait."""
     for letter, outcome in read_dead_letters(settings):
-        if not outcome and matches_flags(options, letter):
+        if not outcome and is_chosen(options, letter):
             yield letter
 
 
 def run_replay(options: argparse.Namespace) -> int:
     from processor.cli.job_log import JobLog
-    from processor.cli.run_command import owner_name
+    from processor.cli.operator_run import open_operator_run
     from processor.cli.stop_signals import StopSignals
-    from processor.job.open_job import open_job
     from processor.job.run_job import run_replays
-    from processor.plan.planning import plan_of
 
     with reachable_settings(options) as settings:
         waiting = list(_waiting(options, settings))
@@ -150,23 +145,18 @@ def run_replay(options: argparse.Namespace) -> int:
             print("no dead letter of this selection waits", file=sys.stderr)
             return 0
         with open_registry(settings) as registry, StopSignals(JobLog()).handled() as signals:
-            job = signals.job = open_job(
-                settings,
-                plan_of(registry.snapshot()),
-                registry,
-                owner=owner_name(),
-                take_over=options.take_over,
-                jars=[],
-                report=signals.log,
-                stopping=signals.stopping,
-            )
+            job = open_operator_run(settings, registry, signals, take_over=options.take_over)
             replayed = list(run_replays(job, waiting))
     refused = [replay for replay in replayed if replay.outcome == "refused"]
-    before = {(record_position(letter.rejected.record), letter.rejected.reason) for letter in waiting}
+    before = {
+        (record_position(letter.rejected.record), why)
+        for letter in waiting
+        for why in (letter.rejected.reason, letter.refused_again)
+    }
     failed = 0
     for replay in refused:
         position = record_position(replay.record)
-        new = (position, replay.reason) not in before
+        new = before.isdisjoint({(position, replay.reason), (position, replay.plain or replay.reason)})
         failed += new
         what = "refused for a new reason" if new else "still waits"
         print(visible_line(f"{what}: {position}: {replay.reason}"), file=sys.stderr)
@@ -189,21 +179,13 @@ def read_dead_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
     if foreign:
         first = f"the first is {settings.rejects_topic}/{foreign[0].partition} offset {foreign[0].offset}"
         print(f"{len(foreign)} messages of {settings.rejects_topic} are no dead letters; {first}", file=sys.stderr)
-    ended = ended_replays(stored_state(settings)[1].partition(PARTITION)) if found else {}
-    return [(letter, ended.get(replay_key(letter.rejected.record), "")) for letter in found]
-
-
-def matches_flags(options: argparse.Namespace, letter: "DeadLetter") -> bool:
-    """Whether the flags select this dead letter."""
-    record = letter.rejected.record
-    return (
-        (options.topic is None or record.topic == options.topic)
-        and (options.partition is None or record.partition == options.partition)
-        and (options.offsets is None or record.offset in options.offsets)
-        and (options.reason is None or options.reason in letter.rejected.reason)
-    )
-
-
-def record_position(record: Record) -> str:
-    """The topic, partition, offset and epoch of a record, for a person."""
-    return f"{record.topic}/{record.partition} offset {record.offset} epoch {record.epoch}"
+    items = list(stored_state(settings)[1].partition(PARTITION)) if found else []
+    ended, refused = ended_replays(items), refused_replays(items)
+    letters = []
+    for letter in found:
+        key = replay_key(letter.rejected.record)
+        if key in refused:
+            at, why = refused[key]
+            letter = replace(letter, last_seen=max(at.timestamp(), letter.last_seen), refused_again=why)
+        letters.append((letter, ended.get(key, "")))
+    return letters

@@ -37,7 +37,7 @@ from processor.plan.planning import check_after, plan_of, requirements_of
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.backlog import stopped_line
 from processor.rounds.job_event import JobEvent
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 

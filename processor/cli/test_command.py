@@ -13,7 +13,7 @@ from processor.definitions.product_tests import Case, read_cases
 from processor.errors import StatestoreError
 from processor.plan.planning import plan_alone
 from processor.rounds.step_runner import tune_garbage_collector
-from processor.settings import read_settings
+from processor.settings.settings import read_settings
 from processor.trial.run_product_tests import Failure, run_case
 
 

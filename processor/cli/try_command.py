@@ -18,12 +18,14 @@ from processor.cli.output import (
     write_rejects,
 )
 from processor.cli.visible_text import visible_line
+from processor.job.schema_registry.open_schemas import open_schemas
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
 from processor.records.record import Record, Rejected
 from processor.records.recorded_topics import read_records, to_line, to_reject_line
 from processor.rounds.step_runner import tune_garbage_collector
-from processor.settings import read_settings
+from processor.settings.resolve_secrets import resolve_schema_registry
+from processor.settings.settings import read_settings
 from processor.trial.trial import Trial, batches
 
 SHOWN = 5
@@ -43,6 +45,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--lag", metavar="K", type=seconds, default=0.0, help="delay of every index, in seconds (default 0)"
     )
+    parser.add_argument("--settings", metavar="FILE", help="settings file, for its table [schema_registry]")
     parser.add_argument("--strict", action="store_true", help="exit with 1 at a dead letter or an unknown topic")
     text = "print one JSON object: messages (unless --to), dead letters, unknown topics, counts"
     parser.add_argument("--json", action="store_true", help=text)
@@ -68,9 +71,14 @@ def seconds(text: str) -> float:
 def run(options: argparse.Namespace) -> int:
     tune_garbage_collector()
     check_outputs(options.to, options.rejects)
-    settings = read_settings({"log_values": True})
+    settings = read_settings({"log_values": True}, file=options.settings)
     definitions = load_definitions(options)
-    trial = Trial(plan=plan_alone(definitions, settings.slots), settings=settings, lag=options.lag)
+    trial = Trial(
+        plan=plan_alone(definitions, settings.slots),
+        settings=settings,
+        lag=options.lag,
+        schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
+    )
     unknown: Counter[str] = Counter()
     known = {entity.topic for entity in definitions.entities.values()}
     rejects: list[Rejected] = []

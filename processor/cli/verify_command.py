@@ -14,6 +14,7 @@ from uuid import uuid4
 from processor.cli.chosen_plan import stored_state
 from processor.cli.difference_lines import difference_lines
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
+from processor.cli.output import TOO_LARGE_LINE
 from processor.cli.run_command import owner_name, require_settings
 from processor.cli.try_command import positive
 from processor.cli.visible_text import visible_line, visible_lines
@@ -28,9 +29,10 @@ from processor.inspect.verification import (
 from processor.job.open_registry import open_registry
 from processor.plan.plan import Plan
 from processor.plan.planning import product_of
+from processor.progress.ledger import entry_key, read_entry
 from processor.records import canonical_json
 from processor.rounds.step_runner import StepRunner
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from statestore.store import Store
 
 
@@ -69,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
             verified = {name: _verify_product(verifier, settings, name, options.sample, random) for name in names}
         differences = [difference for result in verified.values() for difference in result.differences]
         not_compared = [document for result in verified.values() for document in result.not_compared]
+        too_large = too_large_among(store, differences)
         repaired = _repair(settings, plan, store, differences) if options.repair else 0
     if options.json:
         found = _json(verified, repaired, options.sql)
@@ -76,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         for line in difference_lines(differences, options.sql):
             print(line)
+        for difference in too_large:
+            print(visible_line(f"{difference.product} {difference.key}: {TOO_LARGE_LINE}"), file=sys.stderr)
         for document in not_compared:
             print(visible_lines([f"{document.product} {document.key}", f"  not compared with SQL: {document.reason}"]))
         for name, result in verified.items():
@@ -115,6 +120,13 @@ def _verify_product(
     product = product_of(verifier.plan, name)
     topic = partial(read_topic, settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
     return verifier.verify(product, topic, sample, random)
+
+
+def too_large_among(store: Store, differences: Iterable[Difference]) -> list[Difference]:
+    """The differences whose document is too large for its topic, by the ledger."""
+    keyed = {entry_key(d.product, d.root): d for d in differences if d.root is not None}
+    entries = store.get(list(keyed))
+    return [difference for key, difference in keyed.items() if read_entry(entries.get(key)).too_large]
 
 
 def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[Difference]) -> int:

@@ -14,7 +14,7 @@ from processor.definitions.shape import (
     check_keys,
     describe_node,
 )
-from processor.definitions.yaml_nodes import Map, Scalar, YamlNode
+from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 from processor.product.join_fields import parse_element
 from processor.records.column_types import parse_type
 from processor.records.entity import ColumnType, Entity, RecordFormat, TruncateChoice
@@ -22,6 +22,8 @@ from statestore.items import MAX_COLUMNS
 
 _KEYS = ("topic", "key", "columns", "shards", "format", "truncate")
 _MOST_SHARDS = 100
+_PATTERN = frozenset("*+?()[]{}|^$,\\")
+"""The signs of patterns, and of lists in a text."""
 
 
 def read_entities(root: YamlNode, problems: Problems) -> dict[str, Entity | None]:
@@ -111,8 +113,8 @@ def _read_key(
 
 
 def _read_options(name: str, body: Map, problems: Problems) -> tuple[str, int, RecordFormat | None]:
-    topic_node, shards_node, format_node = body.get("topic"), body.get("shards"), body.get("format")
-    topic = as_topic(topic_node or Scalar(file=body.file, line=body.line, value=name, text=name), problems)
+    shards_node, format_node = body.get("shards"), body.get("format")
+    topic = _read_topic(name, body, problems)
     shards = as_count(shards_node, "`shards`", _MOST_SHARDS, problems) if shards_node else 1
     record_format: RecordFormat | None = None
     if format_node is not None:
@@ -124,14 +126,24 @@ def _read_options(name: str, body: Map, problems: Problems) -> tuple[str, int, R
     return topic or name, shards or 1, record_format
 
 
+def _read_topic(name: str, body: Map, problems: Problems) -> str | None:
+    """The topic, by default the name of the entity. An entity has one topic (docs/kafka.md says why)."""
+    node = body.get("topic") or Scalar(file=body.file, line=body.line, value=name, text=name)
+    if isinstance(node, Sequence) or (isinstance(node, Scalar) and _PATTERN.intersection(node.text)):
+        what = f"entity `{name}` has one topic, not a list or a pattern of topics"
+        cure = "let the connector route the topics to one (ByLogicalTableRouter of Debezium), or make an entity of each"
+        problems.add(node, what, cure)
+        return None
+    return as_topic(node, problems)
+
+
 def _read_truncate(body: Map, problems: Problems) -> TruncateChoice:
     node = body.get("truncate")
     choices = get_args(TruncateChoice)
     if node is None:
         return "refuse"
     text = as_text(node, "`truncate`", f"write one of {', '.join(choices)}", problems)
-    if text == "delete":
-        problems.add(node, "`truncate: delete` is not available yet", "write `refuse` (the default) or `ignore`")
-    elif text is not None and text not in choices:
+    choice: TruncateChoice | None = next((known for known in choices if known == text), None)
+    if text is not None and choice is None:
         problems.add(node, f"there is no choice `{text}` for `truncate`", suggest(text, choices))
-    return "ignore" if text == "ignore" else "refuse"
+    return choice or "refuse"

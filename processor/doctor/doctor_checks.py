@@ -18,6 +18,7 @@ from processor.doctor.registry_checks import (
     check_rights,
     check_schema,
 )
+from processor.doctor.schema_registry_checks import check_schema_registry
 from processor.doctor.settings_checks import check_markers, check_waits
 from processor.doctor.table_checks import (
     check_credentials,
@@ -167,6 +168,12 @@ TOPICS = (
         look=check_dead_letters,
         cure=KAFKA,
         needs=("kafka login",),
+    ),
+    DoctorCheck(
+        name="schemas",
+        looks_at="the registry of Avro and Protobuf",
+        look=check_schema_registry,
+        cure="correct [schema_registry] in the settings file (docs/schema-registry.md), or start the registry",
     ),
 )
 PLACES = (

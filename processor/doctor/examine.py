@@ -15,9 +15,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from processor.doctor.finding import DoctorCheck, Finding, NothingToCheck, failure, skipped
 from processor.doctor.surroundings import Surroundings
 from processor.errors import StatestoreError
-from processor.resolve_secrets import resolve_kafka
-from processor.secret_references import Secret
-from processor.settings import Settings
+from processor.settings.resolve_secrets import resolve_tables
+from processor.settings.secret_references import Secret
+from processor.settings.settings import Settings
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
@@ -79,7 +79,8 @@ def _secrets(settings: Settings) -> Iterator[str]:
         password = address.password or ""
         yield from {password, unquote(password), *parse_qs(address.query).get("password", ())}
     with suppress(StatestoreError):
-        yield from (value for _, value in resolve_kafka(settings.kafka) if isinstance(value, Secret))
+        resolved = resolve_tables(settings)
+        yield from (value for _, value in (*resolved.kafka, *resolved.schema_registry) if isinstance(value, Secret))
 
 
 def _without(finding: Finding, secrets: Iterable[str | None]) -> Finding:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 from processor.job.open_registry import open_registry
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
-from processor.resolve_secrets import resolve_kafka
-from processor.settings import Settings
+from processor.settings.resolve_secrets import resolve_kafka
+from processor.settings.settings import Settings
 from registry.job_status import JobStatus
 from registry.model import Binding, EpochBoundary, Snapshot
 from registry.registry_state import RegistryState

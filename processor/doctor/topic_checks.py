@@ -57,7 +57,7 @@ def check_sources(around: Surroundings) -> Iterator[Finding]:
             wrong = [_missing_source(around, name, entity)]
         else:
             wrong = _changed(around, name, entity, topic) or _hidden(topic, READS)
-            wrong = wrong or list(_source_findings(topic, days))
+            wrong = wrong or [*_truncate_findings(around, entity, topic), *_source_findings(topic, days)]
         found += ((name, finding) for finding in wrong)
     yield from _grouped(found)
 
@@ -132,6 +132,15 @@ def _changed(around: Surroundings, name: str, entity: str, topic: "TopicState") 
     return []
 
 
+def _truncate_findings(around: Surroundings, entity: str, topic: "TopicState") -> Iterator[Finding]:
+    """Whether the job can follow a truncate: of several partitions, no order is known."""
+    if around.plan.entities[entity].entity.truncate == "delete" and topic.partitions > 1:
+        text = (
+            f"has {topic.partitions} partitions, and entity {entity} has `truncate: delete`: a truncate stops the job"
+        )
+        yield warning(text, "let the connector write the table to a topic of one partition, or set `truncate: ignore`")
+
+
 def _source_findings(topic: "TopicState", marker_days: int) -> Iterator[Finding]:
     """Whether the topic outlasts a stop of the job, and the delete markers outlast a topic that is read again."""
     deletes, compacts = _policy(topic.config)
@@ -171,7 +180,7 @@ def _product_findings(topic: "TopicState") -> Iterator[Finding]:
         yield warning("is not compacted: it keeps every message, and grows", "set its cleanup.policy=compact")
     if largest < MAX_MESSAGE_BYTES:
         fine = False
-        text = f"takes messages up to {largest} bytes: a larger document stops its product"
+        text = f"takes messages up to {largest} bytes: a larger document becomes a dead letter"
         yield warning(text, f"set its max.message.bytes={MAX_MESSAGE_BYTES}")
     if fine:
         yield ok(f"{topic.partitions} partitions, compact")

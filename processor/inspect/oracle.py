@@ -28,10 +28,18 @@ OracleRow = Mapping[str, Any]
 
 
 class Oracle:
-    """Tables of entities in a schema of their own, which the `oracle` block removes at its end."""
+    """Tables of entities in a schema: in one of their own, which the `oracle` block removes at its end, or in the source's."""
 
     def __init__(self, connection: psycopg.Connection, schema: str, entities: Mapping[str, Entity]) -> None:
         self._connection, self._schema, self._entities = connection, schema, entities
+
+    def create(self) -> None:
+        """Makes the schema, unless it exists."""
+        self._connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(self._schema)))
+
+    def drop(self) -> None:
+        """Removes the schema with its tables."""
+        self._connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(self._schema)))
 
     def load(self, tables: Mapping[str, Iterable[OracleRow]]) -> None:
         """Replaces all tables by tables with these rows (declared columns only)."""
@@ -73,17 +81,24 @@ class Oracle:
 @contextmanager
 def oracle(url: str, schema: str, entities: Mapping[str, Entity]) -> Iterator[Oracle]:
     """An oracle in the database at `url` (a URL of SQLAlchemy or libpq). Raises OracleError if Postgres refuses a request."""
+    with source_oracle(url, schema, entities) as made:
+        made.create()
+        try:
+            yield made
+        finally:
+            made.drop()
+
+
+@contextmanager
+def source_oracle(url: str, schema: str, entities: Mapping[str, Entity]) -> Iterator[Oracle]:
+    """An oracle over the tables that a schema has: those of the source itself. Raises OracleError as `oracle` does."""
     try:
         with psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://", 1), autocommit=True) as connection:
             # Load documents as text, so that numbers keep their digits, and times too, since Python would cut them.
             for name in ("json", "jsonb", "date", "timestamptz"):
                 connection.adapters.register_loader(name, psycopg.types.string.TextLoader)
             connection.execute("set timezone to 'UTC'; set datestyle to 'ISO'")
-            connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
-            try:
-                yield Oracle(connection, schema, entities)
-            finally:
-                connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))
+            yield Oracle(connection, schema, entities)
     except psycopg.Error as error:
         cure = "correct the address, the permission or the row that the error names"
         raise OracleError(f"Postgres cannot answer the documents of SQL; {cure}: {error}") from error

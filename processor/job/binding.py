@@ -28,7 +28,7 @@ from processor.progress.identity import (
     write_identity,
     write_sequence,
 )
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry

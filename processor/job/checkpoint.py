@@ -171,9 +171,9 @@ def prepare_checkpoint(
     checkpoint.begin_topics({(topic, p): begin for topic in new for p, begin in begins[topic].items()})
 
 
-def check_positions(checkpoint: Checkpoint, admin: Admin) -> None:
+def check_positions(checkpoint: Checkpoint, admin: Admin, readers: Mapping[str, str]) -> None:
     """Raises CheckpointError where the next batch would begin at an offset that its partition no longer has, or does not have
-    any more. Spark would fail in that batch."""
+    any more. Spark fails in that batch. `readers`: each topic of an entity, and the entity."""
     if not checkpoint.began():
         return
     positions = checkpoint.offsets(checkpoint.planned()[0])
@@ -183,8 +183,9 @@ def check_positions(checkpoint: Checkpoint, admin: Admin) -> None:
         where = f"topic {topic}, partition {partition}: the job reads on at offset {position}, and the partition"
         if position < begin:
             raise CheckpointError(
-                f"{where} begins at {begin}: retention removed records that the job has not read. Let the source send its rows "
-                f"again, and {NEW_CHECKPOINT}"
+                f"{where} begins at {begin}: retention removed records that the job has not read. Rows of entity "
+                f"{readers.get(topic, '?')} that changed in them are stale, and rows that were deleted in them are still "
+                f"there. Let the source send its rows again (a new snapshot), and {NEW_CHECKPOINT}"
             )
         if position > end:
             raise CheckpointError(

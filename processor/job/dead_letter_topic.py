@@ -5,13 +5,12 @@ from dataclasses import replace
 
 from processor.errors import KafkaError
 from processor.job.kafka.admin import Admin
+from processor.job.kafka.message_limits import KAFKA_DEFAULT_BYTES
 from processor.job.kafka.reader import read_record
 from processor.records.dead_letters import SMALLEST_LIMIT, DeadLetter, record_hash
 from processor.records.message import MAX_MESSAGE_BYTES
-from processor.settings import Settings
+from processor.settings.settings import Settings
 
-KAFKA_DEFAULT_BYTES = 1_048_588
-"""Kafka's own default of `max.message.bytes`."""
 PORTION_LETTERS = 500
 PORTION_BYTES = 64 * 1024 * 1024
 

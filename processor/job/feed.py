@@ -11,7 +11,7 @@ from processor.records.dead_letters import read_dead_letters
 from processor.records.message import Message
 from processor.records.record import Record, Rejected
 from processor.records.recorded_topics import read_records
-from processor.settings import Settings
+from processor.settings.settings import Settings
 
 
 def feed(settings: Settings, plan: Plan, path: str) -> int:

@@ -1,9 +1,10 @@
 """Makes a table forget what its job remembers: of runs, open changes, walks, and published documents.
 
 A table that was restored to an earlier moment, or whose registry is lost, keeps its rows and edges. Its progress is wrong: the
-topics of the products have later messages than its ledger, and its walks follow earlier layouts. So the ledger begins again with
-the documents that the topics show, each of them invalid. The next run brings each row to the layouts of the registry, asks the
-indexes for it, and publishes every document, or its tombstone, with a higher sequence.
+topics of the products have later messages than its ledger, and its walks follow earlier layouts. Only truncates stay: no row says
+that the source emptied its table. So the ledger begins again with the documents that the topics show, each of them invalid.
+The next run brings each row to the layouts of the registry, asks the indexes for it, and publishes every document, or its
+tombstone, with a higher sequence.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ from processor.plan.plan import Plan, ProductPlan
 from processor.plan.root_key import root_of
 from processor.progress.identity import IDENTITY, SEQUENCES
 from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, entries_partition, reserve
-from processor.settings import Settings
+from processor.progress.walk import PARTITION as WALKS
+from processor.progress.walk import read_walk, write_walk
+from processor.settings.settings import Settings
 from statestore.item_attributes import key_of_item
 from statestore.keys import progress_partition
 from statestore.store import Delete, Store, Write
@@ -30,7 +33,11 @@ def forget_progress(settings: Settings, plan: Plan, store: Store) -> None:
     dropped dead letter stays dropped. Holds the message keys of a product in memory."""
     published = {item["SK"] for item in store.partition(SEQUENCES)}
     ledgers = map(entries_partition, sorted({*plan.products, *published}))
-    kinds = map(progress_partition, ("OPEN", "RUNS", "WALKS", "SEQUENCES"))
+    kinds = map(progress_partition, ("OPEN", "RUNS", "SEQUENCES", "TOPICS"))
+    for item in store.partition(WALKS):
+        name, walk = read_walk(item)
+        forgotten = write_walk(name, walk, 0)._replace(when=None)  # the next run has any number
+        store.write(forgotten) if name[0] == "truncate" else store.delete(Delete(key=forgotten.key))
     for pk in (*ledgers, *kinds):
         _delete(store, pk, settings.threads)
     with ThreadPoolExecutor(settings.threads) as pool:

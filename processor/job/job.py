@@ -35,7 +35,7 @@ from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
 from processor.rounds.stage_times import BATCH, stage_time
 from processor.rounds.steward import Steward
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.errors import SnapshotOutdated
 from registry.model import Lease, Snapshot
 from registry.repository import Registry
@@ -104,7 +104,11 @@ class Job:
             boundaries = self.registry.epochs(list(topics), list(topics.values()))
             checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
             prepare_checkpoint(checkpoint, topics, topics.keys() - self.readers.keys(), boundaries, self.admin)
-            check_positions(checkpoint, self.admin)
+            self.check_positions()
+
+    def check_positions(self) -> None:
+        """Raises CheckpointError where a topic lacks the records that the job reads next."""
+        check_positions(Checkpoint(spark=self.spark, path=self.settings.checkpoint), self.admin, self._topics)
 
     def start(self) -> None:
         """Fences every producer of earlier runs, takes over what they left, and waits until the indexes show their
@@ -225,6 +229,7 @@ class Job:
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
         self.driver.check_lease()
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
+        self.driver.partitions = epochs.partitions()
         starts = {partition: start for partition, (start, _) in piece.ranges.items()}
         records = sum(end - start for start, end in piece.ranges.values())
         self.driver.process_batch(BatchFrame(frame=frame, records=records, epochs=epochs), starts, batch)

@@ -7,7 +7,7 @@ from time import monotonic
 from processor.errors import Fenced, Stopped
 from processor.job.open_registry import open_registry
 from processor.rounds.job_event import JobEvent, Report
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.errors import LeaseHeld, LeaseLost
 from registry.model import Lease
 from registry.repository import Registry

@@ -9,10 +9,10 @@ of the broker or of Postgres costs one look; rounds report such a failure themse
 
 import os
 import socket
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from threading import Event, Thread
 from time import time
 from typing import Any, Protocol
@@ -26,7 +26,8 @@ from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
 from processor.rounds.steward import Steward
-from processor.settings import Settings
+from processor.settings.installed_release import statestore_version
+from processor.settings.settings import Settings
 from registry.model import Lease
 
 EVERY_SECONDS = 5.0
@@ -62,11 +63,6 @@ class MonitoredJob(Protocol):
 
     @property
     def paused(self) -> bool: ...
-
-
-def statestore_version() -> str:
-    """The version of the installed package."""
-    return version("statestore")
 
 
 class JobMonitor:
@@ -148,6 +144,7 @@ class JobMonitor:
             "walks": [" ".join(name) for name, walk in dict(driver.walks.walks).items() if not walk.done],
             "stopped_walks": {" ".join(name): why for name, why in dict(driver.walks.stuck).items()},
             "stopped_products": dict(driver.backlog.stopped),
+            "too_large_documents": dict(Counter(product for product, _ in list(driver.too_large))),
             "waiting_products": [product.name for product in snapshot.waiting] if snapshot else [],
             "refused_version": steward.refused if steward else 0,
             "refusal": steward.refusal if steward else "",

@@ -18,20 +18,23 @@ from processor.job.failures import stops_cleanly
 from processor.job.job import Job
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.check_access import check_access
+from processor.job.kafka.message_limits import message_limits
 from processor.job.lease import LeaseRenewal, lease_check, take_lease
-from processor.job.monitor import statestore_version
+from processor.job.product_topics import ProductTopics
+from processor.job.schema_registry.open_schemas import open_schemas
 from processor.job.source import spark_session
 from processor.job.spark_executor import SparkExecutor
 from processor.job.worker import JOB_PATIENCE, open_store
 from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.ledger import Run
-from processor.resolve_secrets import resolve_kafka
 from processor.rounds.clock import SystemClock
 from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent, Report
 from processor.rounds.steward import Steward
-from processor.settings import Settings
+from processor.settings.installed_release import statestore_version
+from processor.settings.resolve_secrets import resolve_tables
+from processor.settings.settings import Settings
 from registry.model import Progress
 from registry.repository import Registry
 
@@ -58,9 +61,8 @@ def open_job(
     """
     check_rejects_topic(plan, settings.rejects_topic)
     stopping = stopping or threading.Event()
-    settings = replace(
-        settings, kafka=resolve_kafka(settings.kafka)
-    )  # workers have neither these variables nor these files
+    settings = resolve_tables(settings)
+    open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
     store = open_store(settings, JOB_PATIENCE)
     check_parts(settings, registry, store, None, adopt=adopt)
@@ -95,12 +97,15 @@ def open_job(
                 letter_bytes=letter_bytes(admin, settings),
             )
 
+            product_topics = ProductTopics(admin=admin, store=store, report=report)
+
             def prepare(plan: Plan) -> None:
                 """Makes the topics of the plan's products ready."""
                 check_rejects_topic(plan, settings.rejects_topic)
                 topics = [p.product.topic for p in plan.products.values()]
                 admin.ensure(topics, partitions=settings.partitions, compacted=True)
                 driver.earlier_sequences = earlier_sequences(settings, plan, store)
+                driver.message_limits = message_limits(plan, product_topics.look(plan))
 
             def keep_progress(progress: list[Progress]) -> None:
                 """Shows how far the walks are, and how many rows the last statistics counted."""

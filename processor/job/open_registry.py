@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from processor.settings import Settings
+from processor.settings.settings import Settings
 
 if TYPE_CHECKING:
     from registry.repository import Registry

@@ -20,7 +20,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.topic_epochs import boundaries_of
 from processor.plan.planning import plan_of, requirements_of
 from processor.product.product import Definitions
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.model import Applied
 from registry.repository import Registry
 from registry.repository.registry import Check

@@ -10,10 +10,14 @@ Open changes stay open: the next run of the job takes them over.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from processor.errors import StatestoreError
 from processor.job.binding import check_parts, earlier_sequences, fence_other_jobs
-from processor.job.kafka.outbox import TransactionalOutbox
+from processor.job.dead_letter_topic import letter_bytes
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.message_limits import ask_limit, message_limits
+from processor.job.kafka.outbox import BATCH_BYTES, TransactionalOutbox
 from processor.job.lease import LeaseRenewal, lease_check
 from processor.job.worker import begin_attempt, transactional_id
 from processor.plan.plan import Plan
@@ -23,7 +27,7 @@ from processor.rounds.driver import Driver
 from processor.rounds.executor import InProcessExecutor
 from processor.rounds.follow_up_parts import RootToRepair
 from processor.rounds.round import Round
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.model import Lease
 from registry.repository import Registry
 from statestore.store import Store
@@ -61,6 +65,8 @@ class Repair:
             driver.repair(roots)
             for product, reason in driver.backlog.stopped.items():
                 raise StatestoreError(f"product {product} cannot be repaired: {reason}")
+            for reason in driver.too_large.values():
+                raise StatestoreError(f"{reason}. Its dead letter names the root")
             return driver.tally
         finally:
             renewal.stop()
@@ -68,25 +74,31 @@ class Repair:
 
     def _driver(self, lease: Lease) -> Driver:
         def begin(round_: Round) -> tuple[int, TransactionalOutbox]:
-            outbox = self._outbox(LANE)
+            outbox = self._outbox(LANE, round_.smallest_limit)
             return begin_attempt(self.registry, lease, LANE, round_.number), outbox
+
+        admin = Admin(self.settings.bootstrap_servers, dict(self.settings.kafka))
+        configs = admin.configs(product.product.topic for product in self.plan.products.values())
 
         return Driver(
             settings=self.settings,
             plan=self.plan,
             store=self.store,
-            executor=InProcessExecutor(store=self.store, begin=begin),
+            executor=InProcessExecutor(store=self.store, begin=begin, ask_limit=partial(ask_limit, self.settings)),
             clock=SystemClock(),
             run=Run(number=lease.generation),
             check_lease=lease_check(self.registry, lease),
             earlier_sequences=earlier_sequences(self.settings, self.plan, self.store),
+            letter_bytes=letter_bytes(admin, self.settings),
+            message_limits=message_limits(self.plan, configs),
         )
 
-    def _outbox(self, lane: int) -> TransactionalOutbox:
+    def _outbox(self, lane: int, batch_bytes: int = BATCH_BYTES) -> TransactionalOutbox:
         settings = self.settings
         return TransactionalOutbox(
             settings.bootstrap_servers,
             dict(settings.kafka),
             transactional_id(settings, lane),
             seconds=settings.transaction_seconds,
+            batch_bytes=batch_bytes,
         )

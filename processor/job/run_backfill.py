@@ -16,7 +16,7 @@ def run_backfill(job: Job) -> tuple[str, ...]:
     remains: nothing when all is done."""
     try:
         finish_background_work(job)
-        left = _obstacles(job) or (("stopped on request",) if job.pending else ())
+        left = obstacles(job) or (("stopped on request",) if job.pending else ())
         keep_last_progress(job)
     except Exception as failure:
         if is_stop(failure, job.stopping):
@@ -34,7 +34,7 @@ def keep_last_progress(job: Job) -> None:
             job.steward.keep_progress(job.driver.walks.progress(job.driver.clock.date()))
 
 
-def _obstacles(job: Job) -> tuple[str, ...]:
+def obstacles(job: Job) -> tuple[str, ...]:
     """Why walks, products and steps stopped in this run."""
     walks = (f"{' '.join(walk)} stopped: {reason}" for walk, reason in job.driver.walks.stuck.items())
     products = (f"product {name} stopped: {reason}" for name, reason in job.driver.backlog.stopped.items())

@@ -8,7 +8,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.errors import StatestoreError, Stopped, StreamOutdated
 from processor.job.dead_letter_topic import portions, with_whole_record
-from processor.job.failures import EXPECTED, error_line, failure_reason, is_stop
+from processor.job.failures import EXPECTED, UNREPORTED, error_line, failure_reason, is_stop
 from processor.job.job import Job
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
@@ -20,7 +20,7 @@ def run_job(job: Job, *, once: bool) -> None:
     of all work ends the stream, and the job only with `once`."""
     query: StreamingQuery | None = None
     try:
-        while (query is None or _is_outdated(job)) and _wait_for_topics(job, once):
+        while (query is None or _begins_again(job, query)) and _wait_for_topics(job, once):
             job.failure = None
             query = job.stream(once)
             _watch(job, query)
@@ -52,9 +52,11 @@ def _watch(job: Job, query: StreamingQuery) -> None:
         job.renewal.check()
 
 
-def _is_outdated(job: Job) -> bool:
-    """Whether the stream ended only to begin again."""
-    return job.outdated and not job.stopping.is_set() and isinstance(job.failure, StreamOutdated | None)
+def _begins_again(job: Job, query: StreamingQuery) -> bool:
+    """Whether the stream ended only to begin again: over other topics, or after a batch that Spark cannot report."""
+    unreported = job.failure is None and UNREPORTED in str(query.exception())
+    outdated = job.outdated and isinstance(job.failure, StreamOutdated | None)
+    return (unreported or outdated) and not job.stopping.is_set()
 
 
 def _wait_for_topics(job: Job, once: bool) -> bool:

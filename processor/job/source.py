@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from processor.job.checkpoint import START, Checkpoint
-from processor.kafka_security import SPARK_REDACTION, for_java
 from processor.progress.epochs import Partition
-from processor.settings import Settings
+from processor.settings.kafka_security import SPARK_REDACTION, for_java
+from processor.settings.settings import Settings
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set in a process that spark-submit, Glue or EMR started."""

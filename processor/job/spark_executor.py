@@ -16,7 +16,7 @@ from processor.job.worker import Read, Task, hand_over, pieces_of, publish, reco
 from processor.progress.epochs import Epochs
 from processor.progress.overlay import DriverOverlay
 from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.model import Lease
 
 

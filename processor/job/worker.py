@@ -8,15 +8,17 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from time import perf_counter, time
 from typing import Any
 
 from processor.errors import TransactionTimedOut
-from processor.job.kafka.outbox import KafkaOutbox, TransactionalOutbox
+from processor.job.kafka.message_limits import ask_limit
+from processor.job.kafka.outbox import BATCH_BYTES, KafkaOutbox, TransactionalOutbox
 from processor.job.lease import lease_lost
 from processor.job.open_registry import open_registry
+from processor.job.schema_registry.open_schemas import open_schemas
 from processor.job.zip_imports import keep_zip_directories
 from processor.plan.touch import Root
 from processor.progress.epochs import Epochs
@@ -29,7 +31,7 @@ from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round
 from processor.rounds.spending import spending
 from processor.rounds.stage_times import stage_time
 from processor.rounds.step_runner import StepRunner, tune_garbage_collector
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.model import Lease
 from registry.repository import Registry
 from statestore.dynamodb import DynamoStore, Patience
@@ -37,8 +39,6 @@ from statestore.dynamodb import DynamoStore, Patience
 JOB_PATIENCE = Patience(slow_s=180.0)
 """A job waits minutes for a store that answers too late, before it does a batch again."""
 Read = Callable[[Iterable[Any]], Iterable[Any]]
-BATCH_BYTES = 1_000_000
-"""The most bytes that a producer of dead letters sends as one batch: librdkafka's default."""
 """Turns the elements of a Spark partition into pieces of work."""
 
 
@@ -111,7 +111,12 @@ def run_part(elements: Iterable[Any], part: Part, read: Read, task: Task) -> Par
     mine = clients(task.settings, task.round.letter_bytes)
     overlays = (WorkerOverlay(task.overlay.value),) if task.overlay is not None else ()
     runner = StepRunner(
-        store=mine.store, outbox=mine.rejects, overlays=overlays, pool=mine.pool, page=task.settings.fan_out_page
+        store=mine.store,
+        outbox=mine.rejects,
+        overlays=overlays,
+        pool=mine.pool,
+        page=task.settings.fan_out_page,
+        schemas=open_schemas(task.settings.schema_registry),
     )
     before, began = spending(mine.store), perf_counter()
     result = part(read(elements), task.round, runner)
@@ -162,12 +167,13 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
     mine, settings = clients(task.settings, task.round.letter_bytes), task.settings
     overlays = (WorkerOverlay(task.overlay.value), opened)
 
-    def next_attempt() -> tuple[int, StepRunner]:
+    def next_attempt(attempted: Round) -> tuple[int, StepRunner]:
         outbox = TransactionalOutbox(
             settings.bootstrap_servers,
             dict(settings.kafka),
             transactional_id(settings, lane),
             seconds=settings.transaction_seconds,
+            batch_bytes=attempted.smallest_limit,
         )
         attempt = begin_attempt(mine.registry, task.lease, lane, task.round.number)
         return attempt, replace(runner, outbox=outbox)
@@ -175,7 +181,7 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
     runner = StepRunner(store=mine.store, overlays=overlays, pool=mine.pool, writes_per_request=settings.ledger_batch)
     before, began = spending(mine.store), perf_counter()
     try:
-        result = publish_lane(lane, roots, task.round, next_attempt)
+        result = publish_lane(lane, roots, task.round, next_attempt, partial(ask_limit, settings))
     except TransactionTimedOut:
         if not mine.registry.holds(task.lease):  # an old transaction that another run fenced
             raise lease_lost(task.lease) from None

@@ -39,10 +39,18 @@ def embedded_parts(directory: Path | None = None, progress: ShowProgress = silen
     the block, with an exception, with Ctrl-C, with SIGTERM, and also when this process is killed with -9. SIGTERM leaves the
     block as SystemExit(143), unless the program has a SIGTERM handler of its own. Raises PartError.
     """
+    with owned_home(directory, progress) as (home, owner):
+        yield _start_all(home, owner, progress)
+
+
+@contextlib.contextmanager
+def owned_home(directory: Path | None = None, progress: ShowProgress = silent) -> Iterator[tuple[Path, Owner]]:
+    """A directory for the data of parts, and their owner: the promises of `embedded_parts`, without a part. The jars of the
+    broker are there."""
     with _sigterm_as_exit(), _temporary_directory(directory) as home:
         kafka_broker_jars(progress)  # Ctrl-C interrupts the download here, not in a thread
         with Owner(remove=home) as owner:
-            yield _start_all(home, owner, progress)
+            yield home, owner
 
 
 def _start_all(home: Path, owner: Owner, progress: ShowProgress) -> Addresses:

@@ -16,6 +16,7 @@ import importlib.util
 import os
 import shutil
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_hex
 
@@ -40,11 +41,18 @@ SETTINGS = {
 }
 
 
-def start_postgres(directory: Path, *, launch: Launch = start_owned, port: int | None = None) -> EmbeddedPart:
+def start_postgres(
+    directory: Path,
+    *,
+    launch: Launch = start_owned,
+    port: int | None = None,
+    more: Mapping[str, str] | None = None,
+) -> EmbeddedPart:
     """Start a server on `port` if it is free, else on another port; `endpoint` is its SQLAlchemy URL, with the password.
     Raises PartError.
 
     The server serves the data that an earlier server wrote to the directory. An owned server in an open folder leaves no data.
+    `more`: further settings of the server.
     """
     installed, user = _binaries(), _user()
     directory.mkdir(parents=True, exist_ok=True)
@@ -56,7 +64,7 @@ def start_postgres(directory: Path, *, launch: Launch = start_owned, port: int |
         is_new = not (data / "PG_VERSION").exists()
         _keep_password(open_folder or directory, user, is_new)
         _forget_the_dead(data / "postmaster.pid")
-        settings = [f"{key}={value}" for key, value in (SETTINGS | {"port": str(chosen)}).items()]
+        settings = [f"{key}={value}" for key, value in (SETTINGS | {"port": str(chosen)} | dict(more or {})).items()]
         argv = (str(binaries / "postgres"), "-D", DATA, *(word for item in settings for word in ("-c", item)))
         return Program(
             name=NAME,

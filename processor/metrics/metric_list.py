@@ -59,7 +59,7 @@ METRICS = (
         "dead_letters_total",
         "records",
         RECORDS,
-        "Dead letters. Reason: column, key, value, too_large, partition (the row has changes from another one), or other.",
+        "Dead letters. Reason: one of the codes of docs/dead-letters.md.",
         "reason",
     ),
     _metric("counter", "documents_total", "documents", DOCUMENTS, "Published documents and tombstones."),
@@ -131,6 +131,13 @@ METRICS = (
     ),
     _metric("gauge", "walks", "walks", FOLLOW_UP, "Walks that are not done."),
     _metric("counter", "walked_rows_total", "rows", FOLLOW_UP, "Stored rows that walks read."),
+    _metric(
+        "counter",
+        "truncated_rows_total",
+        "rows",
+        FOLLOW_UP,
+        "Stored rows deleted because the source emptied their table.",
+    ),
     _metric("counter", "batches_total", "batches", JOB, "Micro-batches that ended."),
     _metric(
         "counter", "batch_seconds_total", "seconds", JOB, "Time of the micro-batches, from their begin to their end."
@@ -148,6 +155,13 @@ METRICS = (
         "gauge", "refused_version", "version", JOB, "The registry version that the job cannot run by, 0 without one."
     ),
     _metric("gauge", "stopped_products", "products", JOB, "Products that stopped: a person must act."),
+    _metric(
+        "gauge",
+        "too_large_documents",
+        "documents",
+        JOB,
+        "Documents that are too large for their topic, found in this run: a person must act.",
+    ),
     _metric("gauge", "stopped_walks", "walks", JOB, "Walks that stopped: a person must act."),
     _metric("gauge", "paused", "flag", JOB, "1 while all work is paused, else 0."),
     _metric(

@@ -8,12 +8,13 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from processor.metrics.metric_list import METRICS
-from processor.records.reject_reasons import KINDS
+from processor.records.reject_reasons import REASONS
 from processor.rounds import freshness
-from processor.rounds.account import IN_TOPIC, PARTS
+from processor.rounds.account import DEAD_LETTERS, IN_TOPIC, PARTS
 from processor.rounds.index_lag import LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
 from processor.rounds.spending import REQUEST
 from processor.rounds.stage_times import BATCH, STAGE, STAGES
+from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 WRITES = ("UpdateItem", "BatchExecuteStatement", "DeleteItem")
 READS = ("BatchGetItem", "Query")
@@ -39,7 +40,6 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
     counts: Mapping[str, int] = report["counts"]
     topics = sorted({*report["topics"], *(name.partition(IN_TOPIC)[2] for name in counts if IN_TOPIC in name)})
     lags, oldest = report["topics"], report["oldest_unpublished"]
-    reasons = sorted({*KINDS.values(), "other"})
     values: dict[str, Values | Histogram] = {
         "lag_records": {(topic,): lag["records"] for topic, lag in lags.items()},
         "lag_seconds": {
@@ -53,16 +53,16 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
             for topic in topics
             for part in PARTS
         },
-        "dead_letters_total": {(one.replace(" ", "_"),): counts.get(f"dead letters: {one}", 0) for one in reasons},
+        "dead_letters_total": {(code,): counts.get(f"{DEAD_LETTERS}{code}", 0) for code in REASONS},
         "documents_total": _one(counts.get("published", 0) + counts.get("corrections", 0)),
         "suppressed_documents_total": _one(counts.get("unchanged", 0)),
         "corrections_total": _one(counts.get("corrections", 0)),
         "document_latency_seconds": _histogram(counts, freshness.BOUNDS, freshness.BUCKETS, freshness.SUM),
         "requests_total": _by_request(counts, REQUEST),
-        "read_units_total": _by_request(counts, "half units ", READS, 0.5),
-        "write_units_total": _by_request(counts, "half units ", WRITES, 0.5),
-        "throttles_total": _by_request(counts, "throttles "),
-        "retries_total": _by_request(counts, "retries "),
+        "read_units_total": _by_request(counts, HALF_UNITS, READS, 0.5),
+        "write_units_total": _by_request(counts, HALF_UNITS, WRITES, 0.5),
+        "throttles_total": _by_request(counts, THROTTLES),
+        "retries_total": _by_request(counts, RETRIES),
         "index_lag_seconds": _histogram(counts, LAG_BOUNDS, LAG_BUCKETS, LAG_SUM),
         "open_changes": _one(report["open_changes"]),
         "settle_due": _one(report["settle_due"]),
@@ -72,12 +72,14 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
         "backlog_documents": _one(report["backlog"]),
         "walks": _one(len(report["walks"])),
         "walked_rows_total": _one(counts.get("walked", 0)),
+        "truncated_rows_total": _one(counts.get("deleted", 0)),
         "batches_total": _one(counts.get("batches", 0)),
         "batch_seconds_total": _one(counts.get(STAGE + BATCH, 0) / 1000),
         "stage_seconds_total": {(stage,): counts.get(f"{STAGE}{stage}", 0) / 1000 for stage in STAGES},
         "registry_version": _one(report["registry_version"]),
         "refused_version": _one(report["refused_version"]),
         "stopped_products": _one(len(report["stopped_products"])),
+        "too_large_documents": _one(sum(report["too_large_documents"].values())),
         "stopped_walks": _one(len(report["stopped_walks"])),
         "paused": _one(report["doing"] == "paused"),
         "lease_age_seconds": _one(report["lease_age"]),

@@ -9,14 +9,14 @@ from typing import Any
 
 from processor.plan.plan import EntityPlan
 from processor.plan.touch import RefusedChange
-from processor.records.record import UNAVAILABLE, Change
+from processor.records.record import UNAVAILABLE, Change, Truncated
 from statestore.items import Image, Row
 from statestore.keys import Key
 from statestore.versions import are_comparable, decode_version, encode_version, next_fill
 
 
-def version_of(change: Change) -> str:
-    """The version of a row that this change wrote."""
+def version_of(change: Change | Truncated) -> str:
+    """The version of a row that this change wrote, or that this truncate deleted."""
     return encode_version(change.record.epoch, change.record.partition, change.record.offset)
 
 
@@ -33,6 +33,7 @@ def refuse_stray(change: Change, seen: Row | None) -> RefusedChange | None:
             f"of a key to one partition, pause it, run `statestore epoch {change.record.topic}`, and let the source send the row "
             "again"
         ),
+        code="other-partition",
     )
 
 
@@ -41,18 +42,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
     DynamoDB may drop a delete marker, in seconds since 1970."""
     version, row = version_of(change), change.row
     if row is None:
-        return Image(
-            key=key,
-            version=version,
-            columns=None,
-            more={},
-            declared=plan.declared,
-            slots=dict.fromkeys(plan.slots),
-            edges=plan.edges_of(None),
-            forget=expires_at,
-            layout=plan.layout,
-            dropped=plan.dropped,
-        )
+        return deleted_image(plan, key, version, expires_at)
     declared = tuple(row) == plan.declared
     columns: dict[str, Any] = dict(row) if declared else {name: row.get(name) for name in plan.declared}
     since = _filled_since(change) if change.since else {}
@@ -73,6 +63,22 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
         plan.slots_of(columns),
         since,
         plan.edges_of(columns),
+        layout=plan.layout,
+        dropped=plan.dropped,
+    )
+
+
+def deleted_image(plan: EntityPlan, key: Key, version: str, expires_at: int) -> Image:
+    """The image of a delete marker with this version."""
+    return Image(
+        key=key,
+        version=version,
+        columns=None,
+        more={},
+        declared=plan.declared,
+        slots=dict.fromkeys(plan.slots),
+        edges=plan.edges_of(None),
+        forget=expires_at,
         layout=plan.layout,
         dropped=plan.dropped,
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from processor.records.record import Change
+from processor.records.reject_reasons import ReasonCode
 from statestore.items import JoinKey, Row
 
 OVERSIZED = "the row does not fit into an item of the table: its columns, and twice its join keys and edges, have room in 400 KB"
@@ -29,7 +30,13 @@ class Touch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedChange:
-    """A change that the step did not write, and why. The change becomes a dead letter."""
+    """A change that the step did not write, and why. The change becomes a dead letter. `code`: the kind of the reason."""
 
     change: Change
     reason: str
+    code: ReasonCode
+
+
+def oversized(change: Change) -> RefusedChange:
+    """Refuses a change whose row is too large."""
+    return RefusedChange(change=change, reason=OVERSIZED, code="row-too-large")

@@ -12,7 +12,7 @@ from processor.pricing.estimate import Estimate, estimate_events, index_statisti
 from processor.pricing.price import Cost, price_events
 from processor.pricing.sizes import size_warnings
 from processor.product.product import Definitions
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.advance import completed
 from registry.edit import edit
 from registry.edited import Edit, edited, plan_id

@@ -26,7 +26,7 @@ from processor.records.debezium import row_value
 from processor.records.record import Record
 from processor.rounds.clock import VirtualClock
 from processor.rounds.step_runner import StepRunner
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.steps.publish import invalidate
 from processor.trial.trial import MemoryOutbox, Trial
 from statestore import keys

@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from processor.errors import SettingError
-from processor.settings import read_toml
+from processor.settings.settings import read_toml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

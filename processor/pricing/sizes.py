@@ -78,7 +78,7 @@ def _large_document(product: ProductPlan, index: StatisticsIndex) -> Iterator[st
                 largest, cause = size, f" ({path} of {found.value!r}: {found.most:,} rows)"
     if largest > KAFKA_BYTES:
         size_text = f"{product.product.name}: a document may have about {largest / 2**20:,.1f} MiB{cause}"
-        limits = f"Kafka takes 1 MiB by default, and the job stops the product beyond {MAX_MESSAGE_BYTES >> 20} MiB"
+        limits = f"Kafka takes 1 MiB by default, the topics that the job makes {MAX_MESSAGE_BYTES >> 20} MiB"
         yield f"{size_text}; {limits}: add a `limit`"
 
 

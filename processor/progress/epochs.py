@@ -6,6 +6,7 @@ versions (epoch, offset) keep rising for every key. The epochs of an entity rise
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -29,6 +30,10 @@ class Epochs:
         if len(steps) == 1:
             return steps[0][1]
         return steps[max(0, bisect_right(steps, (offset, 1 << 62)) - 1)][1]
+
+    def partitions(self) -> Counter[str]:
+        """How many partitions each topic has."""
+        return Counter(topic for topic, _ in self.steps)
 
 
 def last_topic(boundaries: Iterable[EpochBoundary], entity: str) -> str | None:

@@ -1,7 +1,8 @@
 """The publish ledger and the runs: which messages tasks reserved, and which of them the broker acknowledged.
 
     LEDGER#<product>, <root>   seq (only rises, never expires), hash of the value, version of the product, mark of the
-                               reservation, the message's key
+                               reservation, the message's key; ttl, where the root is erased. The hash begins with `large:`
+                               where the topic takes no message of that size: then the message is a dead letter
     RUNS, <run>                through: the highest round that ended with every message acknowledged; attempts: which attempt of a
                                lane committed, where it was not the first
 
@@ -17,10 +18,13 @@ from typing import NamedTuple
 from statestore.item_attributes import write_note
 from statestore.keys import Key, progress_partition
 from statestore.store import Absent, AbsentOrBelow, Equals, Item, Write
+from statestore.table import TTL
 
 NO_DOCUMENT = ""
 INVALIDATED = "?"
 """The hash of an invalidated entry: no document has it, so the next document is published."""
+TOO_LARGE = "large:"
+"""The begin of the hash where a dead letter went out in place of a document that is too large for its topic."""
 
 
 class Mark(NamedTuple):
@@ -36,18 +40,25 @@ class Mark(NamedTuple):
 
 
 class LedgerEntry(NamedTuple):
-    """The ledger's entry of a root. A root without an item has `mark` None. `version`: the product's, in the document."""
+    """The ledger's entry of a root. A root without an item has `mark` None. `version`: the product's, in the document.
+    `expires`: DynamoDB may remove the item, because the root was erased."""
 
     seq: int = 0
     hash: str = NO_DOCUMENT
     mark: Mark | None = None
     key: str = ""
     version: int = 0
+    expires: bool = False
 
     def shows(self, digest: str, version: int) -> bool:
         """Whether the root's last message shows a document with this hash, by this version of the product. No document is
         the same for every version."""
         return self.hash == digest and (digest == NO_DOCUMENT or self.version == version)
+
+    @property
+    def too_large(self) -> bool:
+        """Whether the root's last document was too large for its topic."""
+        return self.hash.startswith(TOO_LARGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +96,8 @@ def read_entry(item: Item | None, earlier: int = 0) -> LedgerEntry:
     if item is None:
         return LedgerEntry(seq=earlier, hash=INVALIDATED) if earlier else LedgerEntry()
     run, round_, lane, attempt = map(int, item["mark"].split("."))
-    return LedgerEntry(item["seq"], item["hash"], Mark(run, round_, lane, attempt), item["key"], item["version"])
+    mark = Mark(run, round_, lane, attempt)
+    return LedgerEntry(item["seq"], item["hash"], mark, item["key"], item["version"], TTL in item)
 
 
 def read_run(number: int, item: Item | None) -> Run:
@@ -110,7 +122,15 @@ def reserve(product: str, root: str, seen: LedgerEntry, entry: LedgerEntry) -> W
         "key": entry.key,
         "version": entry.version,
     }
-    return write_note(entry_key(product, root), values, when=Absent() if seen.mark is None else Equals("seq", seen.seq))
+    remove = (TTL,) if seen.expires else ()
+    when = Absent() if seen.mark is None else Equals("seq", seen.seq)
+    return write_note(entry_key(product, root), values, remove=remove, when=when)
+
+
+def retire_entry(product: str, root: str, seen: LedgerEntry, forget: int) -> Write:
+    """Lets DynamoDB remove the entry of an erased root from `forget` on (seconds since 1970): not earlier, because a task of an
+    earlier run may still reserve by what it read."""
+    return write_note(entry_key(product, root), {"key": "", TTL: forget}, when=Equals("seq", seen.seq))
 
 
 def end_round(run: Run) -> Write:

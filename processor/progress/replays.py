@@ -3,6 +3,7 @@
     REPLAYS, <topic>/<partition>/<offset>/<epoch>    rows: the join keys of its row, in the form of an open change;
                                                      outcome: how the replay ended, once its documents are published;
                                                      who, why, at: of the person who dropped it, in place of a replay
+                                                     refused_at, refused_for: of the last replay that refused it
 
 A replay notes the keys before it writes the row. A task that Spark gave up may write the row long after the driver
 closed the open change, and the next write of the row forgets those keys. The next replay of the dead letter finds them
@@ -29,12 +30,13 @@ ReplayOutcome = Literal["applied", "superseded", "ignored", "refused"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReport:
-    """How the replay of a dead letter ended; `reason`: why it was refused again. `opened`: the changes that it opened,
-    by the durable item that holds them."""
+    """How the replay of a dead letter ended; `reason`: why it was refused again, `plain`: the same without values of the record.
+    `opened`: the changes that it opened, by the durable item that holds them."""
 
     record: Record
     outcome: ReplayOutcome
     reason: str = ""
+    plain: str = ""
     opened: tuple[Key, tuple[OpenChange, ...]] | None = None
 
 
@@ -55,6 +57,12 @@ def end_replay(record: Record, outcome: ReplayOutcome) -> Write:
     return write_note(replay_key(record), {"outcome": outcome}, remove=("rows",))
 
 
+def refuse_replay(report: ReplayReport, at: datetime) -> Write:
+    """Records when and why a replay refused a dead letter again: without values, which an erasure would have to find here."""
+    values = {"refused_at": at.isoformat(timespec="seconds"), "refused_for": report.plain or report.reason}
+    return write_note(replay_key(report.record), values)
+
+
 def drop(record: Record, *, who: str, why: str, at: datetime) -> Write:
     """Records that a person dropped a dead letter, for good: no replay takes it."""
     values = {"outcome": DROPPED, "who": who, "why": why, "at": at.isoformat(timespec="seconds")}
@@ -64,6 +72,15 @@ def drop(record: Record, *, who: str, why: str, at: datetime) -> Write:
 def ended_replays(items: Iterable[Item]) -> dict[Key, str]:
     """The outcomes of the replays that ended, among the items of `PARTITION`; of a dropped dead letter with who, when and why."""
     return {key_of_item(item): _outcome(item) for item in items if has_ended(item)}
+
+
+def refused_replays(items: Iterable[Item]) -> dict[Key, tuple[datetime, str]]:
+    """When and why the last replay refused a dead letter again, among the items of `PARTITION`."""
+    return {
+        key_of_item(item): (datetime.fromisoformat(item["refused_at"]), item["refused_for"])
+        for item in items
+        if "refused_at" in item
+    }
 
 
 def _outcome(item: Item) -> str:

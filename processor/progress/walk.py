@@ -2,6 +2,7 @@
 
 WALKS, fill#<entity>        run: that wrote it; walk, as JSON: the goal, the partitions of the table that remain, each with the
 WALKS, publish#<product>    sort key after which it continues, and the rows that an index has yet to show
+WALKS, truncate#<entity>
 """
 
 import json
@@ -16,7 +17,10 @@ from statestore.store import AbsentOrBelow, Item, Write
 
 PARTITION = keys.progress_partition("WALKS")
 
-WalkName = tuple[Literal["fill", "publish"], str]
+NEVER = "~"
+"""Sorts above every version."""
+
+WalkName = tuple[Literal["fill", "publish", "truncate"], str]
 """The kind of a walk, and its entity or product."""
 UnseenRow = tuple[str, str, str]
 """A row, by partition and sort key, and the version that an index has yet to show."""
@@ -37,6 +41,14 @@ class PublishGoal(NamedTuple):
     """The goal of a publication: all documents are of this version of the product."""
 
     version: int
+
+
+class TruncateGoal(NamedTuple):
+    """The goal of a walk that deletes: no row is older than `version`, that of the last truncate. `since`: the version of the
+    first truncate since the walk was done. Delete markers from there on may have unpublished former keys."""
+
+    version: str
+    since: str = NEVER
 
 
 class WalkPage(NamedTuple):
@@ -69,7 +81,7 @@ class Walk:
     `verifies`: the fill has written all rows; `passes`: how often it reads each row. `rows`, `written`: counts so far. `began`:
     in seconds since 1970."""
 
-    goal: FillGoal | PublishGoal
+    goal: FillGoal | PublishGoal | TruncateGoal
     left: Mapping[str, str | None]
     verifies: bool = False
     passes: int = 1
@@ -105,5 +117,7 @@ def read_walk(item: Item) -> tuple[WalkName, Walk]:
     unseen = tuple((pk, sk, version) for pk, sk, version in values.pop("unseen"))
     if kind == "publish":
         return ("publish", name), Walk(goal=PublishGoal(goal["version"]), unseen=unseen, **values)
+    if kind == "truncate":
+        return ("truncate", name), Walk(goal=TruncateGoal(**goal), unseen=unseen, **values)
     used = None if goal["used"] is None else frozenset(goal["used"])
     return ("fill", name), Walk(goal=FillGoal(goal["layout"], used), unseen=unseen, **values)

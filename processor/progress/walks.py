@@ -1,8 +1,9 @@
 """Walks: passes over all stored rows of an entity, in pages over several rounds. The job needs them after an edit of the
-registry, because live work touches a row only when it changes.
+registry, because live work touches a row only when it changes, and after a truncate, which names no row.
 
     WALKS, fill#<entity>        every row follows the layout of the entity, and every index has shown it
     WALKS, publish#<product>    the job has published every root of this version of the product
+    WALKS, truncate#<entity>    every row that is older than the last truncate is deleted, and its documents are published
 
 A fill first writes the rows that follow an older layout. Then it *verifies*: it asks the indexes for every row, and keeps the
 rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill that is done stays true, since every run
@@ -10,6 +11,11 @@ writes rows by the layout, and opens each change of the columns that its product
 fewer changes, so the goal of the fill shrinks with the plan.
 
 The job publishes nothing of a product whose walk is *held*: live work drops its roots, and the walk finds all of them later.
+
+A truncate is durable before its batch commits. While its walk goes on, its delete markers may have unpublished former keys: a
+crash, or a run that was given up, leaves them so. So a write of the entity looks for such keys from the truncate on, as from its
+batch's start on. A truncate that comes meanwhile begins the walk again, and the walk remembers the first one for this. The walk
+stays when it is done, because a dead letter that is older than the truncate may be replayed later.
 
 A cursor moves when the round of its page has ended.
 """
@@ -23,6 +29,7 @@ from processor.progress.ledger import entries_partition
 from processor.progress.walk import (
     FillGoal,
     PublishGoal,
+    TruncateGoal,
     Walk,
     WalkedPage,
     WalkName,
@@ -60,6 +67,11 @@ class Walks:
         """The products of which the job publishes nothing for now."""
         return frozenset(name for (_, name), walk in self.walks.items() if walk.held)
 
+    @property
+    def truncates(self) -> dict[str, TruncateGoal]:
+        """The truncates of the entities that had one."""
+        return {name: walk.goal for (_, name), walk in self.walks.items() if isinstance(walk.goal, TruncateGoal)}
+
     def load(self, items: Iterable[Item]) -> None:
         """Takes the walks of earlier runs from the items of `PARTITION`."""
         self.walks.update(map(read_walk, items))
@@ -95,6 +107,9 @@ class Walks:
                 if product.paused or self.behind or not self._has_proof(plan, product):
                     walk = _held(walk, partitions)
             self.walks["publish", name] = walk
+        self.walks |= {
+            name: walk for name, walk in before.items() if name[0] == "truncate" and name[1] in plan.entities
+        }
         self._begin(plan)
         gone = [
             Delete(key=walk_key(name), when=AbsentOrBelow("run", self.run + 1)) for name in before.keys() - self.walks
@@ -120,6 +135,19 @@ class Walks:
         """Begins the publications that waited only because the job was behind; returns the writes."""
         self.behind = False
         return [self._write(name) for name in self._begin(plan)]
+
+    def truncate(self, found: Iterable[tuple[str, str]], plan: Plan, date: float) -> list[Write]:
+        """Begins the walks that delete the rows before truncates, pairs of entity and version; returns the writes that make
+        them durable. A walk that goes on begins again."""
+        begun: dict[WalkName, None] = {}
+        for entity, version in found:
+            name: WalkName = ("truncate", entity)
+            goal = self.truncates.get(entity, TruncateGoal(version))
+            goal = TruncateGoal(max(goal.version, version), min(goal.since, version))
+            left = dict.fromkeys(plan.entities[entity].partitions())
+            self.walks[name] = Walk(goal=goal, left=left, began=int(date))
+            begun[name] = None
+        return [self._write(name) for name in begun]
 
     def next(self, stopped: Collection[str]) -> list[WalkPage]:
         """The pieces of the next round; none of the `stopped` products."""
@@ -202,7 +230,9 @@ class Walks:
         walk = self.walks[name]
         if walk.left or walk.unseen:
             return
-        if name[0] == "publish" or not plan.entities[name[1]].slots:
+        if isinstance(walk.goal, TruncateGoal):
+            self.walks[name] = replace(walk, done=True, goal=TruncateGoal(walk.goal.version))
+        elif name[0] == "publish" or not plan.entities[name[1]].slots:
             self.walks[name] = replace(walk, done=True)
         elif walk.verifies:
             self.shown_at[name] = now
@@ -212,13 +242,11 @@ class Walks:
 
     def _begin(self, plan: Plan) -> Iterator[WalkName]:
         """Begins the held publications that may begin; returns them."""
+        held = self.held
         begun: list[WalkName] = [
             ("publish", name)
             for name, product in plan.products.items()
-            if not self.behind
-            and self.walks["publish", name].held
-            and not product.paused
-            and self._has_proof(plan, product)
+            if not self.behind and name in held and not product.paused and self._has_proof(plan, product)
         ]
         for name in begun:
             self.walks[name] = replace(self.walks[name], held=False)

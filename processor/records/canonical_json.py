@@ -12,6 +12,8 @@ from typing import Any, Final, NoReturn
 
 import simplejson
 
+from processor.records.mismatch import Mismatch
+
 MAX_DEPTH: Final = 200
 """How deep arrays and objects may be nested. Python's own stack limit depends on the caller; this limit does not."""
 
@@ -68,19 +70,19 @@ def loads(text: str | bytes) -> Any:
         if end != len(text):
             raise json.JSONDecodeError("Extra data", text, end)
     except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
+        raise Mismatch(f"not UTF-8 at byte {error.start + 1}", "not-utf8") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {_lower(error.msg)} at character {error.pos + 1}") from None
+        raise Mismatch(f"not JSON: {_lower(error.msg)} at character {error.pos + 1}", "not-json") from None
     except InvalidOperation:
-        raise ValueError("not JSON: a number with too large an exponent") from None
-    except _NonJsonNumber:
+        raise Mismatch("not JSON: a number with too large an exponent", "number-too-long") from None
+    except Mismatch:
         raise
     except ValueError:  # Python reads integers of at most 4,300 digits by default
-        raise ValueError("not JSON: a number of too many digits") from None
+        raise Mismatch("not JSON: a number of too many digits", "number-too-long") from None
     except RecursionError:
         raise _too_deep() from None
-    if len(text) > 2 * MAX_DEPTH:
-        _check_depth(text, value)
+    if len(text) > 2 * MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH:
+        check_depth(value)
     if "\\u" in text and ("\\ud" in text or "\\uD" in text):
         _check_surrogates(value)
     return value
@@ -95,9 +97,8 @@ def equal(one: Any, other: Any) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
-def _check_depth(text: str, value: Any) -> None:
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
-        return
+def check_depth(value: Any) -> None:
+    """Raises ValueError for arrays and objects that are nested too deep."""
     level = [value]
     for _ in range(MAX_DEPTH):
         members = [x for outer in level for x in (outer.values() if isinstance(outer, dict) else outer)]
@@ -111,23 +112,20 @@ def _check_surrogates(value: Any) -> None:
     try:
         encode(value)
     except UnicodeEncodeError:
-        raise ValueError("not Unicode: half of a surrogate pair") from None
+        raise Mismatch("not Unicode: half of a surrogate pair", "half-surrogate") from None
 
 
-def _too_deep() -> ValueError:
-    return ValueError(f"nested more than {MAX_DEPTH} levels")
+def _too_deep() -> Mismatch:
+    return Mismatch(f"nested more than {MAX_DEPTH} levels", "too-deep")
 
 
 def _lower(message: str) -> str:
     return message[:1].lower() + message[1:].removesuffix(" at")
 
 
-class _NonJsonNumber(ValueError):
-    """The text holds NaN, Infinity or -Infinity: Python reads them, JSON does not have them."""
-
-
 def _refuse_constant(name: str) -> NoReturn:
-    raise _NonJsonNumber(f"not JSON: {name}")
+    """Python reads NaN, Infinity and -Infinity; JSON does not have them."""
+    raise Mismatch(f"not JSON: {name}", "not-json")
 
 
 _DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)

@@ -6,6 +6,8 @@
     plain           {"id": 1, ...}
     null            a delete in all of them
 
+A framed record, whose schema a registry keeps, comes as a `SchemedValue` of one of the last three.
+
 Each record shows its own format, unless the entity pins one. A flattened record without any of Debezium's own members is
 read as a plain row. The only difference: a plain row refuses the bytes of a decimal, so pin the format of such a topic. This
 module does not check the values of columns.
@@ -16,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from processor.records.entity import Entity
+from processor.records.framing import SchemedValue
 from processor.records.mismatch import unexpected
 from processor.records.record import Value
 from processor.records.values import DEBEZIUM, PLAIN, Reading
@@ -53,6 +56,8 @@ class DebeziumImage(NamedTuple):
 
 def unwrap(value: Value, entity: Entity) -> tuple[Value, Any]:
     """The value without Kafka Connect's envelope, and its schema (None without an envelope)."""
+    if type(value) is SchemedValue:
+        return value
     if type(value) is dict and len(value) == 2 and "payload" in value and "schema" in value:
         schema = value["schema"]
         if (schema is None or type(schema) is dict) and not {"schema", "payload"} <= entity.columns.keys():
@@ -74,7 +79,9 @@ def read_image(value: Value, entity: Entity) -> DebeziumImage | NoImage:
     if payload is None:
         return DebeziumImage(row={}, deleted=True, reading=PLAIN if entity.format == "plain" else DEBEZIUM)
     if type(payload) is not dict:
-        raise unexpected("a row as an object", payload)
+        raise unexpected("a row as an object", payload, code="not-a-row")
+    if payload.keys() == {"schema"} and "schema" not in entity.columns:
+        raise unexpected("a payload next to the schema", None, code="row-missing")
     pinned = entity.format
     if pinned == "plain" or (pinned is None and _NOT_PLAIN.isdisjoint(payload)):
         return DebeziumImage(payload, False, _field_schemas(schema))
@@ -141,13 +148,13 @@ def _read_envelope(payload: Mapping[str, Value], schema: Any) -> DebeziumImage |
     if op in ("t", "m"):
         return "truncate" if op == "t" else "control"
     if op not in ("c", "u", "r", "d"):
-        raise unexpected("a Debezium envelope with op c, u, r, d, t or m", op)
+        raise unexpected("a Debezium envelope with op c, u, r, d, t or m", op, code="unknown-op")
     side = "before" if op == "d" else "after"
     row = payload.get(side)
     if row is None and op == "d":
         row = {}
     if type(row) is not dict:
-        raise unexpected(f"a row as an object in {side!r}", row)
+        raise unexpected(f"a row as an object in {side!r}", row, code="row-missing")
     schemas = _field_schemas((_field_schemas(schema) or {}).get(side))
     return DebeziumImage(row=row, deleted=op == "d", schemas=schemas, reading=DEBEZIUM)
 

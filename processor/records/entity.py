@@ -7,7 +7,7 @@ from typing import Literal
 TypeName = Literal["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TimestampUnit = Literal["ms", "us", "ns"]
 RecordFormat = Literal["debezium", "flattened", "plain"]
-TruncateChoice = Literal["refuse", "ignore"]
+TruncateChoice = Literal["refuse", "ignore", "delete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,8 @@ class ColumnType:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     """A source table. `columns` keeps the declared order, and key columns are not null. `format` None: each record shows
-    its own format. `truncate`: when the source empties the table, the job stops (`refuse`), or keeps the rows (`ignore`)."""
+    its own format. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
+    deletes those that are older than the truncate (`delete`)."""
 
     name: str
     topic: str

@@ -5,6 +5,8 @@ The reason shows the value, for the dead letter. Its plain form does not, for lo
 from decimal import Decimal
 from typing import Any, Final
 
+from processor.records.reject_reasons import ReasonCode
+
 SHOWN_CHARACTERS: Final = 60
 """A reason shows at most so many characters of the value."""
 
@@ -12,23 +14,33 @@ _READABLE_BITS: Final = 4096
 
 
 class Mismatch(ValueError):
-    """A value does not fit. `plain`: the reason without the value."""
+    """A value does not fit. `plain`: the reason without the value; `code`: its kind."""
 
-    def __init__(self, reason: str, plain: str) -> None:
+    def __init__(self, reason: str, code: ReasonCode, plain: str | None = None) -> None:
         super().__init__(reason)
-        self.plain = plain
+        self.plain, self.code = reason if plain is None else plain, code
 
 
-def unexpected(expected: object, value: Any, why: str = "") -> Mismatch:
+def unexpected(expected: object, value: Any, why: str = "", code: ReasonCode = "column-type") -> Mismatch:
     """The error `expected int, found text 'abc'`, followed by `why` in parentheses."""
     found, kind = describe_value(value), _kind(value)
     end = f" ({why})" if why else ""
-    return Mismatch(f"expected {expected}, found {found}{end}", f"expected {expected}, found {kind}{end}")
+    return Mismatch(f"expected {expected}, found {found}{end}", code, f"expected {expected}, found {kind}{end}")
 
 
-def within(place: str, error: ValueError) -> Mismatch:
-    """The error, with the place of the value before it."""
-    return Mismatch(f"{place}: {error}", f"{place}: {plain_reason(error)}")
+def beyond(expected: object, value: Any, limit: str) -> Mismatch:
+    """The same error for a number or a time that its column cannot hold."""
+    return unexpected(expected, value, limit, "column-range")
+
+
+def within(place: str, error: ValueError, code: ReasonCode | None = None) -> Mismatch:
+    """The error, with the place of the value before it, and with another code if given."""
+    return Mismatch(f"{place}: {error}", code or reason_code(error), f"{place}: {plain_reason(error)}")
+
+
+def reason_code(error: ValueError) -> ReasonCode:
+    """The code of the reason; `other` for an error that carries none."""
+    return error.code if isinstance(error, Mismatch) else "other"
 
 
 def plain_reason(error: ValueError) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from processor.records.column_types import MAX_DIGITS
 from processor.records.entity import ColumnType
-from processor.records.mismatch import unexpected
+from processor.records.mismatch import beyond, unexpected
 
 _NUMERIC: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DYNAMODB: Final = Context(prec=MAX_DIGITS, Emin=-130, Emax=125, traps=[Inexact, Overflow, Subnormal])
@@ -23,6 +23,9 @@ _LIMIT: Final = f"DynamoDB keeps {MAX_DIGITS} digits and magnitudes from 1E-130 
 _AMBIGUOUS: Final = (
     "it may be a number or Debezium's bytes: send schemas, or declare decimal where decimal.handling.mode is string"
 )
+_ENDLESS: Final = re.compile(r"nan|[+-]?infinity|(?:positive|negative)_infinity", re.IGNORECASE)
+_INFINITE: Final = "no finite number; declare json to pass it through as it comes"
+_BYTES: Final = "for Debezium's bytes: send schemas, or declare decimal(precision,scale) and format"
 
 
 def to_int(value: Any, column_type: ColumnType) -> int:
@@ -30,13 +33,13 @@ def to_int(value: Any, column_type: ColumnType) -> int:
     if type(value) is int:
         if -_TOO_LARGE < value < _TOO_LARGE:
             return value
-        raise unexpected(column_type, value, _LIMIT)
+        raise beyond(column_type, value, _LIMIT)
     if type(value) is float:
         value = _from_float(value, column_type)
     if type(value) is not Decimal or not value.is_finite():
-        raise unexpected(column_type, value)
+        raise unexpected(column_type, value, _cure(value))
     if value.adjusted() >= MAX_DIGITS:
-        raise unexpected(column_type, value, _LIMIT)
+        raise beyond(column_type, value, _LIMIT)
     if value != value.to_integral_value():
         raise unexpected(column_type, value)
     return int(value)
@@ -47,7 +50,7 @@ def to_float(value: Any, column_type: ColumnType) -> Decimal:
     try:
         number = value if type(value) is float else float(to_number(value, column_type))
     except OverflowError:
-        raise unexpected(column_type, value, "beyond a double") from None
+        raise beyond(column_type, value, "beyond a double") from None
     return canonical_decimal(_from_float(number, column_type, value), column_type)
 
 
@@ -62,7 +65,7 @@ def canonical_decimal(number: int | Decimal, column_type: ColumnType) -> Decimal
     try:
         result = _DYNAMODB.normalize(number if type(number) is Decimal else Decimal(number))
     except DecimalException:
-        raise unexpected(column_type, number, _LIMIT) from None
+        raise beyond(column_type, number, _LIMIT) from None
     if not result:
         return Decimal(0)
     return Decimal(int(result)) if "E+" in str(result) else result
@@ -83,10 +86,10 @@ def to_number(value: Any, column_type: ColumnType) -> int | Decimal:
             try:
                 return Decimal(value)
             except DecimalException:
-                raise unexpected(column_type, value, _LIMIT) from None
+                raise beyond(column_type, value, _LIMIT) from None
         case {"scale": int(scale), "value": str(text), **rest} if not rest and abs(scale) <= _MAX_SCALE:
             return decode_decimal(text, scale, column_type)
-    raise unexpected(column_type, value)
+    raise unexpected(column_type, value, _cure(value))
 
 
 def decode_decimal(value: Any, scale: int, column_type: ColumnType) -> Decimal:
@@ -113,6 +116,15 @@ def decode_number_text(value: str, column_type: ColumnType) -> int | Decimal:
     return Decimal(unscaled).scaleb(-scale, _EXACT)
 
 
+def _cure(value: Any) -> str:
+    """What to do about text that is not read as a number here. A word of letters is hardly ever bytes."""
+    if not isinstance(value, str) or _NUMERIC.fullmatch(value):
+        return ""
+    if _ENDLESS.fullmatch(value):
+        return _INFINITE
+    return _BYTES if not value.isalpha() and _unscaled(value) is not None else ""
+
+
 def _unscaled(text: str) -> int | None:
     """The integer in base64 of Java's BigInteger: padded, and in as few bytes as possible. None for other text."""
     if not 0 < len(text) <= _MAX_BASE64:
@@ -129,5 +141,5 @@ def _unscaled(text: str) -> int | None:
 def _from_float(number: float, column_type: ColumnType, value: Any = None) -> Decimal:
     result = Decimal(repr(number))
     if not result.is_finite():
-        raise unexpected(column_type, number if value is None else value)
+        raise unexpected(column_type, number if value is None else value, code="column-range")
     return result

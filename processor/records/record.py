@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
+from processor.records.reject_reasons import ReasonCode
+
 Value = Any
 """str | int | Decimal | bool | None, or lists and maps of these (json, arrays, undeclared columns)."""
 
@@ -61,11 +63,14 @@ class CutRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A record that breaks its contract: a dead letter, with the reason. `plain`: the reason without values of the record, where
-    it differs; `cut`: set where `record` is only a part of it."""
+    """A record that breaks its contract: a dead letter, with the reason. `code`: the kind of the reason; `entity`: the entity of
+    the record, if known. `plain`: the reason without values of the record, where it differs; `cut`: set where `record` is only a
+    part of it."""
 
     record: Record
     reason: str
+    code: ReasonCode = "other"
+    entity: str = ""
     plain: str = ""
     cut: CutRecord | None = None
 
@@ -81,7 +86,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncated:
-    """A record by which the source emptied the table of an entity. The entity refuses it: the rows would stay."""
+    """A record by which the source emptied the table of an entity. The entity refuses it, or the job deletes the rows."""
 
     record: Record
     entity: str

@@ -89,9 +89,9 @@ def to_line(record: Record) -> str:
 
 
 def to_reject_line(rejected: Rejected, **more: str) -> str:
-    """The line that holds a dead letter: its record, then `epoch` and `reason`, then the members of `more`. A cut dead letter has
-    `cut`, `size` and `sha256` too."""
-    facts: dict[str, Any] = {"epoch": rejected.record.epoch, "reason": rejected.reason}
+    """The line that holds a dead letter: its record, then `epoch`, `code` and `reason`, then the members of `more`. A cut dead
+    letter has `cut`, `size` and `sha256` too."""
+    facts: dict[str, Any] = {"epoch": rejected.record.epoch, "code": rejected.code, "reason": rejected.reason}
     if rejected.cut is not None:
         facts |= {"cut": rejected.cut.parts, "size": rejected.cut.size, "sha256": rejected.cut.sha256}
     return canonical_json.dumps(_members(rejected.record) | facts | more)

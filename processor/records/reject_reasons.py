@@ -1,19 +1,127 @@
-"""The kinds of reasons of dead letters: a few, for counts. A reason itself names columns and values."""
+"""The reasons of dead letters: a code for each kind, with its meaning and its cure.
 
-from typing import Final
+A code is stable: headers, metrics and scripts hold it. The reason itself names columns and values.
+"""
 
-KINDS: Final = {
-    "column ": "column",
-    "key part ": "key",
-    "key: ": "key",
-    "value: ": "value",
-    "the row is ": "too large",
-    "the row does not fit ": "too large",
-    "the row has changes from partition ": "partition",
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+ReasonCode = Literal[
+    "schema-missing",
+    "schema-differs",
+    "not-utf8",
+    "not-json",
+    "too-deep",
+    "number-too-long",
+    "half-surrogate",
+    "not-a-row",
+    "unknown-op",
+    "row-missing",
+    "column-type",
+    "column-range",
+    "key-shape",
+    "key-type",
+    "key-null",
+    "key-missing",
+    "key-differs",
+    "row-too-large",
+    "other-partition",
+    "document-too-large",
+    "other",
+]
+
+
+class RejectReason(NamedTuple):
+    """What a code means, and what a person does about it."""
+
+    meaning: str
+    cure: str
+
+
+_SEND_AGAIN: Final = "let the source send the row again, and drop the letter"
+REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
+    "schema-missing": RejectReason(
+        "the record is framed for a schema registry, and the job has no registry, or cannot read its schema",
+        "give [schema_registry] in the settings file, or register the schema again, then replay",
+    ),
+    "schema-differs": RejectReason(
+        "the bytes of the record do not fit its schema in the schema registry",
+        f"let the producer write by the schema that it names; {_SEND_AGAIN}",
+    ),
+    "not-utf8": RejectReason(
+        "the key or the value is not text in UTF-8", f"let the producer write UTF-8; {_SEND_AGAIN}"
+    ),
+    "not-json": RejectReason(
+        "the key or the value is not JSON: empty, incomplete, with NaN, or with a byte order mark",
+        f"let the producer write JSON; {_SEND_AGAIN}",
+    ),
+    "too-deep": RejectReason(
+        "the JSON has more than 200 levels", f"let the producer write fewer levels; {_SEND_AGAIN}"
+    ),
+    "number-too-long": RejectReason(
+        "the JSON holds a number of too many digits, or with too large an exponent",
+        f"let the producer write it as text; {_SEND_AGAIN}",
+    ),
+    "half-surrogate": RejectReason(
+        "a text holds half of a surrogate pair, which UTF-8 lacks", f"correct the text at the source; {_SEND_AGAIN}"
+    ),
+    "not-a-row": RejectReason(
+        "the value is JSON, but no object", "correct `topic` of the entity if it names the wrong topic; drop the letter"
+    ),
+    "unknown-op": RejectReason(
+        "the `op` is none of Debezium's, or the entity pins `debezium` and the record is no envelope",
+        "correct `format` of the entity, then replay",
+    ),
+    "row-missing": RejectReason(
+        "the envelope has no row: no object in `after`, or a schema without its payload",
+        f"correct the transforms of the connector; {_SEND_AGAIN}",
+    ),
+    "column-type": RejectReason(
+        "a value is not of the declared type of its column",
+        f"declare a type that takes it (`int`, `string` and `bool` may become `json`), then replay; else {_SEND_AGAIN}",
+    ),
+    "column-range": RejectReason(
+        "a number or a time is beyond the range of its column",
+        f"declare `json` for an `int`, then replay; else correct the value at the source; {_SEND_AGAIN}",
+    ),
+    "key-shape": RejectReason(
+        "the Kafka key is one value, and the key of the entity has several columns",
+        f"let the connector write the key of the entity (`message.key.columns`); {_SEND_AGAIN}",
+    ),
+    "key-type": RejectReason(
+        "a part of the Kafka key is null, or not of the declared type of its column",
+        f"let the producer write the declared type; {_SEND_AGAIN}",
+    ),
+    "key-null": RejectReason(
+        "a key column is null in the row", "let the source give each row a key, and drop the letter"
+    ),
+    "key-missing": RejectReason(
+        "neither the Kafka key nor the row has a part of the key",
+        f"let the connector write the key of the entity (`message.key.columns`); {_SEND_AGAIN}",
+    ),
+    "key-differs": RejectReason(
+        "the Kafka key and the row have different values for a part of the key",
+        f"let the connector write the key of the entity (`message.key.columns`); {_SEND_AGAIN}",
+    ),
+    "row-too-large": RejectReason(
+        "the row does not fit into an item of the table (400 KB)",
+        f"let the connector leave out the large column (`column.exclude.list`); {_SEND_AGAIN}",
+    ),
+    "other-partition": RejectReason(
+        "the row has changes from two partitions, so their order is unknown",
+        f"let the producer use one partition for each key, run `statestore epoch TOPIC`; {_SEND_AGAIN}",
+    ),
+    "document-too-large": RejectReason(
+        "a document is larger than the messages that the topic of its product takes; the letter has the document's key",
+        "raise `max.message.bytes` of the topic, or give the lists of the product a `limit`; then start the job again",
+    ),
+    "other": RejectReason(
+        "the cause has no code, or a release without codes refused the record", "the reason names the cause"
+    ),
 }
-"""The begin of a reason -> its kind. All other reasons are of the kind `other`: the shape of an envelope."""
+"""Each code with its meaning and its cure, in the order in which decode and write find them."""
 
 
-def reason_kind(reason: str) -> str:
-    """The kind of a reason."""
-    return next((kind for begin, kind in KINDS.items() if reason.startswith(begin)), "other")
+def known_code(text: str) -> ReasonCode:
+    """The code of a header; `other` for a text that this release does not know."""
+    return next((code for code in REASONS if code == text), "other")

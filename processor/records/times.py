@@ -5,7 +5,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from processor.records.entity import ColumnType, TimestampUnit
-from processor.records.mismatch import unexpected
+from processor.records.mismatch import beyond, unexpected
 from processor.records.numbers import to_int
 
 _DATE: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})Z?")
@@ -16,10 +16,14 @@ _TIMESTAMP: Final = re.compile(
 _FRACTION_DIGITS: Final = {"ms": 3, "us": 6, "ns": 9}
 _EPOCH: Final = datetime(1970, 1, 1)
 _FIRST_SECOND: Final = int((datetime.min - _EPOCH).total_seconds())
-_LAST_SECOND: Final = int((datetime.max - _EPOCH).total_seconds())
+_LAST_SECOND: Final = (datetime.max - _EPOCH) // timedelta(seconds=1)  # a float of it rounds up, out of the years
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _NO_UNIT: Final = "a number without a unit: declare timestamp(ms), timestamp(us) or timestamp(ns)"
-_YEARS: Final = "outside the years 0001 to 9999"
+_YEARS: Final = "outside the years 0001 to 9999; declare json to pass it through as it comes"
+_INFINITE: Final = "Debezium's number for infinity; declare json to pass it through as it comes"
+_INFINITE_NANOSECONDS: Final = (-(2**63), 2**63 - 1)
+_NO_YEAR: Final = re.compile(r"-?infinity|[+-][0-9]{4,}-.*")
+"""Texts of Debezium for PostgreSQL's infinity, for years before 0001 and for years after 9999."""
 
 
 def to_date(value: Any, column_type: ColumnType) -> str:
@@ -27,11 +31,11 @@ def to_date(value: Any, column_type: ColumnType) -> str:
     if isinstance(value, str):
         match = _DATE.fullmatch(value)
         if match is None:
-            raise unexpected(column_type, value)
+            raise _unread(value, column_type)
         return _check_day(match.group(1), value, column_type)
     days = to_int(value, column_type)
     if not date.min.toordinal() <= _EPOCH_DAY + days <= date.max.toordinal():
-        raise unexpected(column_type, value, _YEARS)
+        raise beyond(column_type, value, _YEARS)
     return date.fromordinal(_EPOCH_DAY + days).isoformat()
 
 
@@ -44,10 +48,12 @@ def to_timestamp(value: Any, column_type: ColumnType, unit: TimestampUnit | None
     count = to_int(value, column_type)
     if unit is None:
         raise unexpected(column_type, value, _NO_UNIT)
+    if unit == "ns" and count in _INFINITE_NANOSECONDS:  # 64 bits of nanoseconds end in the year 2262
+        raise unexpected(column_type, value, _INFINITE)
     digits = _FRACTION_DIGITS[unit]
     seconds, fraction = divmod(count, 10**digits)
     if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
-        raise unexpected(column_type, value, _YEARS)
+        raise beyond(column_type, value, _YEARS)
     return _timestamp_text(_EPOCH + timedelta(seconds=seconds), f"{fraction:0{digits}d}")
 
 
@@ -72,20 +78,24 @@ def round_to_microseconds(value: str) -> str:
 def _read_text(text: str, column_type: ColumnType) -> str:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
-        raise unexpected(column_type, text)
+        raise _unread(text, column_type)
     day, clock, fraction, sign, hours, minutes = match.groups()
     _check_day(day, text, column_type)
     fraction = fraction.rstrip("0") if fraction else ""
     if len(fraction) > 9:
-        raise unexpected(column_type, text, "more than 9 digits of a second")
+        raise beyond(column_type, text, "more than 9 digits of a second")
     if sign is None:
         return f"{day}T{clock}.{fraction}Z" if fraction else f"{day}T{clock}Z"
     offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
     try:
         moment = datetime.fromisoformat(f"{day}T{clock}") + (offset if sign == "-" else -offset)
     except OverflowError:
-        raise unexpected(column_type, text, _YEARS) from None
+        raise beyond(column_type, text, _YEARS) from None
     return _timestamp_text(moment, fraction)
+
+
+def _unread(text: str, column_type: ColumnType) -> ValueError:
+    return unexpected(column_type, text, _YEARS if _NO_YEAR.fullmatch(text) else "")
 
 
 def _timestamp_text(moment: datetime, fraction: str) -> str:
@@ -97,5 +107,5 @@ def _check_day(day: str, text: str, column_type: ColumnType) -> str:
     try:
         date.fromisoformat(day)
     except ValueError:
-        raise unexpected(column_type, text, "no such day") from None
+        raise beyond(column_type, text, "no such day") from None
     return day

@@ -118,6 +118,8 @@ def _string(column_type: ColumnType) -> Convert:
 
 
 def _bool(value: Value, column_type: ColumnType) -> bool:
+    if type(value) is int and value in (0, 1):  # MySQL's boolean is a tinyint(1), which arrives as a number
+        return value == 1
     if type(value) is not bool:
         raise unexpected(column_type, value)
     return value

@@ -4,8 +4,12 @@ from collections import Counter
 from collections.abc import Mapping
 
 from processor.errors import AccountError, TooManyRejects
-from processor.settings import Settings
+from processor.settings.settings import Settings
 
+DEAD_LETTERS = "dead letters: "
+"""Before the code of a reason: the name of the counter of its dead letters."""
+REASONS_SHOWN = 5
+"""Reasons that the message of a stop names, the most frequent first."""
 PARTS = ("applied", "superseded", "ignored", "dead letters")
 IN_TOPIC = " in "
 """In the name of the counter of a part and a topic: `applied in user`. No topic has a space."""
@@ -17,17 +21,24 @@ def count_records(tally: Counter[str], part: str, topic: str, records: int = 1) 
     tally[f"{part}{IN_TOPIC}{topic}"] += records
 
 
-def check_account(tally: Mapping[str, int], settings: Settings) -> None:
+def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings: Settings) -> None:
     """Raises AccountError when a record is not accounted for, TooManyRejects when the share of dead letters is above
-    its limit."""
+    its limit. `letters`: the code of a reason -> `PLACE: REASON` of one of its dead letters."""
     read, dead = tally.get("read", 0), tally.get("dead letters", 0)
     parts = {part: tally.get(part, 0) for part in PARTS}
     if read != sum(parts.values()):
         counts = ", ".join(f"{n} {part}" for part, n in parts.items())
         raise AccountError(f"{read} records were read, but {counts}; the batch is not committed: please report this")
     if dead > settings.max_reject_free and dead > read * settings.max_reject_share:
+        reasons = sorted(letters, key=lambda code: (-tally[f"{DEAD_LETTERS}{code}"], code))
+        shown = "; ".join(
+            f"{tally[f'{DEAD_LETTERS}{code}']} {code}, as {letters[code]}" for code in reasons[:REASONS_SHOWN]
+        )
+        more = f"; and {len(reasons) - REASONS_SHOWN} other reasons" if len(reasons) > REASONS_SHOWN else ""
+        example = letters[reasons[0]].partition(":")[0]
         raise TooManyRejects(
-            f"{dead} of {read} records of a batch are dead letters, more than max_reject_share = {settings.max_reject_share}; "
-            f"their reasons are in the rejects file of `try`, or in topic {settings.rejects_topic} (`statestore rejects list`). "
-            "Correct the source or the definitions, or raise the limit"
+            f"{dead} of {read} records of a batch are dead letters, more than max_reject_share = {settings.max_reject_share} "
+            f"allows: {shown}{more}. The job does not commit the batch, and the next start reads it again. Look at one "
+            f"(`statestore rejects show {example}`; of `try`: in its rejects file). Then correct the definitions (`statestore "
+            "apply`) or the source, or raise max_reject_share"
         )

@@ -11,13 +11,17 @@ executor and clock.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain
 from typing import TypeVar
 
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
-from processor.progress.open_changes import PARTITION, changed_rows
-from processor.progress.replays import ReplayReport, end_replay
+from processor.progress.erasures import PARTITION as ERASED
+from processor.progress.erasures import erased_in, erasure_key, name_of, read_erasure, write_erasure
+from processor.progress.ledger import NO_DOCUMENT, entry_key, read_entry, retire_entry
+from processor.progress.open_changes import PARTITION, changed_rows, changes_key
+from processor.progress.replays import ReplayReport, end_replay, refuse_replay
 from processor.progress.walk import PARTITION as WALKS
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.executor import Work
@@ -27,8 +31,12 @@ from processor.rounds.replay_part import replay_part
 from processor.rounds.round import CHUNK
 from processor.rounds.round_runner import RoundRunner
 from processor.rounds.spending import spending
+from processor.rounds.step_runner import StepRunner
 from processor.rounds.walk_part import walk_part
 from processor.rounds.write_part import write_part
+from processor.steps.erase import ErasedRow, erase
+from processor.steps.keep_edges import keep_edges
+from statestore.items import JoinKey
 
 UNSEEN_SECONDS = 0.5
 """Between two looks of a fill for rows that an index did not show."""
@@ -67,6 +75,7 @@ class Driver(RoundRunner):
         """Takes over what earlier runs left in the table. The caller has fenced those runs. Then waits W, so that the
         indexes show their writes; the first run of a job need not wait."""
         items = self.store.partition(PARTITION)
+        self.erased = erased_in(self.store.partition(ERASED))
         for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
             self.store.delete(obsolete)
         rows = changed_rows(items, self.store)
@@ -163,11 +172,46 @@ class Driver(RoundRunner):
 
     def end_replays(self, reports: Iterable[ReplayReport]) -> None:
         """Records which dead letters are replayed, once their documents are published. A letter that was refused again
-        stays."""
+        stays, with the time and the reason."""
         for report in reports:
-            if report.outcome != "refused":
+            if report.outcome == "refused":
+                self.store.write(refuse_replay(report, datetime.fromtimestamp(self.clock.date(), UTC)))
+            else:
                 self.store.write(end_replay(report.record, report.outcome))
             self.tally[f"replayed: {report.outcome}"] += 1
+
+    def erase(self, entity: str, sk: str, new: Mapping[int, str]) -> ErasedRow:
+        """Erases the row with this encoded key. `new`: partition -> the version from which on its records count as new.
+        Background work then publishes the documents without it, and `retire_entries` ends the erasure."""
+        self.check_lease()
+        plan = self.plan.entities[entity]
+        key, opens = plan.key(sk), changes_key(self.run.number, self.number, "erase", 0)
+        self.number += 1
+        known = self.open_changes.by_row.get(key)
+        former = known.former | frozenset(known.slots) if known is not None else frozenset[JoinKey]()
+        expires_at = self._next_round({}).expires_at
+        erasing = erase(key, plan, new, former=former, opens=opens, expires_at=expires_at)
+        edged = keep_edges(erasing, lambda erased: (erased.row, erased.opened.former)) if plan.edges else erasing
+        (erased,) = StepRunner(store=self.store).run([edged])
+        self.erased |= {name_of(erasure_key(entity, sk))}
+        self.open_changes.add(opens, [erased.opened], self.clock.now(), again=True)
+        return erased
+
+    def retire_entries(self, entity: str, sk: str) -> dict[str, int]:
+        """Lets the ledger's entries of an erased root expire, after its erasure has kept their sequences. Returns the sequence of
+        each tombstone, by product; without the products that have not published theirs."""
+        self.check_lease()
+        products = [name for name, product in self.active.products.items() if product.product.root == entity]
+        found = self.store.get([entry_key(name, sk) for name in products])
+        entries = {name: read_entry(found.get(entry_key(name, sk))) for name in products}
+        gone = {name: entry for name, entry in entries.items() if entry.mark is not None and entry.hash == NO_DOCUMENT}
+        note = erasure_key(entity, sk)
+        known = read_erasure(self.store.get([note]).get(note))
+        sequences = {**known.sequences, **{name: entry.seq for name, entry in gone.items()}}
+        self.store.write(write_erasure(note, known._replace(sequences=sequences)))
+        for name, entry in gone.items():
+            self.store.write(retire_entry(name, sk, entry, self._next_round({}).expires_at))
+        return {name: entry.seq for name, entry in gone.items()}
 
     def _close_open_changes(self) -> None:
         """Closes the changes that the indexes have shown long enough, and keeps the durable items few."""

@@ -12,11 +12,12 @@ from typing import Any, Protocol
 
 from processor.progress.open_changes import overlay_of
 from processor.progress.overlay import DriverOverlay
-from processor.rounds.publish_part import publish_lane
+from processor.records.framing import NO_SCHEMAS, FramedReader
+from processor.rounds.publish_part import AskLimit, publish_lane
 from processor.rounds.round import LaneResult, Part, PartResult, Round
 from processor.rounds.stage_times import stage_time
 from processor.rounds.step_runner import Outbox, StepRunner
-from processor.settings import FAN_OUT_PAGE
+from processor.settings.settings import FAN_OUT_PAGE
 from statestore.store import Store
 
 Work = Any
@@ -40,15 +41,17 @@ BeginAttempt = Callable[[Round], tuple[int, Outbox]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessExecutor:
     """Runs all parts in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
-    `rejects`: where dead letters go. `pool`, `page`, `writes_per_request`: as the step runner has them. The driver counts the
-    requests of `store`, which it shares."""
+    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `pool`, `page`, `writes_per_request`, `schemas`:
+    as the step runner has them. The driver counts the requests of `store`, which it shares."""
 
     store: Store
     begin: BeginAttempt
+    ask_limit: AskLimit | None = None
     rejects: Outbox | None = None
     pool: ThreadPoolExecutor | None = None
     page: int = FAN_OUT_PAGE
     writes_per_request: int = 1
+    schemas: FramedReader = NO_SCHEMAS
 
     def run_round(
         self, part: Part, work: Iterable[Iterable[Any]], round_: Round, overlay: DriverOverlay
@@ -60,20 +63,21 @@ class InProcessExecutor:
             pool=self.pool,
             page=self.page,
             writes_per_request=self.writes_per_request,
+            schemas=self.schemas,
         )
         began = perf_counter()
         result = part(chain.from_iterable(work), round_, runner)
         written, began = stage_time("write", began), perf_counter()
         opened = overlay_of(result.open_changes())
 
-        def begin() -> tuple[int, StepRunner]:
-            attempt, outbox = self.begin(round_)
+        def begin(attempted: Round) -> tuple[int, StepRunner]:
+            attempt, outbox = self.begin(attempted)
             return attempt, replace(runner, outbox=outbox, overlays=(overlay, opened))
 
-        lane = publish_lane(0, result.roots, round_, begin) if result.roots else LaneResult(lane=0)
+        lane = publish_lane(0, result.roots, round_, begin, self.ask_limit) if result.roots else LaneResult(lane=0)
         tally = lane.tally + written + stage_time("publish", began)
         return [replace(lane, tally=tally, parts=(replace(result, roots={}),), sights=runner.sights())]
 
     def run_part(self, part: Part, work: Iterable[Iterable[Any]], round_: Round) -> list[PartResult]:
-        runner = StepRunner(store=self.store, outbox=self.rejects, pool=self.pool, page=self.page)
+        runner = StepRunner(store=self.store, outbox=self.rejects, pool=self.pool, page=self.page, schemas=self.schemas)
         return [part(chain.from_iterable(work), round_, runner)]

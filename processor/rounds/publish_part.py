@@ -3,7 +3,9 @@
 A lane's task publishes its roots as one transaction. A document that cannot be made stops its product, not the other
 products. When a topic refuses a message, the broker aborts the transaction, so the task begins again without that
 topic's product. The messages that the first attempt reserved then count as not acknowledged, since the round records
-the attempt that committed.
+the attempt that committed. Where the topic takes only smaller messages than the round knew, the next attempt knows it.
+
+A document that is too large for its topic stops nothing: a dead letter takes its place, and its root goes to the backlog.
 """
 
 from collections import Counter
@@ -20,15 +22,25 @@ from processor.plan.touch import Root
 from processor.product.document import GONE, Match, Renderer
 from processor.progress.ledger import Mark
 from processor.records import canonical_json
+from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.freshness import UNKNOWN, RootTimes
 from processor.rounds.round import CHUNK, LaneResult, Round
 from processor.rounds.step_runner import StepRunner
 from processor.steps.assemble import assemble
-from processor.steps.publish import EncodedDocument, PublishContext, PublishOutcome, Unpublishable, publish
+from processor.steps.publish import (
+    EncodedDocument,
+    PublishContext,
+    PublishOutcome,
+    TooLargeDocument,
+    Unpublishable,
+    publish,
+)
 
 VERSION_HEADER = "statestore.product_version"
-NextAttempt = Callable[[], tuple[int, StepRunner]]
+NextAttempt = Callable[[Round], tuple[int, StepRunner]]
 """Begins an attempt of a lane: its number, and a runner whose outbox is a new transaction."""
+AskLimit = Callable[[str], int]
+"""Asks the broker for the most bytes of a message of a topic."""
 
 
 def lane_of(root: Root, lanes: int) -> int:
@@ -36,19 +48,30 @@ def lane_of(root: Root, lanes: int) -> int:
     return crc32(root[1].encode()) % lanes
 
 
-def publish_lane(lane: int, roots: RootTimes, round_: Round, next_attempt: NextAttempt) -> LaneResult:
-    """Publishes the documents of all roots of the lane in this round, in as many attempts as topics refuse messages."""
+def publish_lane(
+    lane: int, roots: RootTimes, round_: Round, next_attempt: NextAttempt, ask_limit: AskLimit | None = None
+) -> LaneResult:
+    """Publishes the documents of all roots of the lane in this round, in as many attempts as topics refuse messages. Raises
+    TopicRefused where the topic of dead letters refuses one."""
     refused: dict[str, str] = {}
+    limits: dict[str, int] = {}
     while True:
-        attempt, runner = next_attempt()
+        known = {**round_.message_limits, **limits}
+        attempted = replace(round_, stopped=round_.stopped | refused.keys(), message_limits=known)
+        attempt, runner = next_attempt(attempted)
         try:
-            stopped = round_.stopped | refused.keys()
-            result = publish_part(lane, attempt, roots, replace(round_, stopped=stopped), runner)
+            result = publish_part(lane, attempt, roots, attempted, runner)
         except TopicRefused as refusal:
-            products = (p.product for p in round_.plan.products.values())
-            refused |= {p.name: str(refusal) for p in products if p.topic == refusal.topic}
+            products = [p.product.name for p in round_.plan.products.values() if p.product.topic == refusal.topic]
+            if not products:
+                raise
+            limit = ask_limit(refusal.topic) if refusal.too_large and ask_limit is not None else MAX_MESSAGE_BYTES
+            if any(limit < known.get(name, MAX_MESSAGE_BYTES) for name in products):
+                limits |= dict.fromkeys(products, limit)
+            else:
+                refused |= dict.fromkeys(products, str(refusal))
         else:
-            return replace(result, failed={**result.failed, **refused})
+            return replace(result, failed={**result.failed, **refused}, limits=limits)
 
 
 def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runner: StepRunner) -> LaneResult:
@@ -58,6 +81,8 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
     mark = Mark(round_.run.number, round_.number, lane, attempt)
     failed: dict[str, str] = {}
     backlog: set[Root] = set()
+    too_large: dict[Root, str] = {}
+    fits: set[Root] = set()
     times: list[float] = []
     # the documents of a root are neighbours, because they ask for the same rows
     todo = sorted(roots, key=itemgetter(1, 0))
@@ -72,15 +97,29 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
                 failed.setdefault(name, outcome.reason)
                 backlog.add((name, root))
                 continue
+            if isinstance(outcome, TooLargeDocument):
+                tally["too large"] += outcome.new
+                too_large[name, root] = outcome.reason
+                continue
             tally[outcome] += 1
             if outcome == "contended":
                 todo.append((name, root))
-            elif outcome == "published" and roots[name, root] != UNKNOWN:
+                continue
+            if (name, root) in round_.too_large:
+                fits.add((name, root))
+            if outcome == "published" and roots[name, root] != UNKNOWN:
                 times.append(roots[name, root])
     runner.outbox.flush()
     tally += Counter(backlog=len(backlog))
     return LaneResult(
-        lane=lane, attempt=attempt, tally=tally, times=tuple(times), failed=failed, backlog=frozenset(backlog)
+        lane=lane,
+        attempt=attempt,
+        tally=tally,
+        times=tuple(times),
+        failed=failed,
+        backlog=frozenset(backlog | too_large.keys()),
+        too_large=too_large,
+        fits=frozenset(fits),
     )
 
 
@@ -123,7 +162,12 @@ def _publisher(
         mark=mark,
         runs={round_.run.number: round_.run},
         earlier=round_.earlier_sequences.get(product.product.name, 0),
+        limit=min(round_.message_limits.get(product.product.name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
+        rejects_topic=round_.rejects_topic,
+        letter_bytes=round_.letter_bytes,
         names_roots=round_.log_values,
+        entity=product.product.root,
+        erased=round_.erased,
     )
     document = partial(_encoded, round_.plan, product, _renderer(round_.plan, product, tally))
     return lambda root: publish(context, root, partial(document, root))

@@ -2,10 +2,12 @@
 9).
 
 A replay is input like a batch. Until its item records that it ended, the next replay does it again, and that is
-harmless. The part finds no roots: settle work publishes the documents.
+harmless. The part finds no roots: settle work publishes the documents. A letter from before the last truncate of its table
+brings no row back: its replay leaves the delete marker of the truncate.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from processor.plan.plan import Plan
 from processor.plan.row_image import version_of
@@ -13,18 +15,24 @@ from processor.plan.step import Step
 from processor.progress.open_changes import changes_key
 from processor.progress.replays import ReplayReport, replay_key
 from processor.records.dead_letters import DeadLetter
+from processor.records.framing import FramedReader, schema_ids
 from processor.records.record import Change, Decoded, Ignored, Record, Rejected, Truncated
+from processor.rounds.replay_document import replay_document
 from processor.rounds.round import PartResult, Round
+from processor.rounds.split_erased import split_erased
 from processor.rounds.step_runner import StepRunner
 from processor.steps.decode import decode
 from processor.steps.keep_edges import RowKeys, keep_edges
 from processor.steps.replay import ReplayedChange, replay
+from statestore.versions import decode_version
 
 TOO_OLD = (
     "kept for longer than the marker of a deleted row (marker_days), so the row may have been deleted since: "
     "let the source send the row again"
 )
-TRUNCATE = "the source emptied the table, and the rows would stay: set `truncate: ignore` for the entity to keep them"
+TRUNCATE = (
+    "the record says that the source emptied the table, and a replay deletes no rows: let the source empty it again"
+)
 CUT = (
     "the dead letter keeps only a part of the record, and the source topic no longer holds the whole record: "
     "let the source send the row again"
@@ -36,7 +44,7 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
     part refuses a letter from before `round_.oldest`, since DynamoDB may have dropped the marker of a later delete, and a
     letter that still keeps a cut record."""
     reports: list[ReplayReport] = []
-    by_key: dict[tuple[object, ...], list[Change]] = {}
+    changes: list[Change] = []
     for letter in letters:
         record = letter.rejected.record
         if letter.kept_since < round_.oldest:
@@ -45,25 +53,34 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
         if letter.rejected.cut is not None:
             reports.append(ReplayReport(record=record, outcome="refused", reason=CUT))
             continue
-        match _decoded(record, round_.plan):
+        if letter.rejected.code == "document-too-large":
+            reports += runner.run([replay_document(letter.rejected, round_.plan)])
+            continue
+        match _decoded(record, round_.plan, runner.schemas):
             case Change() as change:
-                by_key.setdefault((change.entity, *change.key), []).append(change)
+                changes.append(change)
             case Truncated():
                 reports.append(ReplayReport(record=record, outcome="refused", reason=TRUNCATE))
-            case Rejected(reason=reason):
-                reports.append(ReplayReport(record=record, outcome="refused", reason=reason))
+            case Rejected(reason=reason, plain=plain):
+                reports.append(ReplayReport(record=record, outcome="refused", reason=reason, plain=plain))
             case Ignored():
                 reports.append(ReplayReport(record=record, outcome="ignored"))
+    counted, erased = split_erased(changes, round_.erased, runner.store)
+    reports += [ReplayReport(record=change.record, outcome="superseded") for change in erased]
+    by_key: dict[tuple[object, ...], list[Change]] = {}
+    for change in counted:
+        by_key.setdefault((change.entity, *change.key), []).append(change)
     steps = (_in_order(changes, round_) for changes in by_key.values())
     reports += (report for reports_of_key in runner.run(steps) for report in reports_of_key)
     opened = dict(report.opened for report in reports if report.opened is not None)
     return PartResult(replayed=tuple(reports), opened=opened)
 
 
-def _decoded(record: Record, plan: Plan) -> Decoded:
+def _decoded(record: Record, plan: Plan, schemas: FramedReader) -> Decoded:
     for entity in plan.entities.values():
         if entity.entity.topic == record.topic:
-            return decode(record, entity.entity)
+            schemas.fetch(schema_ids(record))
+            return decode(record, entity.entity, schemas)
     return Rejected(record=record, reason=f"no entity has the topic {record.topic} any more")
 
 
@@ -78,10 +95,21 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
     reports = []
     for change in sorted(changes, key=version_of):
         record, plan = change.record, round_.plan.entities[change.entity]
-        note = replay_key(record)
+        note, older = replay_key(record), _older_than_truncate(change, round_)
         opens = changes_key(round_.run.number, round_.number, f"replay.{note.sk}", 0)
-        replaying = replay(change, plan, note=note, opens=opens, expires_at=round_.expires_at)
+        replaying = replay(older or change, plan, note=note, opens=opens, expires_at=round_.expires_at)
         replayed = yield from (keep_edges(replaying, _row_keys) if plan.edges else replaying)
         opened = (opens, (replayed.opened,)) if replayed.opened is not None else None
-        reports.append(ReplayReport(record=record, outcome=replayed.outcome, reason=replayed.reason, opened=opened))
+        outcome = "superseded" if older and replayed.outcome == "applied" else replayed.outcome
+        reports.append(ReplayReport(record=record, outcome=outcome, reason=replayed.reason, opened=opened))
     return reports
+
+
+def _older_than_truncate(change: Change, round_: Round) -> Change | None:
+    """The delete of the row at the last truncate of its table; None for a change after that."""
+    goal = round_.truncates.get(change.entity)
+    if goal is None or goal.version <= version_of(change):
+        return None
+    epoch, partition, offset = decode_version(goal.version)
+    at = replace(change.record, epoch=epoch, partition=partition, offset=offset)
+    return change._replace(row=None, record=at)

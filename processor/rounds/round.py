@@ -15,11 +15,13 @@ from typing import Any
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.epochs import Partition
+from processor.progress.erasures import Erased
 from processor.progress.fan_outs import FanOut, ResumedFanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChange, SettleOutcome, Sight
 from processor.progress.replays import ReplayReport
-from processor.progress.walk import WalkedPage
+from processor.progress.walk import TruncateGoal, WalkedPage
+from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.freshness import RootTimes
 from processor.rounds.step_runner import StepRunner
 from statestore.keys import Key
@@ -41,7 +43,10 @@ class Round:
     DynamoDB may drop delete markers of this round; `oldest`: the time of the oldest dead letter that may be replayed
     (both in seconds since 1970). `letter_bytes`: the largest dead letter, None for any. `stopped`: the products that failed
     in earlier rounds. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
-    `walk_page`: most rows of a page of a walk. `log_values`: whether texts for the log may show values of rows."""
+    `message_limits`: product -> the most bytes of a message of its topic; `too_large`: the roots whose last document had more.
+    `partitions`: of each topic, one where it has none. `truncates`: of the entities that had one, until this round.
+    `walk_page`: most rows of a page of a walk. `log_values`: whether texts for the log may show values of rows. `erased`:
+    the rows that an operator erased. `release`: of statestore."""
 
     plan: Plan
     run: Run
@@ -54,8 +59,20 @@ class Round:
     letter_bytes: int | None
     stopped: frozenset[str]
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
+    message_limits: Mapping[str, int] = field(default_factory=dict)
+    too_large: frozenset[Root] = frozenset()
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    truncates: Mapping[str, TruncateGoal] = field(default_factory=dict)
     walk_page: int = 1
     log_values: bool = False
+    erased: Erased = frozenset()
+    release: str = ""
+
+    @property
+    def smallest_limit(self) -> int:
+        """The bytes of a message that every topic takes to which the round publishes."""
+        letters = MAX_MESSAGE_BYTES if self.letter_bytes is None else self.letter_bytes
+        return min(letters, *self.message_limits.values(), MAX_MESSAGE_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +80,8 @@ class PartResult:
     """The result of a task of stage 1. `roots`: to publish in this round, with the time of the oldest record of each;
     `fan_outs`: find further roots in later rounds. `opened`: the changes that the part opened, by the durable item that
     holds them. `sights`: of open rows in index answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece
-    of work. `last_letter`: the place and the reason of the last dead letter."""
+    of work. `truncates`: the truncates that the part read, as entity and version. `letters`: the code of a reason -> the place
+    and the reason of its last dead letter; the last of all is at the end."""
 
     tally: Counter[str] = field(default_factory=Counter)
     roots: RootTimes = field(default_factory=dict)
@@ -74,7 +92,8 @@ class PartResult:
     resumed: tuple[ResumedFanOut, ...] = ()
     replayed: tuple[ReplayReport, ...] = ()
     walked: tuple[WalkedPage, ...] = ()
-    last_letter: str = ""
+    truncates: tuple[tuple[str, str], ...] = ()
+    letters: Mapping[str, str] = field(default_factory=dict)
 
     def open_changes(self) -> tuple[OpenChange, ...]:
         """The changes that the part opened."""
@@ -89,7 +108,9 @@ letters."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneResult:
     """The result of a task of stage 2. `failed`: the products that failed in it, with the reason; `backlog`: the roots
-    that these, and the products that stopped earlier, did not publish. `parts`: results of stage 1 on their way to the
+    that these, and the products that stopped earlier, did not publish, and those of too large documents. `too_large`: these
+    roots, with the reason; `fits`: those of `Round.too_large` that are published now. `limits`: product -> the most bytes of a
+    message, where its topic takes fewer than the round knew. `parts`: results of stage 1 on their way to the
     driver, without their roots. `sights`: of open rows in index answers. `times`: of the records that led to the published
     documents, where known."""
 
@@ -99,5 +120,8 @@ class LaneResult:
     times: tuple[float, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     backlog: frozenset[Root] = frozenset()
+    too_large: Mapping[Root, str] = field(default_factory=dict)
+    fits: frozenset[Root] = frozenset()
+    limits: Mapping[str, int] = field(default_factory=dict)
     parts: tuple[PartResult, ...] = ()
     sights: tuple[Sight, ...] = ()

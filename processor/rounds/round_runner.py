@@ -17,8 +17,10 @@ from itertools import chain
 
 from processor.errors import Fenced
 from processor.plan.plan import Plan
+from processor.plan.touch import Root
 from processor.progress.backlog import Backlog, stopped_line
 from processor.progress.epochs import Partition
+from processor.progress.erasures import Erased
 from processor.progress.fan_outs import FanOuts
 from processor.progress.ledger import Run, end_round, read_run
 from processor.progress.open_changes import PARTITION, OpenChanges
@@ -31,7 +33,8 @@ from processor.rounds.index_lag import count_lags
 from processor.rounds.job_event import JobEvent, Report, no_report
 from processor.rounds.round import LaneResult, Part, Round
 from processor.rounds.spending import spending
-from processor.settings import Settings
+from processor.settings.installed_release import statestore_version
+from processor.settings.settings import Settings
 from statestore.store import Delete, Done, Refused, Store, Write
 
 DAY = 86_400
@@ -48,8 +51,10 @@ class RoundRunner:
     """The rounds of one run. `check_lease` raises Fenced when another run took over. `letter_bytes`: the largest dead
     letter, None for any. `tally`: the counts of all rounds so far. `number`: of the next round; `batch`: of the last
     micro-batch. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
-    `active`: the plan without the products that wait for their walks. `next_walk`: when walks go on, on the job's clock.
-    `last_letter`: the place and the reason of the last dead letter."""
+    `message_limits`: product -> the most bytes of a message of its topic, 8 MiB where unknown. `too_large`: the roots whose
+    last document had more, with the reason. `active`: the plan without the products that wait for their walks. `next_walk`:
+    when walks go on, on the job's clock. `last_letter`: the place and the reason of the last dead letter. `erased`: the rows
+    that an operator erased. `partitions`: of each topic of the next batch, one where it has none."""
 
     settings: Settings
     plan: Plan
@@ -71,6 +76,10 @@ class RoundRunner:
     batch: int = -1
     last_letter: str = ""
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
+    message_limits: Mapping[str, int] = field(default_factory=dict)
+    too_large: dict[Root, str] = field(default_factory=dict)
+    erased: Erased = frozenset()
+    partitions: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.open_changes = OpenChanges(wait=self.settings.wait_seconds, settle=self.settings.settle_seconds)
@@ -97,9 +106,15 @@ class RoundRunner:
         tally: Counter[str] = Counter()
         for counts in (*(lane.tally for lane in lanes), *(result.tally for result in parts)):
             tally.update(counts)
-        check_account(tally, self.settings)
+        letters = dict(chain.from_iterable(result.letters.items() for result in parts))
+        check_account(tally, letters, self.settings)
         self._end_round(lanes, tally)
         self._keep_backlog(lanes)
+        if truncates := list(chain.from_iterable(result.truncates for result in parts)):
+            self._keep_walks(self.walks.truncate(truncates, self.plan, self.clock.date()))
+            for entity in dict.fromkeys(entity for entity, _ in truncates):
+                text = f"the source emptied the table of {entity}: the job deletes its older rows, in turn with batches"
+                self.report(JobEvent(what="truncate", text=text))
         for fan_out in chain.from_iterable(result.fan_outs for result in parts):
             self._keep(self.fan_outs.add(fan_out))
         for resumed in chain.from_iterable(result.resumed for result in parts):
@@ -123,8 +138,8 @@ class RoundRunner:
             tally[published_as] = tally.pop("published", 0)
         self.tally.update(tally)
         self.report(JobEvent(what=name.split()[0], text=name, fields=tally))
-        if letters := [result.last_letter for result in parts if result.last_letter]:
-            self.last_letter = letters[-1]
+        if last := [list(result.letters.values())[-1] for result in parts if result.letters]:
+            self.last_letter = last[-1]
             text = f"{tally['dead letters']} dead letters, the last: {self.last_letter}"
             self.report(JobEvent(what="dead letters", text=text, level="warning"))
         return tally
@@ -143,8 +158,14 @@ class RoundRunner:
             letter_bytes=self.letter_bytes,
             stopped=frozenset(self.backlog.stopped),
             earlier_sequences=self.earlier_sequences,
+            message_limits=self.message_limits,
+            too_large=frozenset(self.too_large),
+            partitions=self.partitions,
+            truncates=self.walks.truncates,
             walk_page=self.settings.walk_page,
             log_values=self.settings.log_values,
+            erased=self.erased,
+            release=statestore_version(),
         )
 
     def _activate(self, stopped: Mapping[str, str]) -> None:
@@ -155,6 +176,7 @@ class RoundRunner:
         kept = {name: reason for name, reason in stopped.items() if versions.get(name) == before.products[name].version}
         self.fan_outs = FanOuts(products=self.active.products, run=self.run.number)
         self.backlog = Backlog(products=self.active.products, run=self.run.number, stopped=kept)
+        self.too_large = {root: reason for root, reason in self.too_large.items() if root[0] in versions}
         items = self.store.partition(PARTITION)
         for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
             self.store.delete(obsolete)
@@ -175,7 +197,7 @@ class RoundRunner:
         task that Spark gave up may still reserve a message, and that reservation must not look acknowledged."""
         retried = {(self.number, lane.lane): lane.attempt for lane in lanes if lane.attempt}
         run = replace(self.run, attempts={**self.run.attempts, **retried})
-        if tally.get("published"):
+        if tally.get("published") or tally.get("too large"):
             run = replace(run, through=self.number)
             outcome = self.store.write(end_round(run))
             # the store may refuse a write that it has done, when the answer to the first try was lost
@@ -189,8 +211,25 @@ class RoundRunner:
         failed = ChainMap(*(dict(lane.failed) for lane in lanes))
         for product, reason in self.backlog.stop(failed).items():
             self.report(JobEvent(what="product stopped", text=stopped_line(product, reason), level="warning"))
+        self._note_sizes(lanes)
         for request in self.backlog.add(self.number, chain.from_iterable(lane.backlog for lane in lanes)):
             self.store.write(request)
+
+    def _note_sizes(self, lanes: Sequence[LaneResult]) -> None:
+        """Notes which documents are too large, and which are no longer; shows each product that has new ones."""
+        for lane in lanes:
+            self.message_limits = {**self.message_limits, **lane.limits}
+            for root in lane.fits:
+                self.too_large.pop(root, None)
+            new = {
+                product: reason
+                for (product, key), reason in lane.too_large.items()
+                if (product, key) not in self.too_large
+            }
+            self.too_large |= lane.too_large
+            for reason in new.values():
+                text = f"{reason}. Its dead letter names the root; the next start of the job tries it again"
+                self.report(JobEvent(what="document too large", text=text, level="warning"))
 
     def _keep(self, request: Write | Delete) -> None:
         """Makes the progress of a fan-out or of a walk durable."""

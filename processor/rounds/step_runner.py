@@ -25,8 +25,9 @@ from typing import Any, Protocol, TypeVar
 from processor.plan.step import Lookup, Request, Send, Step
 from processor.progress.open_changes import Sight
 from processor.progress.overlay import OpenRow, OpenRows, Overlay
+from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
-from processor.settings import FAN_OUT_PAGE
+from processor.settings.settings import FAN_OUT_PAGE
 from statestore.edges import row_of
 from statestore.item_attributes import key_of_item, replace_older, version_of_item
 from statestore.keys import Key
@@ -61,7 +62,7 @@ class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
     lay over index answers. `pool`: threads for requests, None to ask one after the other. `page`: rows of a page.
     `writes_per_request`: plain writes that share one. `seen`: the versions of open rows in index answers, by row and index;
-    "" for a row that an answer lacks."""
+    "" for a row that an answer lacks. `schemas`: of records that a schema registry describes."""
 
     store: Store
     outbox: Outbox | None = None
@@ -70,6 +71,7 @@ class StepRunner:
     page: int = FAN_OUT_PAGE
     writes_per_request: int = 1
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
+    schemas: FramedReader = NO_SCHEMAS
 
     def sights(self) -> tuple[Sight, ...]:
         """The open rows that index answers showed or lacked since the runner was made."""

@@ -1,31 +1,50 @@
-"""The walk part: pages of walks -> rows filled and verified, and the roots to publish.
+"""The walk part: pages of walks -> rows filled and verified, or deleted, and the roots to publish.
 
-Each page is read strongly consistent. The rows of a page are filled side by side.
+Each page is read strongly consistent. The rows of a page are filled, or deleted, side by side. A page of deleted rows is like a
+batch of deletes: their changes are open, and durable, before the round sends its first message.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
 
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.step import Step
-from processor.plan.touch import Root
+from processor.plan.touch import Root, Touch
+from processor.progress.fan_outs import FanOut, FoundRoots
+from processor.progress.open_changes import OpenChange, overlay_of
 from processor.progress.walk import WalkedPage, WalkPage
 from processor.rounds.freshness import UNKNOWN
 from processor.rounds.round import PartResult, Round
 from processor.rounds.step_runner import StepRunner
-from processor.rounds.write_part import run_in_chunks
+from processor.rounds.write_part import open_touched, run_in_chunks, union
 from processor.steps.fill import FilledRow, fill, fill_again
+from processor.steps.find_roots import find_roots
 from processor.steps.keep_edges import RowKeys, keep_edges
+from processor.steps.truncate_row import truncate_row
 from statestore.item_attributes import key_of_item
 from statestore.items import read_columns
 from statestore.keys import Key
 from statestore.store import Page
 
 
+class EmptiedPage(NamedTuple):
+    """A page after its rows are deleted. `deleted`: how many of them the part deleted; `opened`: as in `PartResult`."""
+
+    deleted: int
+    opened: Mapping[Key, tuple[OpenChange, ...]]
+    found: FoundRoots
+
+
 def walk_part(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> PartResult:
     """Processes pages of walks. A fill verifies where the page says so."""
     walked: list[WalkedPage] = []
     roots: list[Root] = []
+    opened: dict[Key, tuple[OpenChange, ...]] = {}
+    fan_outs: list[FanOut] = []
+    tally: Counter[str] = Counter()
     for page in pages:
         kind, name = page.walk
         answer = _read(page, round_, runner)
@@ -33,24 +52,40 @@ def walk_part(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> P
             roots += [(name, sk) for sk in _roots(page, answer, round_.plan, runner)]
             walked.append(WalkedPage(page, _sort_key(answer), rows=len(answer.items)))
             continue
+        if kind == "truncate":
+            emptied = _emptied(page, answer, round_, runner)
+            opened |= emptied.opened
+            roots += emptied.found.roots
+            fan_outs += emptied.found.fan_outs
+            walked.append(WalkedPage(page, _sort_key(answer), rows=len(answer.items), written=emptied.deleted))
+            tally["deleted"] += emptied.deleted
+            continue
         plan = round_.plan.entities[name]
         steps = [fill(item, plan, verify=page.verifies) for item in answer.items]
         steps += [fill_again(Key(pk, sk), plan, version=version) for pk, sk, version in page.unseen]
         filled = list(run_in_chunks(runner, [_edged(step, plan) for step in steps]))
         walked.append(_filled(page, answer, filled, _refusal(filled, round_)))
+        tally["filled"] += walked[-1].written
+    tally["walked"] = sum(one.rows for one in walked)
     return PartResult(
-        tally=Counter({"walked": sum(one.rows for one in walked), "filled": sum(one.written for one in walked)}),
+        tally=tally,
         roots=dict.fromkeys(roots, UNKNOWN),
+        fan_outs=tuple(fan_outs),
+        opened=opened,
         walked=tuple(walked),
     )
 
 
 def _read(page: WalkPage, round_: Round, runner: StepRunner) -> Page:
-    """The rows of a page of a partition. Unseen rows have no page."""
+    """The rows of a page of a partition. Unseen rows have no page. Goes past empty pages: a retried task must find again the
+    roots that the lost one reserved, or their reservations would look acknowledged."""
     if page.unseen:
         return Page([], None)
     after = None if page.after is None else Key(page.pk, page.after)
-    return runner.store.page(page.pk, after, round_.walk_page)
+    answer = runner.store.page(page.pk, after, round_.walk_page)
+    while not answer.items and answer.after is not None:
+        answer = runner.store.page(page.pk, answer.after, round_.walk_page)
+    return answer
 
 
 def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list[str]:
@@ -65,6 +100,19 @@ def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list
         return entries
     rows = runner.store.get([entity.key(sk) for sk in entries])
     return [sk for sk in entries if (row := rows.get(entity.key(sk))) is None or read_columns(row) is None]
+
+
+def _emptied(page: WalkPage, answer: Page, round_: Round, runner: StepRunner) -> EmptiedPage:
+    """Deletes the rows of a page that are older than the truncate, opens their changes, and finds their roots."""
+    plan = round_.plan.entities[page.walk[1]]
+    goal = round_.truncates[plan.name]
+    steps = [truncate_row(item, plan, goal, expires_at=round_.expires_at) for item in answer.items]
+    edged = [keep_edges(step, _touched_keys) if plan.edges else step for step in steps]
+    touches = [touch for touch in run_in_chunks(runner, edged) if touch is not None]
+    opened = open_touched(touches if plan.slots else (), round_, f"{page.pk}.truncate", runner.store)
+    runner = replace(runner, overlays=(*runner.overlays, overlay_of(chain.from_iterable(opened.values()))))
+    found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
+    return EmptiedPage(sum(touch.outcome == "applied" for touch in touches), opened, found)
 
 
 def _refusal(filled: Iterable[FilledRow], round_: Round) -> str:
@@ -87,6 +135,10 @@ def _sort_key(answer: Page) -> str | None:
 
 def _edged(step: Step[FilledRow], plan: EntityPlan) -> Step[FilledRow]:
     return keep_edges(step, _row_keys) if plan.edges else step
+
+
+def _touched_keys(touch: Touch | None) -> RowKeys | None:
+    return (touch.row, touch.former_keys) if touch is not None else None
 
 
 def _row_keys(filled: FilledRow) -> RowKeys | None:

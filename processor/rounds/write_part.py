@@ -1,7 +1,7 @@
 """The write part: records of some partitions -> decode, dedupe, write state, find roots. Keeps dead letters and open
 changes."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import TypeVar
 
 from processor.errors import TruncateRefused
+from processor.plan.row_image import version_of
 from processor.plan.step import Step
 from processor.plan.touch import RefusedChange, Touch
 from processor.progress.epochs import Partition
@@ -20,13 +21,16 @@ from processor.progress.open_changes import (
     overlay_of,
     split_by_item,
 )
-from processor.records.dead_letters import reject_message
+from processor.progress.walk import TruncateGoal
+from processor.records.dead_letters import RefusedBy, reject_message
+from processor.records.entity import Entity
+from processor.records.framing import schema_ids
 from processor.records.record import Change, Record, Rejected, Truncated
-from processor.records.reject_reasons import reason_kind
-from processor.rounds.account import count_records
+from processor.rounds.account import DEAD_LETTERS, count_records
 from processor.rounds.freshness import oldest
 from processor.rounds.keep_changes import keep_changes
 from processor.rounds.round import CHUNK, PartResult, Round
+from processor.rounds.split_erased import is_erased_letter, split_erased
 from processor.rounds.step_runner import Outbox, StepRunner
 from processor.steps.decode import decode
 from processor.steps.dedupe import NetChange, dedupe, net_change
@@ -39,6 +43,7 @@ from statestore.versions import encode_version
 
 T = TypeVar("T")
 Reject = Callable[[Rejected], None]
+NO_TRUNCATE = TruncateGoal("")
 
 
 def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> PartResult:
@@ -46,10 +51,14 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     offsets."""
     assert runner.outbox is not None
     tally: Counter[str] = Counter()
-    letters: deque[str] = deque(maxlen=1)
+    letters: dict[str, str] = {}
     reject = partial(_reject, round_, runner.outbox, tally, letters)
     first: dict[Partition, tuple[int, int]] = {}
-    changes = list(_changes(records, round_, first, tally, reject))
+    decoded = list(_changes(records, round_, runner, first, tally, reject))
+    truncates = tuple((one.entity, version_of(one)) for one in decoded if isinstance(one, Truncated))
+    changes, erased = split_erased((one for one in decoded if isinstance(one, Change)), round_.erased, runner.store)
+    for change in erased:
+        _ignore(change.record, "erased", tally)
     starts = {
         partition: encode_version(epoch, partition[1], min(offset, round_.starts.get(partition, offset)))
         for partition, (epoch, offset) in first.items()
@@ -63,13 +72,14 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     written = [(net, touch) for net, touch in written if touch.changed is None or touch.changed]
     touches = [touch for _, touch in written]
     indexed = [touch for touch in touches if round_.plan.entities[touch.entity].slots]
-    opened = _open(indexed, round_, first, runner.store)
+    part = ".".join(f"{topic}.{partition}" for topic, partition in sorted(first)[:1])
+    opened = open_touched(indexed, round_, part, runner.store)
     overlay = overlay_of(chain.from_iterable(opened.values()))
     runner = replace(runner, overlays=(*runner.overlays, overlay))
     found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     roots = oldest(dict.fromkeys(f.roots, _time(net)) for f, (net, _) in zip(found, written, strict=True))
     fan_outs = union(found).fan_outs
-    return PartResult(tally=tally, roots=roots, fan_outs=fan_outs, opened=opened, last_letter="".join(letters))
+    return PartResult(tally=tally, roots=roots, fan_outs=fan_outs, opened=opened, truncates=truncates, letters=letters)
 
 
 def run_in_chunks(runner: StepRunner, steps: Iterable[Step[T]]) -> Iterator[T]:
@@ -88,11 +98,12 @@ def union(found: Iterable[FoundRoots]) -> FoundRoots:
 def _changes(
     records: Iterable[Record],
     round_: Round,
+    runner: StepRunner,
     first: dict[Partition, tuple[int, int]],
     tally: Counter[str],
     reject: Reject,
-) -> Iterator[Change]:
-    """The changes among the records. Notes the first (epoch, offset) of each partition in `first`. Raises
+) -> Iterator[Change | Truncated]:
+    """The changes and the truncates among the records. Notes the first (epoch, offset) of each partition in `first`. Raises
     TruncateRefused before the part writes a row."""
     topics = {e.entity.topic: e.entity for e in round_.plan.entities.values()}
     for record in records:
@@ -100,33 +111,54 @@ def _changes(
         partition, position = (record.topic, record.partition), (record.epoch, record.offset)
         if partition not in first or position < first[partition]:
             first[partition] = position
-        decoded = decode(record, topics.get(record.topic))
+        entity = topics.get(record.topic)
+        if entity is not None:
+            runner.schemas.fetch(schema_ids(record))
+        decoded = decode(record, entity, runner.schemas)
         if isinstance(decoded, Change):
             yield decoded
         elif isinstance(decoded, Rejected):
-            reject(decoded)
+            if is_erased_letter(record, entity, round_.erased, runner.store):
+                _ignore(record, "erased", tally)
+            else:
+                reject(decoded)
         elif isinstance(decoded, Truncated):
-            raise TruncateRefused(decoded.entity, record.topic, record.partition, record.offset)
+            _check_truncate(record, topics[record.topic], round_)
+            count_records(tally, "applied", record.topic)
+            tally["truncates"] += 1
+            yield decoded
         else:
-            count_records(tally, "ignored", record.topic)
-            tally[f"ignored: {decoded.why}"] += 1
+            _ignore(record, decoded.why, tally)
 
 
-def _reject(round_: Round, rejects: Outbox, tally: Counter[str], letters: deque[str], rejected: Rejected) -> None:
-    record = rejected.record
+def _ignore(record: Record, why: str, tally: Counter[str]) -> None:
+    count_records(tally, "ignored", record.topic)
+    tally[f"ignored: {why}"] += 1
+
+
+def _reject(round_: Round, rejects: Outbox, tally: Counter[str], letters: dict[str, str], rejected: Rejected) -> None:
+    record, code = rejected.record, rejected.code
     count_records(tally, "dead letters", record.topic)
-    tally[f"dead letters: {reason_kind(rejected.reason)}"] += 1
+    tally[f"{DEAD_LETTERS}{code}"] += 1
     shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
-    letters.append(f"{record.topic}/{record.partition} offset {record.offset}: {shown}")
-    rejects.send(reject_message(rejected, round_.rejects_topic, round_.letter_bytes))
+    letters.pop(code, None)  # so that the last letter of all comes last
+    letters[code] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
+    refused_by = RefusedBy(release=round_.release, registry_version=round_.plan.version)
+    rejects.send(reject_message(rejected, round_.rejects_topic, round_.letter_bytes, refused_by))
 
 
-def _open(
-    touches: Sequence[Touch], round_: Round, partitions: Iterable[Partition], store: Store
-) -> dict[Key, tuple[OpenChange, ...]]:
-    """Makes the open changes of the part durable, in as few items as possible."""
+def _check_truncate(record: Record, entity: Entity, round_: Round) -> None:
+    """Raises TruncateRefused where the job may not delete the rows. Offsets of two partitions have no common order, and a
+    truncate is in one of them only."""
+    partitions = round_.partitions.get(record.topic, 1) if entity.truncate == "delete" else 1
+    if entity.truncate != "delete" or partitions > 1:
+        raise TruncateRefused(entity.name, record.topic, record.partition, record.offset, partitions)
+
+
+def open_touched(touches: Iterable[Touch], round_: Round, part: str, store: Store) -> dict[Key, tuple[OpenChange, ...]]:
+    """Makes the open changes of touched rows durable, in as few items as possible. `part`: the name of the part, its own in
+    this round."""
     changes = [open_change(touch.entity, touch.row, touch.former_keys) for touch in touches]
-    part = ".".join(f"{topic}.{partition}" for topic, partition in sorted(partitions)[:1])
     opened: dict[Key, tuple[OpenChange, ...]] = {}
     for n, portion in enumerate(split_by_item(changes)):
         item = changes_key(round_.run.number, round_.number, part, n)
@@ -147,6 +179,7 @@ def _write(
 
     def step(change: Change) -> Step[Touch | RefusedChange]:
         start = starts[change.record.topic, change.record.partition]
+        start = min(start, round_.truncates.get(change.entity, NO_TRUNCATE).since)
         entity = round_.plan.entities[change.entity]
         writing = write_state(change, entity, start=start, expires_at=round_.expires_at)
         return keep_edges(writing, _row_keys) if entity.edges else writing
@@ -159,7 +192,8 @@ def _write(
             if isinstance(outcome, Touch):
                 written.append((net, outcome))
                 continue
-            reject(Rejected(record=net.parts[-1].record, reason=outcome.reason))
+            record, entity = net.parts[-1].record, outcome.change.entity
+            reject(Rejected(record=record, reason=outcome.reason, code=outcome.code, entity=entity))
             if len(net.parts) > 1:
                 again.append(net_change(list(net.parts[:-1])))
         nets = again

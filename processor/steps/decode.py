@@ -9,16 +9,19 @@ become canonical for their declared types; declared columns that are missing are
     octocat                           text that is no JSON: the only column of the key, when it is a string
                                       (StringConverter); there 42 is text too; what begins with {, [ or " must be JSON
     none, null                        no parts: all are taken from the row
+    begins with byte 0                by the schema that a registry keeps (processor/records/framing.py)
 """
 
 from collections.abc import Collection, Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from processor.records import canonical_json
+from processor.records.adjusted_names import adjusted_names, with_columns
 from processor.records.debezium import (
     PLACEHOLDERS,
     DebeziumImage,
+    NoImage,
     Schemas,
     column_reading,
     is_unavailable,
@@ -27,7 +30,8 @@ from processor.records.debezium import (
     unwrap,
 )
 from processor.records.entity import ColumnType, Entity
-from processor.records.mismatch import Mismatch, describe_value, plain_reason, unexpected, within
+from processor.records.framing import NO_SCHEMAS, FramedReader, SchemedValue, is_framed
+from processor.records.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.records.record import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Truncated, Value
 from processor.records.values import DEBEZIUM, Convert, Reading, converter
 
@@ -42,8 +46,9 @@ _MAX_DECODERS: Final = 1024
 _decoders: Final[dict[int, "Decoder"]] = {}
 
 
-def decode(record: Record, entity: Entity | None) -> Decoded:
-    """What a record of the entity's topic says; `entity` is None for a topic that no entity names."""
+def decode(record: Record, entity: Entity | None, schemas: FramedReader = NO_SCHEMAS) -> Decoded:
+    """What a record of the entity's topic says; `entity` is None for a topic that no entity names. `schemas`: reads framed keys
+    and values."""
     if entity is None:
         return Ignored(record=record, why="unknown topic")
     decoder = _decoders.get(id(entity))
@@ -51,58 +56,110 @@ def decode(record: Record, entity: Entity | None) -> Decoded:
         if len(_decoders) >= _MAX_DECODERS:
             _decoders.clear()
         decoder = _decoders[id(entity)] = Decoder(entity)
-    return decoder.decode(record)
+    return decoder.decode(record, schemas)
+
+
+class ComparedColumns(NamedTuple):
+    """How a row differs from the declared columns. `refused`: the reasons why values do not fit; `missing`: declared columns that
+    the record lacks; `undeclared`: columns of the record that the entity does not declare."""
+
+    refused: tuple[str, ...]
+    missing: tuple[str, ...]
+    undeclared: tuple[str, ...]
+
+
+def compare_columns(record: Record, entity: Entity) -> ComparedColumns | None:
+    """Compares all columns of a record's row with the entity, where decode stops at the first. None where there is no row."""
+    try:
+        return Decoder(entity).compare(read_image(_json("value", record.value), entity))
+    except ValueError:
+        return None
 
 
 class Decoder:
     """Decodes the records of one entity; what depends on the entity alone is worked out once, here."""
 
-    __slots__ = ("_debezium", "_plain", "_text_key", "_texts", "entity")
+    __slots__ = ("_adjusted", "_debezium", "_plain", "_text_key", "_texts", "entity")
 
     def __init__(self, entity: Entity) -> None:
         self.entity = entity
         self._plain = {name: converter(column) for name, column in entity.columns.items()}
         self._debezium = {name: converter(column, DEBEZIUM) for name, column in entity.columns.items()}
         self._texts = frozenset(name for name, column in entity.columns.items() if column == _STRING)
+        self._adjusted = adjusted_names(entity.columns)
         self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
 
-    def decode(self, record: Record) -> Decoded:
+    def decode(self, record: Record, schemas: FramedReader) -> Decoded:
         """The change, or why there is none."""
         try:
-            image = read_image(_json("value", record.value), self.entity)
-            if image == "truncate" and self.entity.truncate == "refuse":
+            value = _parsed("value", record.value, schemas)
+            image = read_image(value, self.entity)
+            if image == "truncate" and self.entity.truncate != "ignore":
                 return Truncated(record=record, entity=self.entity.name)
             if not isinstance(image, DebeziumImage):
                 return Ignored(record=record, why=image)
-            parts = self._key_parts(record.key, image)
+            if type(value) is SchemedValue and self._adjusted:
+                image = self._with_columns(image)
+            parts = self._key_parts(self._key_value(record.key, schemas), image)
             row = self._row(image)
             key = self._key(parts, row, image)
             _check_size(record, row)
         except ValueError as error:
-            return Rejected(record=record, reason=str(error), plain=plain_reason(error))
+            return Rejected(
+                record=record,
+                reason=str(error),
+                code=reason_code(error),
+                entity=self.entity.name,
+                plain=plain_reason(error),
+            )
         return Change(self.entity.name, key, None if image.deleted else row, record)
 
-    def _key_parts(self, data: bytes | None, image: DebeziumImage) -> Mapping[str, Value]:
+    def _with_columns(self, image: DebeziumImage) -> DebeziumImage:
+        """The image under the names of the columns, where Debezium adjusted them to Avro."""
+        schemas = with_columns(image.schemas, self._adjusted) if image.schemas else image.schemas
+        return image._replace(row=with_columns(image.row, self._adjusted), schemas=schemas)
+
+    def compare(self, image: DebeziumImage | NoImage) -> ComparedColumns | None:
+        """Compares the columns of an image with the declared ones."""
+        if not isinstance(image, DebeziumImage) or image.deleted:
+            return None
+        refused = []
+        for name in self.entity.columns:
+            try:
+                self._row(image._replace(row={name: image.row.get(name)}))
+            except ValueError as error:
+                refused.append(str(error))
+        missing = tuple(name for name in self.entity.columns if name not in image.row)
+        undeclared = tuple(name for name in image.row if name not in self.entity.columns)
+        return ComparedColumns(tuple(refused), missing, undeclared)
+
+    def _key_parts(self, parsed: Value, image: DebeziumImage) -> Mapping[str, Value]:
         """The parts of the key that the Kafka key has."""
-        value, schema = unwrap(self._key_value(data), self.entity)
+        value, schema = unwrap(parsed, self.entity)
         if value is None:
             return {}
         key = self.entity.key
-        if type(value) is not dict:
+        described = key_schemas(schema, key)
+        if type(parsed) is SchemedValue and type(value) is dict:
+            value = with_columns(value, self._adjusted)
+            described = with_columns(described, self._adjusted) if described else described
+        if not isinstance(value, dict):
             if len(key) > 1:
-                raise within("key", unexpected(f"an object with {', '.join(key)}", value))
+                raise within("key", unexpected(f"an object with {', '.join(key)}", value, code="key-shape"))
             value = {key[0]: value}
-        converts = self._converts(key_schemas(schema, key), image.reading, key)
+        converts = self._converts(described, image.reading, key)
         parts, name = {}, ""
         try:
             for name in key:
                 if name in value:
                     parts[name] = converts[name](value[name])
         except ValueError as error:
-            raise within(f"key part {name!r}", error) from None
+            raise within(f"key part {name!r}", error, "key-type") from None
         return parts
 
-    def _key_value(self, data: bytes | None) -> Value:
+    def _key_value(self, data: bytes | None, schemas: FramedReader) -> Value:
+        if is_framed(data):
+            return _parsed("key", data, schemas)
         try:
             value = _json("key", data)
         except ValueError:
@@ -145,7 +202,7 @@ class Decoder:
         for name in self.entity.key:
             part, stated = parts.get(name), row[name]
             if stated is None and name in image.row and not image.deleted:
-                raise ValueError(f"key part {name!r} is null in the row")
+                raise Mismatch(f"key part {name!r} is null in the row", "key-null")
             if stated is None or stated is UNAVAILABLE:
                 row[name] = part
             elif part is None:
@@ -153,9 +210,9 @@ class Decoder:
             elif part != stated:
                 one, other = describe_value(part), describe_value(stated)
                 reason = f"key part {name!r} is {one} in the Kafka key and {other} in the row"
-                raise Mismatch(reason, f"key part {name!r} differs between the Kafka key and the row")
+                raise Mismatch(reason, "key-differs", f"key part {name!r} differs between the Kafka key and the row")
             if part is None:
-                raise ValueError(f"key part {name!r} is missing")
+                raise Mismatch(f"key part {name!r} is missing", "key-missing")
             key.append(part)
         return tuple(key)
 
@@ -165,23 +222,34 @@ class Decoder:
         return {name: converter(self.entity.columns[name], column_reading(schemas, name)) for name in columns}
 
 
+def _parsed(what: str, data: bytes | None, schemas: FramedReader) -> Value:
+    if data is None or not is_framed(data):
+        return _json(what, data)
+    try:
+        return schemas.read(data)
+    except ValueError as error:
+        raise within(what, error) from None
+
+
 def _json(what: str, data: bytes | None) -> Value:
     try:
         return None if data is None else canonical_json.loads(data)
     except ValueError as error:
-        raise ValueError(f"{what}: {error}") from None
+        raise within(what, error) from None
 
 
 def _utf8(what: str, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise ValueError(f"{what}: not UTF-8 at byte {error.start + 1}") from None
+        raise Mismatch(f"{what}: not UTF-8 at byte {error.start + 1}", "not-utf8") from None
 
 
 def _check_size(record: Record, row: Mapping[str, Value]) -> None:
-    if record.value is None or len(record.value) <= _ALWAYS_SMALL:
-        return
+    if record.value is None or (len(record.value) <= _ALWAYS_SMALL and not is_framed(record.value)):
+        return  # a framed value lacks the names of its columns, so it says little about the size of the row
     size = len(canonical_json.encode({name: value for name, value in row.items() if value is not UNAVAILABLE}))
     if size > MAX_ROW_BYTES:
-        raise ValueError(f"the row is {size:,} bytes; DynamoDB keeps at most 409,600 an item, its keys included")
+        raise Mismatch(
+            f"the row is {size:,} bytes; DynamoDB keeps at most 409,600 an item, its keys included", "row-too-large"
+        )

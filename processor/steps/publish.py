@@ -5,15 +5,21 @@
 3. Stop only if the ledger has the same hash, of the same version of the product, and the broker acknowledged it.
 4. Reserve the next sequence with the value's hash, under the sequence read. Refused: start again at the ledger.
 5. Send. The end of the round, once the broker acknowledged all messages, acknowledges the reservation.
+
+A document that is too large for its topic goes the same way, as a dead letter: the ledger has another hash for it, so the
+document goes out as soon as the topic takes it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+from zlib import crc32
 
 from processor.plan.step import Send, Step
+from processor.progress.erasures import Erased, erasure_key, may_be_erased, read_erasure
 from processor.progress.ledger import (
     INVALIDATED,
+    TOO_LARGE,
     LedgerEntry,
     Mark,
     Run,
@@ -24,7 +30,9 @@ from processor.progress.ledger import (
     reserve,
     run_key,
 )
+from processor.records.dead_letters import message_bytes, reject_message
 from processor.records.message import MAX_MESSAGE_BYTES, Message
+from processor.records.record import Record, Rejected
 from statestore.store import Done
 
 
@@ -34,7 +42,14 @@ class Unpublishable(NamedTuple):
     reason: str
 
 
-PublishOutcome = Literal["published", "unchanged", "contended"] | Unpublishable
+class TooLargeDocument(NamedTuple):
+    """A document that is too large for its topic, and the reason of its dead letter. `new`: the dead letter went out now."""
+
+    reason: str
+    new: bool
+
+
+PublishOutcome = Literal["published", "unchanged", "contended"] | Unpublishable | TooLargeDocument
 
 
 class EncodedDocument(NamedTuple):
@@ -48,7 +63,9 @@ class EncodedDocument(NamedTuple):
 class PublishContext:
     """The facts that all messages of a product share in one task. `version`: the product's. `runs`: how far the known
     runs came, this task's own among them. `earlier`: the highest sequence of the topic before the table's first message.
-    `names_roots`: whether the reason of a failure may show values of rows."""
+    `limit`: the most bytes of a message of the topic; a larger document goes to `rejects_topic`, whose messages have
+    at most `letter_bytes`. `names_roots`: whether the reason of a failure may show values of rows. `entity`: of the roots;
+    `erased`: of which rows."""
 
     topic: str
     product: str
@@ -57,30 +74,68 @@ class PublishContext:
     mark: Mark
     runs: Mapping[int, Run]
     earlier: int = 0
+    limit: int = MAX_MESSAGE_BYTES
+    rejects_topic: str = ""
+    letter_bytes: int | None = None
     names_roots: bool = False
+    entity: str = ""
+    erased: Erased = frozenset()
 
 
 def publish(context: PublishContext, root: str, assembled: Callable[[], Step[EncodedDocument]]) -> Step[PublishOutcome]:
     """Publishes one root's document. `contended`: another publisher reserved meanwhile, so the caller tries again with
     fresh reads.
-    Unpublishable: the step reserved nothing."""
-    (item,) = yield (entry_key(context.product, root),)
-    entry = read_entry(item, context.earlier)
+    Unpublishable: the step reserved nothing. TooLargeDocument: the ledger says that a dead letter took its place."""
+    entry = yield from _entry(context, root)
     document = yield from _checked(assembled(), root if context.names_roots else None)
     if isinstance(document, Unpublishable):
         return document
-    digest = hash_of(document.value)
-    if entry.shows(digest, context.version) and (yield from _acknowledged(context, entry)):
-        return "unchanged"
     key = document.key or entry.key
+    headers = (*context.headers, ("statestore.sequence", b"%d" % (entry.seq + 1)))
+    message = Message(context.topic, key.encode(), document.value, headers)
+    too_large = _too_large(context, message)
+    digest = (TOO_LARGE if too_large else "") + hash_of(document.value)
+    if entry.shows(digest, context.version) and (yield from _acknowledged(context, entry)):
+        return TooLargeDocument(too_large, new=False) if too_large else "unchanged"
     reserved = LedgerEntry(entry.seq + 1, digest, context.mark, key, context.version)
     (outcome,) = yield (reserve(context.product, root, entry, reserved),)
     if not isinstance(outcome, Done):
         return "contended"
-    headers = (*context.headers, ("statestore.sequence", b"%d" % reserved.seq))
-    message = Message(context.topic, key.encode(), document.value, headers)
+    if too_large:
+        yield (Send(_letter(context, root, reserved, too_large)),)
+        return TooLargeDocument(too_large, new=True)
     yield (Send(message),)
     return "published"
+
+
+def _too_large(context: PublishContext, message: Message) -> str:
+    """Why the topic does not take the message; empty where it does."""
+    size = message_bytes(message)
+    if size <= context.limit:
+        return ""
+    raised = (
+        "" if context.limit >= MAX_MESSAGE_BYTES else f"raise its max.message.bytes (to {MAX_MESSAGE_BYTES:,}), or "
+    )
+    return (
+        f"the document of product {context.product} takes {size:,} bytes, and topic {context.topic} takes messages of "
+        f"{context.limit:,}: {raised}give its lists a limit"
+    )
+
+
+def _letter(context: PublishContext, root: str, entry: LedgerEntry, reason: str) -> Message:
+    """The dead letter in place of a document: the key of its message, no value. A record has an offset, a document has its
+    sequence. In place of a partition the letter has a hash of the root."""
+    record = Record(
+        topic=context.topic,
+        partition=crc32(root.encode()),
+        offset=entry.seq,
+        epoch=entry.version,
+        key=entry.key.encode(),
+        value=None,
+    )
+    return reject_message(
+        Rejected(record=record, reason=reason, code="document-too-large"), context.rejects_topic, context.letter_bytes
+    )
 
 
 def _checked(assembled: Step[EncodedDocument], root: str | None) -> Step[EncodedDocument | Unpublishable]:
@@ -92,9 +147,6 @@ def _checked(assembled: Step[EncodedDocument], root: str | None) -> Step[Encoded
     except Exception as error:
         cause = type(error).__name__ + ("" if root is None else f": {error}")
         return Unpublishable(f"{named} cannot be made ({cause}): correct the product or the row")
-    if document.value is not None and len(document.value) > MAX_MESSAGE_BYTES:
-        size = f"{len(document.value):,} bytes, more than the {MAX_MESSAGE_BYTES:,} of a message"
-        return Unpublishable(f"{named} has {size}: give its lists a limit")
     return document
 
 
@@ -108,6 +160,17 @@ def invalidate(product: str, root: str, key: str, mark: Mark, earlier: int = 0) 
         (outcome,) = yield (reserve(product, root, entry, invalidated),)
         if isinstance(outcome, Done):
             return
+
+
+def _entry(context: PublishContext, root: str) -> Step[LedgerEntry]:
+    """The ledger's entry. That of an erased root may be gone: then the erasure has the sequence of the tombstone."""
+    key = entry_key(context.product, root)
+    if not may_be_erased(context.erased, context.entity, root):
+        (item,) = yield (key,)
+        return read_entry(item, context.earlier)
+    item, noted = yield (key, erasure_key(context.entity, root))
+    sequence = read_erasure(noted).sequences.get(context.product)
+    return LedgerEntry(seq=sequence) if item is None and sequence else read_entry(item, context.earlier)
 
 
 def _acknowledged(context: PublishContext, entry: LedgerEntry) -> Step[bool]:

@@ -19,7 +19,7 @@ from processor.plan.declared_columns import declared_row
 from processor.plan.plan import EntityPlan
 from processor.plan.row_image import filled_image, image_of, refuse_stray, version_of
 from processor.plan.step import Step
-from processor.plan.touch import OVERSIZED, UNDECLARED, RefusedChange, Touch, TouchOutcome
+from processor.plan.touch import UNDECLARED, RefusedChange, Touch, TouchOutcome, oversized
 from processor.records.record import UNAVAILABLE, Change
 from statestore import keys
 from statestore.items import Image, JoinKey, Row, leaves_room, merge_image, write_image, written_row
@@ -41,12 +41,12 @@ def write_state(change: Change, plan: EntityPlan, *, start: str, expires_at: int
         image = image_of(change, plan, key, None, expires_at)
         write = write_image(image, below=start)
         if not leaves_room(image, write):
-            return RefusedChange(change=change, reason=OVERSIZED)
+            return oversized(change)
         (answer,) = yield (write,)
         if isinstance(answer, Done):
             return _applied(change, plan, image, declared_row(answer.old, plan) if answer.old is not None else None)
         if isinstance(answer, TooLarge):
-            return RefusedChange(change=change, reason=OVERSIZED)
+            return oversized(change)
         seen = declared_row(answer.current, plan) if answer.current is not None else None
     return (yield from _merge(change, plan, key, seen, start, expires_at))
 
@@ -69,11 +69,11 @@ def _merge(
             image = fills
         write = merge_image(image, seen, keep_from=start)
         if not leaves_room(image, write):
-            return RefusedChange(change=change, reason=OVERSIZED)
+            return oversized(change)
         (answer,) = yield (write,)
         match answer:
             case TooLarge():
-                return RefusedChange(change=change, reason=OVERSIZED)
+                return oversized(change)
             case Done():
                 if seen is None or seen.version < start:  # as if the first write had succeeded
                     return _applied(change, plan, image, seen)

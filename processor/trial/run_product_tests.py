@@ -10,7 +10,7 @@ from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.records.dead_letters import rejected_record
 from processor.records.record import Value
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 
 

@@ -14,12 +14,13 @@ from itertools import islice
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.ledger import Run
+from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.clock import VirtualClock
 from processor.rounds.driver import Driver
 from processor.rounds.executor import InProcessExecutor
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from statestore.memory import MemoryStore
 from statestore.store import Store
 
@@ -40,7 +41,8 @@ class MemoryOutbox:
 @dataclass(slots=True, kw_only=True)
 class Trial:
     """A job in this process: each batch takes one second. `run`: the number of this run. `lag`: how late every index
-    answers, in seconds. `other_store`: in place of memory; `pool`: threads for a store that is faster in parallel.
+    answers, in seconds. `other_store`: in place of memory; `pool`: threads for a store that is faster in parallel. `schemas`: of
+    records that a schema registry describes.
     `published` and `rejects` hold the messages that it sent."""
 
     plan: Plan
@@ -49,6 +51,7 @@ class Trial:
     lag: float = 0.0
     other_store: Store | None = None
     pool: ThreadPoolExecutor | None = None
+    schemas: FramedReader = NO_SCHEMAS
     published: MemoryOutbox = field(default_factory=MemoryOutbox)
     rejects: MemoryOutbox = field(default_factory=MemoryOutbox)
     clock: VirtualClock = field(default_factory=VirtualClock)
@@ -59,11 +62,12 @@ class Trial:
         store = self.other_store or MemoryStore(self.settings.slots, lag=self.lag, clock=self.clock.now)
         executor = InProcessExecutor(
             store=store,
-            begin=lambda _: (0, self.published),
+            begin=lambda _: (0, LaneOutbox(self)),
             rejects=self.rejects,
             pool=self.pool,
             page=self.settings.fan_out_page,
             writes_per_request=self.settings.ledger_batch,
+            schemas=self.schemas,
         )
         self.driver = Driver(
             settings=self.settings,
@@ -93,6 +97,8 @@ class Trial:
         """One micro-batch, from its records to its published documents; returns its counts. `background_work` comes
         between batches."""
         records = list(records)
+        read = {*self.ends, *((record.topic, record.partition) for record in records)}
+        self.driver.partitions = Counter(topic for topic, _ in read)
         tally = self.driver.process_batch([records], dict(self.ends))
         for record in records:
             partition = (record.topic, record.partition)
@@ -111,6 +117,20 @@ class Trial:
             if not self.driver.busy:
                 self.clock.seconds = max(self.clock.seconds, self.driver.next_due() or 0)
             self.driver.background_work()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOutbox:
+    """The outbox of a trial's lane: a dead letter that takes the place of a too large document goes to the dead letters."""
+
+    trial: Trial
+
+    def send(self, message: Message) -> None:
+        trial = self.trial
+        (trial.rejects if message.topic == trial.settings.rejects_topic else trial.published).send(message)
+
+    def flush(self) -> None:
+        return None
 
 
 def batches(records: Iterable[Record], size: int | None) -> Iterator[list[Record]]:

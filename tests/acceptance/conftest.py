@@ -94,6 +94,13 @@ class Story:
         return differing_keys(read_records(published), truth)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks each test of this folder that runs a story, except those that bring a Spark of their own."""
+    fixtures = getattr(item, "fixturenames", ())
+    if "local" in fixtures and "platform" not in fixtures:
+        item.add_marker(pytest.mark.spark)
+
+
 @pytest.fixture(scope="session")
 def statestore() -> list[str]:
     """The command line of `statestore`, to run it as a separate process."""

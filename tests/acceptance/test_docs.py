@@ -14,9 +14,9 @@ import pytest
 from docs.stage import stage
 from processor.definitions.load import load, read_directory
 from processor.definitions.product_tests import read_cases
-from processor.kafka_security import MECHANISMS, NAMES, for_java, for_librdkafka
 from processor.plan.planning import plan_alone
-from processor.settings import Settings, read_settings
+from processor.settings.kafka_security import MECHANISMS, NAMES, for_java, for_librdkafka
+from processor.settings.settings import Settings, read_settings
 from processor.trial.run_product_tests import run_case
 from tests.acceptance.pages import (
     PAGES,

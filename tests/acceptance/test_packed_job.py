@@ -14,7 +14,6 @@ import tarfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -24,6 +23,7 @@ import pytest
 
 from processor.local.cache import fetch_once
 from tests.faulty.processes import run_command
+from tests.required import require_package_tools, required_python
 
 Story = Any  # conftest's
 ROOT = Path(__file__).parents[2]
@@ -60,15 +60,13 @@ class Platform:
 @pytest.fixture(scope="module", params=PLATFORMS)
 def platform(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Platform:
     """A Spark with an archive for it."""
-    if missing := [name for name in ("uv", "venv_pack", "cyclonedx") if find_spec(name) is None]:
-        pytest.skip(f"no {', '.join(missing)}: pip install 'statestore[package]'")
-    from infra.package.environment import find_python, make_environment, pack_environment
+    require_package_tools()
+    from infra.package.environment import make_environment, pack_environment
     from infra.package.jar_list import LISTS, fetch_jars
     from infra.package.wheel import build_wheel
 
     version = PLATFORMS[request.param]
-    if (python := find_python(version)) is None:
-        pytest.skip(f"no python{version} on PATH or in pyenv")
+    python = required_python(version)
     directory = tmp_path_factory.mktemp("driver")
     wheel = build_wheel(directory, 315_532_800)
     made = directory / "made"

@@ -14,7 +14,7 @@ from processor.definitions.load import load, read_directory
 from processor.plan.access import SlotRead
 from processor.plan.planning import plan_alone
 from processor.records.recorded_topics import read_records
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore import keys
 from statestore.items import read_row, slot_name

@@ -12,7 +12,7 @@ from processor.definitions.load import load, read_directory
 from processor.plan.planning import plan_alone
 from processor.records.record import Record
 from processor.rounds.clock import VirtualClock
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.metered import MeteredStore
 

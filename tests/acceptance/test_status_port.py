@@ -30,6 +30,7 @@ NEVER = {
         "suppressed_documents",
         "fan_out_pages",
         "walked_rows",
+        "truncated_rows",
         "index_lag_seconds",
     ),
 }

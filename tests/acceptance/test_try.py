@@ -5,6 +5,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
@@ -134,13 +136,70 @@ def test_a_truncate_of_the_source_stops_try_unless_the_entity_ignores_it(
         assert main(words) == 1
         assert capsys.readouterr().err == (
             "statestore try: topic app.user, partition 3, offset 8: the source emptied the table of user, and the rows would "
-            "stay: set `truncate: ignore` for entity user to keep them until a delete event of each comes (`truncate: delete` "
-            "is not available yet); this batch is not committed\n"
+            "stay: set for entity user `truncate: delete` to delete them, or `truncate: ignore` to keep its rows until a delete "
+            "event of each comes; this batch is not committed\n"
         )
         assert not (tmp_path / "out").exists()
     (tmp_path / "entities.yaml").write_text(f"user: {entity % ', truncate: ignore'}")
     assert main(words) == 0
     assert [json.loads(line)["value"]["name"] for line in (tmp_path / "out").read_text().splitlines()] == ["ann", "bob"]
+
+
+def test_a_truncate_of_a_topic_with_several_partitions_stops_try(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "entities.yaml").write_text("user: {key: [id], columns: {id: int}, truncate: delete}")
+    (tmp_path / "p.yaml").write_text("{product: users, root: user}")
+    lines = [
+        {"topic": "user", "partition": 1, "value": {"id": 1}},
+        {"topic": "user", "value": {"op": "t", "source": {}}},
+    ]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["try", "--definitions", str(tmp_path), "--from", str(tmp_path / "t.jsonl")]) == 1
+    assert capsys.readouterr().err == (
+        "statestore try: topic user, partition 0, offset 0: the source emptied the table of user, and the topic has 2 "
+        "partitions, so nobody knows which changes of the others came before: let the connector write the table to a topic of "
+        "one partition, or set for entity user `truncate: ignore` to keep its rows until a delete event of each comes; this "
+        "batch is not committed\n"
+    )
+
+
+@pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.slow), 7, None])
+def test_the_last_documents_after_truncates_are_the_answer_of_sql(
+    postgres: str, tmp_path: Path, batch: int | None
+) -> None:
+    """A random history of rows, deletes and truncates, over a product with joins both ways."""
+    text = "{topic: app.%s, key: [id], truncate: delete, shards: 2, columns: {id: int, name: string, who: string}}"
+    (tmp_path / "entities.yaml").write_text("".join(f"{name}: {text % name}\n" for name in ("user", "star")))
+    (tmp_path / "p.yaml").write_text(
+        "{product: users, root: user, embed: {stars: {many: star, on: {who: name}, join: {by: {one: user, on: {id: id}}},"
+        " fields: {id: id, by: by.who}}}}"
+    )
+    rng, lines = Random(7), list[dict[str, Any]]()
+    tables: dict[str, dict[int, dict[str, Any]]] = {"user": {}, "star": {}}
+    for _ in range(300):
+        name, key = rng.choice(list(tables)), rng.randrange(9)
+        draw = rng.random()
+        if draw < 0.03:
+            tables[name].clear()
+            lines.append({"topic": f"app.{name}", "value": {"op": "t", "before": None, "after": None, "source": {}}})
+        elif draw < 0.15 and key in tables[name]:
+            del tables[name][key]
+            lines.append({"topic": f"app.{name}", "key": {"id": key}, "value": None})
+        else:
+            row = {"id": key, "name": rng.choice("abc"), "who": rng.choice("abc")}
+            tables[name][key] = row
+            lines.append({"topic": f"app.{name}", "key": {"id": key}, "value": row})
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    to = str(tmp_path / "out.jsonl")
+    words = ["try", "--definitions", str(tmp_path), "--from", str(tmp_path / "t.jsonl"), "--to", to, "--lag", "3"]
+    assert main([*words, *(["--batch", str(batch)] if batch else [])]) == 0
+    known = load(read_directory(tmp_path))
+    with oracle(postgres, "truth", known.entities) as truth:
+        truth.load({name: rows.values() for name, rows in tables.items()})
+        documents = truth.documents(known.products["users"])
+    assert 0 < len(documents) < 9
+    assert differing_keys(read_records(to), documents) == []
 
 
 def test_too_many_dead_letters_end_try_and_their_file_says_why(

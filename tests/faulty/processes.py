@@ -6,12 +6,12 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
-from processor.settings import Settings
+from processor.settings.settings import Settings, setting_flags
 from tests.faulty.proxy import Request
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -43,8 +43,7 @@ def write_settings(settings: Settings, file: Path) -> list[str]:
     secret = file.with_suffix(".registry")
     secret.write_text(settings.registry)
     shown = replace(settings, registry=f"file:{secret.absolute()}")
-    names = sorted({one.name for one in fields(settings)} - {"kafka"})
-    file.write_text("".join(f"{name} = {json.dumps(getattr(shown, name))}\n" for name in names))
+    file.write_text("".join(f"{name} = {json.dumps(getattr(shown, name))}\n" for name, _ in setting_flags()))
     return ["--settings", str(file)]
 
 

@@ -16,7 +16,7 @@ from processor.product.product import Definitions
 from processor.product.sql.product_query import product_sql
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from registry.errors import RegistryError
 from statestore.errors import StoreError

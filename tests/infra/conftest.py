@@ -10,7 +10,8 @@ from typing import Any
 import boto3
 import pytest
 
-from processor.local.dynamodb_api import start_moto
+from tests.infra.patched_moto import patched_moto
+from tests.required import required_program
 
 ROOT = Path(__file__).parents[2]
 INFRA = ROOT / "infra"
@@ -45,9 +46,7 @@ class Terraform:
 
 @pytest.fixture(scope="session")
 def terraform_program() -> str:
-    if (found := shutil.which("terraform")) is None:
-        pytest.skip("there is no program `terraform`")
-    return found
+    return required_program("terraform", "https://developer.hashicorp.com/terraform/install")
 
 
 @pytest.fixture(scope="session")
@@ -60,11 +59,10 @@ def infra(terraform_program: str, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The endpoint of a moto server for the tests of one file: other tests do not see what they make."""
-    part = start_moto(tmp_path_factory.mktemp("moto"))
-    yield part.endpoint
-    part.stop()
+def aws() -> Iterator[str]:
+    """The endpoint of a moto server for the tests of one file. moto keeps what they make in memory until it is reset."""
+    with patched_moto() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(scope="module")

@@ -42,27 +42,38 @@ def test_the_example_of_glue_is_made_once_and_goes_without_a_trace(terraform: An
     assert settings["registry"].startswith("postgresql://statestore@")
     assert settings["registry_password"].startswith("secret:arn:aws:secretsmanager:")
 
-    example.run("state", "rm", "aws_glue_connection.network")  # moto cannot delete it
-    example.run("destroy", *QUIET, "-auto-approve", *values)
-    assert client("dynamodb").list_tables()["TableNames"] == []
-    assert client("iam").list_roles()["Roles"] == []
-    assert client("s3").list_objects_v2(Bucket=name)["KeyCount"] == 0
+    _destroy(example, client, name, values)
+    assert client("glue").get_connections()["ConnectionList"] == []
 
 
 @pytest.mark.slow
-def test_the_example_of_emr_serverless_is_planned(terraform: Any, client: Any) -> None:
-    """Not applied: moto starts an application at once, and the provider waits for a new one that has not started."""
+def test_the_example_of_emr_serverless_is_made_once_and_goes_without_a_trace(terraform: Any, client: Any) -> None:
     example, name = terraform("examples/emr_serverless"), "try-emr"
     secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:registry"
     registry = json.dumps({"host": "registry.example.org", "secret_arn": secret})
     example.run("validate", "-no-color")
-    example.run("plan", *QUIET, "-out=plan", *_surroundings(client, name), f"-var=registry={registry}")
-    plan = json.loads(example.run("show", "-json", "plan"))
-    planned = {one["address"]: one["change"]["after"] for one in plan["resource_changes"]}
-    assert planned["module.job.aws_emrserverless_application.job"]["name"] == name
-    settings = tomllib.loads(planned["module.job.aws_s3_object.settings"]["content"])
+    values = [*_surroundings(client, name), f"-var=registry={registry}"]
+    example.run("plan", *QUIET, "-detailed-exitcode", *values, expect=[CHANGES])
+    example.run("apply", *QUIET, "-auto-approve", *values)
+    example.run("plan", *QUIET, "-detailed-exitcode", *values, expect=[NO_CHANGE])
+
+    applications = client("emr-serverless").list_applications()["applications"]
+    assert [(one["name"], one["state"]) for one in applications] == [(name, "CREATED")]
+    found = client("s3").get_object(Bucket=name, Key=f"artifacts/{name}/settings.toml")
+    settings = tomllib.loads(found["Body"].read().decode())
     assert settings["registry"] == "postgresql://statestore@registry.example.org:5432/statestore?sslmode=require"
     assert settings["registry_password"] == f"secret:{secret}#password"
+
+    _destroy(example, client, name, values)
+    assert client("emr-serverless").list_applications(states=["CREATED", "STARTED"])["applications"] == []
+
+
+def _destroy(example: Any, client: Any, name: str, values: list[str]) -> None:
+    """Destroys an example. Nothing of it stays."""
+    example.run("destroy", *QUIET, "-auto-approve", *values)
+    assert client("dynamodb").list_tables()["TableNames"] == []
+    assert client("iam").list_roles()["Roles"] == []
+    assert client("s3").list_objects_v2(Bucket=name)["KeyCount"] == 0
 
 
 def _surroundings(client: Any, name: str) -> list[str]:

@@ -24,7 +24,6 @@ from processor.job.feed import produce
 from processor.job.job import Job
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
-from processor.job.monitor import statestore_version
 from processor.job.open_job import open_job
 from processor.job.open_registry import open_registry
 from processor.job.run_job import run_job
@@ -35,7 +34,8 @@ from processor.progress.replays import drop
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.job_event import JobEvent
-from processor.settings import Settings
+from processor.settings.installed_release import statestore_version
+from processor.settings.settings import Settings
 from registry.repository import Registry
 from registry.tables import metadata
 from tests.integration.job.plain_client import plain_client

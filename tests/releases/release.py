@@ -9,7 +9,7 @@ from typing import Any
 from zlib import decompress
 
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from statestore import requests
 from statestore.store import Item
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.simulator.large_documents import LargeDocumentSimulation
 from tests.simulator.protection import Protection
 from tests.simulator.protections import PROTECTIONS
 from tests.simulator.registry_edits import EditSimulation
@@ -29,6 +30,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "replays": ReplaySimulation,
     "edits": EditSimulation,
     "scripted edits": ScriptedEditSimulation,
+    "large documents": LargeDocumentSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).parents[2] / "docs" / "correctness.md"

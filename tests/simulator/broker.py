@@ -10,15 +10,20 @@ from dataclasses import dataclass, field
 
 from processor.errors import Fenced, KafkaError
 from processor.records.message import Message
+from processor.settings.settings import Settings
+
+REJECTS = Settings().rejects_topic
 
 
 @dataclass(slots=True, kw_only=True)
 class Broker:
-    """`log`: (time, message) as readers see them. `epochs`: of each transactional id. `late_commits`: (time, transactional id,
-    messages). `newest_run`: the run that fenced all others last. `violation`: a run that published after it was fenced."""
+    """`log`: (time, message) as readers see them; `letters`: those of the dead letter topic. `epochs`: of each transactional
+    id. `late_commits`: (time, transactional id, messages). `newest_run`: the run that fenced all others last. `violation`: a
+    run that published after it was fenced."""
 
     clock: Callable[[], float]
     log: list[tuple[float, Message]] = field(default_factory=list)
+    letters: list[Message] = field(default_factory=list)
     epochs: dict[str, int] = field(default_factory=dict)
     late_commits: list[tuple[float, str, tuple[Message, ...]]] = field(default_factory=list)
     newest_run: int = 0
@@ -53,4 +58,8 @@ class Broker:
             self._append(commit[2])
 
     def _append(self, messages: Iterable[Message]) -> None:
-        self.log += ((self.clock(), message) for message in messages)
+        for message in messages:
+            if message.topic == REJECTS:
+                self.letters.append(message)
+            else:
+                self.log.append((self.clock(), message))

@@ -16,6 +16,7 @@ class Conditions:
     shape: the products and tables (`tests.simulator.shapes`).
     events: how many changes the history has. many_moves: whether most changes move rows between documents.
     late_events: whether the last third of the history arrives after its delete markers may have expired.
+    truncate_chance: that a change empties a table; then each topic has one partition.
     partitions: of each topic. broken_chance: that a change is a dead letter.
     unavailable_chance: that a change leaves out a column that it did not change.
     script: the name of a history written by hand, in place of a drawn one (`tests.simulator.scripted_histories`).
@@ -68,6 +69,7 @@ class Conditions:
     fan_out_page: int
     index_page: int
     unprocessed_chance: float
+    truncate_chance: float = 0.0
     script: str | None = None
     fault_target: str = ""
 
@@ -121,4 +123,5 @@ def draw_conditions(rng: Random, overrides: Mapping[str, Any]) -> Conditions:
         index_page=rng.choice((0, 0, 1)),
         unprocessed_chance=rng.choice((0, 0, 0.2)),
     )
-    return replace(drawn, **overrides)
+    conditions = replace(drawn, **overrides)
+    return replace(conditions, partitions=1) if conditions.truncate_chance else conditions

@@ -17,7 +17,7 @@ from processor.job.job import Job
 from processor.job.lease import lease_check
 from processor.job.worker import Clients
 from processor.progress.open_changes import OpenChanges
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
 from tests.simulator.world import World
 
@@ -42,6 +42,7 @@ def copy_job(job: Job) -> Job:
     )
     driver.walks = copy.deepcopy(driver.walks)
     driver.tally = Counter(driver.tally)
+    driver.too_large = dict(driver.too_large)
     steward = job.steward and replace(job.steward, driver=driver)
     return replace(job, driver=driver, steward=steward)
 
@@ -86,7 +87,7 @@ def doubles(world: World) -> Iterator[None]:
         rejects: Any = DeadLetterOutbox(actor)
         return Clients(store=store, pool=None, rejects=rejects, registry=registry)  # type: ignore[arg-type]
 
-    def producer(_: str, __: object, transactional_id: str, *, seconds: int) -> ProducerClient:
+    def producer(_: str, __: object, transactional_id: str, **___: int) -> ProducerClient:
         return ProducerClient(world.actor, transactional_id)
 
     close = OpenChanges.close

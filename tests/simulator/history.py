@@ -23,7 +23,7 @@ Tables = dict[str, dict[tuple[Any, ...], Row]]
 class Event:
     """One change. `row` None: a delete. `unavailable`: columns that the record leaves out if they did not change. `broken`: the
     bytes make a dead letter. `late`: the change arrives after the job has finished the earlier ones and their delete markers may
-    have expired."""
+    have expired. `truncate`: the source empties the table."""
 
     entity: str
     key: Row
@@ -31,6 +31,7 @@ class Event:
     unavailable: frozenset[str] = frozenset()
     broken: bool = False
     late: bool = False
+    truncate: bool = False
 
 
 def draw_events(rng: Random, shape: Shape, conditions: Conditions) -> list[Event]:
@@ -48,6 +49,9 @@ def draw_events(rng: Random, shape: Shape, conditions: Conditions) -> list[Event
 
 
 def _draw_event(rng: Random, shape: Shape, conditions: Conditions, tables: Tables, entity: str, n: int) -> Event:
+    if conditions.truncate_chance and rng.random() < conditions.truncate_chance:
+        tables[entity].clear()
+        return Event(entity=entity, key={}, row=None, truncate=True)
     row = shape.draw_row[entity](rng)
     key = shape.key(entity, row)
     table, at = tables[entity], tuple(key.values())
@@ -81,7 +85,9 @@ def tables_after(shape: Shape, events: Iterable[Event]) -> Tables:
         at = tuple(event.key.values())
         if event.broken:
             continue
-        if event.row is None:
+        if event.truncate:
+            tables[event.entity].clear()
+        elif event.row is None:
             tables[event.entity].pop(at, None)
         else:
             tables[event.entity][at] = event.row
@@ -101,7 +107,9 @@ def make_topics(shape: Shape, events: Sequence[Event], partitions: int) -> dict[
         snapshot = (event.entity, at) not in seen
         seen.add((event.entity, at))
         log.append(_make_record(event, partition, len(log), n + 3 if snapshot else n, table.get(at)))
-        if not event.broken:
+        if event.truncate:
+            table.clear()
+        elif not event.broken:
             if event.row is None:
                 table.pop(at, None)
             else:
@@ -117,7 +125,9 @@ def partition_of(event: Event, partitions: int) -> Partition:
 def _make_record(event: Event, partition: Partition, offset: int, timestamp: int, old: Row | None) -> Record:
     """The record of an event. `timestamp`: the source's. A snapshot read has a later one than the updates that follow it."""
     value: bytes | None = None
-    if event.broken:
+    if event.truncate:
+        value = json.dumps({"op": "t", "before": None, "after": None, "source": {}}).encode()
+    elif event.broken:
         value = b"{"
     elif event.row is not None:
         unavailable = {c for c in event.unavailable if old is not None and old.get(c) == event.row.get(c)}
@@ -129,6 +139,6 @@ def _make_record(event: Event, partition: Partition, offset: int, timestamp: int
         offset=offset,
         epoch=1,
         timestamp=timestamp,
-        key=json.dumps(event.key).encode(),
+        key=None if event.truncate else json.dumps(event.key).encode(),
         value=value,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tests.simulator.edit_protections import edit_protections
 from tests.simulator.index_protections import index_protections, settle_protections
 from tests.simulator.protection import Protection, protection
+from tests.simulator.truncate_protections import truncate_protections
 from tests.simulator.without import edges, fan_out, publisher, store, writes
 from tests.simulator.worlds import AFTER_WRITE, BROKER, CALM, CRASHES, RESPLIT, RETRIED, ZOMBIES, scripted
 
@@ -142,6 +143,18 @@ def _publisher() -> Iterator[Protection]:
         s.ignored_flush_errors,
         BROKER,
     )
+    yield Protection(
+        name="the ledger marks a document that is too large",
+        against="a document that never goes out, because the ledger has its hash",
+        switch=s.same_hash_of_too_large_documents,
+        kind="large documents",
+    )
+    yield Protection(
+        name="the backlog keeps the roots of too large documents",
+        against="a document that stays old after the topic takes larger messages",
+        switch=s.too_large_documents_not_kept,
+        kind="large documents",
+    )
 
 
 def _store() -> Iterator[Protection]:
@@ -204,6 +217,7 @@ PROTECTIONS = {
         _fan_out,
         _edges,
         edit_protections,
+        truncate_protections,
     )
     for p in group()
 }

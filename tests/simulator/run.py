@@ -20,29 +20,21 @@ from processor.product.product import Product
 from processor.progress.epochs import Epochs
 from processor.progress.ledger import Run
 from processor.progress.open_changes import PARTITION
+from processor.progress.walk import PARTITION as WALKS
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.driver import Driver
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck, TableClient
 from tests.simulator.check import find_problem
 from tests.simulator.doubles import WorldClock, connect, copy_job
 from tests.simulator.history import Event, Partition, Tables, partition_of, tables_after
 from tests.simulator.shapes import Shape
 from tests.simulator.spark import Frame, Session
+from tests.simulator.spark_checkpoint import Checkpoint
 from tests.simulator.world import EXPECTED, World
 
 DAY = 86_400.0
-
-
-@dataclass(slots=True, kw_only=True)
-class Checkpoint:
-    """Spark's checkpoint. `offsets`: the next one to read in each partition. `batch`: the number of the next batch.
-    `planned_ends`: where that batch ends in each partition; None while no batch is planned."""
-
-    offsets: dict[Partition, int]
-    batch: int = 0
-    planned_ends: dict[Partition, int] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,6 +88,10 @@ class Simulation:
     @staticmethod
     def is_repairable(record: Record) -> bool:
         """Whether a dead letter can be repaired and replayed."""
+        return False
+
+    def is_left_out(self, record: Record) -> bool:
+        """Whether a record that breaks its contract need not become a dead letter."""
         return False
 
     def run(self) -> None:
@@ -209,6 +205,8 @@ class Simulation:
             job.start()
         world.broker.newest_run = lease.generation
         self.job = job
+        if world.conditions.truncate_chance:  # `adopt` loads the walks, but this plan needs no other ones
+            self._run_driver(job, lambda job: job.driver.walks.load(job.driver.store.partition(WALKS)))
 
     def end_job(self) -> None:
         """Ends the job, and adds its counts to `tally`."""

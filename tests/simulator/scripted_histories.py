@@ -1,7 +1,8 @@
 """Short histories written by hand. Each makes one situation in which a protection is needed, under conditions that a test sets.
 
 A script is a text of changes, `entity key column=value ...`, separated by semicolons. The other columns keep their values. `-` is
-null, `gone` deletes the row. Every change gets a stamp, except a change of a column that no product reads.
+null, `gone` deletes the row, and `star * emptied` empties a table. Every change gets a stamp, except a change of a column that no
+product reads.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,6 +39,10 @@ SCRIPTS = {
         "user x username=a; star 0 username=a; label 0; label 1; label 2; label 0 repo_name=s; label 1"
     ),
     "a label arrives while its star is hidden": "user x username=a; star 0 username=a; label 0",
+    "a star comes back after a truncate": (
+        "user x username=a; user y username=b; star 0 username=c; star 1 username=a; star * emptied; star 1 username=b"
+    ),
+    "a table is emptied twice": "user x username=a; star 0 username=c; star 1 username=a; star * emptied; star * emptied",
     "a fill wakes after a newer change": (
         "user x username=a; user y username=b; star 0 username=a; star 0 username=b; user y"
     ),
@@ -58,6 +63,10 @@ def scripted_events(shape: Shape, name: str) -> list[Event]:
 def _events(shape: Shape, text: str, rows: dict[tuple[str, str], Row]) -> Iterator[Event]:
     for n, change in enumerate(text.split(";"), start=1):
         entity, name, *words = change.split()
+        if words == ["emptied"]:
+            rows = {place: row for place, row in rows.items() if place[0] != entity}
+            yield Event(entity=entity, key={}, row=None, truncate=True)
+            continue
         first = {KEY_COLUMN[entity]: int(name) if entity in ("star", "label") else name}
         row = {**ROWS[entity], **rows.get((entity, name), {}), **first}
         key = shape.key(entity, row)

@@ -6,14 +6,17 @@ STARS = {
     "entities.yaml": json.dumps(
         {
             "user": {
+                "truncate": "delete",
                 "key": ["email"],
                 "columns": {"email": "string", "id": "int", "username": "string", "bio": "string", "n": "int"},
             },
             "repo": {
+                "truncate": "delete",
                 "key": ["owner", "name"],
                 "columns": {"owner": "string", "name": "string", "stars": "int", "about": "string", "n": "int"},
             },
             "star": {
+                "truncate": "delete",
                 "key": ["id"],
                 "shards": 2,
                 "columns": {
@@ -27,6 +30,7 @@ STARS = {
                 },
             },
             "label": {
+                "truncate": "delete",
                 "key": ["id"],
                 "columns": {"id": "int", "repo_owner": "string", "repo_name": "string", "text": "string", "n": "int"},
             },

@@ -47,6 +47,9 @@ class Shape:
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
+        definitions = self.definitions
+        entities = {name: replace(entity, truncate="delete") for name, entity in definitions.entities.items()}
+        object.__setattr__(self, "definitions", replace(definitions, entities=entities))
         object.__setattr__(self, "plan", plan_alone(self.definitions, 20))
 
     @property

@@ -6,13 +6,14 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from tests.simulator.conditions import Conditions, S, W, draw_conditions
 from tests.simulator.doubles import doubles
 from tests.simulator.history import Event, draw_events, make_topics
-from tests.simulator.run import Checkpoint, Simulation
+from tests.simulator.run import Simulation
 from tests.simulator.scripted_histories import scripted_events
 from tests.simulator.shapes import Shape, shape_of
+from tests.simulator.spark_checkpoint import Checkpoint
 from tests.simulator.world import World
 
 

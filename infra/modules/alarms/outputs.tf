@@ -1,4 +1,4 @@
 output "alarm_names" {
   description = "The names of the alarms."
-  value       = [for alarm in concat(values(aws_cloudwatch_metric_alarm.gauge), values(aws_cloudwatch_metric_alarm.counter), values(aws_cloudwatch_metric_alarm.table)) : alarm.alarm_name]
+  value       = [for alarm in aws_cloudwatch_metric_alarm.this : alarm.alarm_name]
 }

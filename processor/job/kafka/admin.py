@@ -64,22 +64,46 @@ class Admin:
                     raise client_error(error.args[0], f"cannot create topic {name} at {self._bootstrap}") from None
 
     def max_message_bytes(self, topic: str) -> int | None:
-        """The most bytes of a message of the topic; None where this job may not ask. Asks again for a while about a topic that
-        the broker does not know: it may just have been made."""
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-        for attempt in range(ATTEMPTS):
-            try:
-                found = self._admin.describe_configs([resource], request_timeout=TIMEOUT)[resource].result()
-            except KafkaException as error:
-                code = error.args[0].code()
-                if code in (ClientError.TOPIC_AUTHORIZATION_FAILED, ClientError.CLUSTER_AUTHORIZATION_FAILED):
-                    return None
-                if code != ClientError.UNKNOWN_TOPIC_OR_PART or attempt == ATTEMPTS - 1:
-                    raise client_error(error.args[0], f"cannot describe topic {topic} at {self._bootstrap}") from None
+        """The most bytes of a message of the topic; None where this job may not ask."""
+        config = self.configs([topic]).get(topic)
+        return None if config is None else int(config["max.message.bytes"])
+
+    def configs(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
+        """The configuration of each topic, without those that this job may not see. Asks again for a while about a topic that the
+        broker does not know: it may just have been made."""
+        found: dict[str, Mapping[str, str]] = {}
+        waiting, attempt = sorted(set(topics)), 0
+        while waiting:
+            attempt += 1
+            asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in waiting]
+            unknown = []
+            for resource, future in self._admin.describe_configs(asked, request_timeout=TIMEOUT).items():
+                try:
+                    found[resource.name] = {name: entry.value for name, entry in future.result().items()}
+                except KafkaException as error:
+                    code = error.args[0].code()
+                    if code in (ClientError.TOPIC_AUTHORIZATION_FAILED, ClientError.CLUSTER_AUTHORIZATION_FAILED):
+                        continue
+                    if code != ClientError.UNKNOWN_TOPIC_OR_PART or attempt == ATTEMPTS:
+                        raise client_error(
+                            error.args[0], f"cannot describe topic {resource.name} at {self._bootstrap}"
+                        ) from None
+                    unknown.append(resource.name)
+            waiting = unknown
+            if waiting:
                 sleep(1)
-            else:
-                return int(found["max.message.bytes"].value)
-        return None
+        return found
+
+    def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Removes the records of a topic before an offset, in each partition."""
+        request = [TopicPartition(topic, p, offset) for p, offset in sorted(offsets.items())]
+        for future in self._admin.delete_records(request, request_timeout=TIMEOUT).values():
+            try:
+                future.result()
+            except KafkaException as error:
+                raise client_error(
+                    error.args[0], f"cannot delete records of topic {topic} at {self._bootstrap}"
+                ) from None
 
     def begins(self, topic: str) -> dict[int, int]:
         """Where each partition of the topic begins: the first offset that retention has left."""

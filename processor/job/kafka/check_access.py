@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from processor.errors import KafkaError, SettingError, StatestoreError
 from processor.job.kafka.client import setting_errors, settings
-from processor.kafka_security import credentials
+from processor.settings.kafka_security import credentials
 
 SECONDS = 6.0
 PROTOCOL = "security.protocol"

@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError as ClientError
 
 from processor.errors import Fenced, KafkaError
 from processor.job.kafka.msk_token import token_source
-from processor.kafka_security import MSK, for_librdkafka
-from processor.resolve_secrets import resolve_kafka
+from processor.settings.kafka_security import MSK, for_librdkafka
+from processor.settings.resolve_secrets import resolve_kafka
 
 LOG = logging.getLogger("statestore.kafka")
 LOG.addHandler(logging.NullHandler())  # for messages that are no errors; silent unless a program adds a handler

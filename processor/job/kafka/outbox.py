@@ -16,6 +16,8 @@ from processor.errors import KafkaError, SettingError, StatestoreError, TopicRef
 from processor.job.kafka.client import TIMEOUT, client_error, setting_errors, settings
 from processor.records.message import MAX_MESSAGE_BYTES, Message
 
+BATCH_BYTES = 1_000_000
+"""The most bytes that a producer sends as one batch: librdkafka's default. A topic measures a batch, not each message."""
 TRANSACTION_SECONDS = 900
 """Kafka's own default of a broker's transaction.max.timeout.ms, in seconds."""
 TRANSACTIONS = "__transaction_state"
@@ -33,6 +35,7 @@ REFUSED = {
     ClientError._UNKNOWN_PARTITION,
 }
 """What the broker says of a topic, not of itself; another try ends alike."""
+UNKNOWN = {ClientError.UNKNOWN_TOPIC_OR_PART, ClientError._UNKNOWN_TOPIC}
 PURGED = {ClientError._PURGE_QUEUE, ClientError._PURGE_INFLIGHT}
 """What the client says of messages that it drops when their transaction fails."""
 
@@ -106,7 +109,8 @@ class KafkaOutbox:
         """What the errors say: of the first topic that refused, which takes the others along, else of the first."""
         for topic, error in self._errors:
             if error.code() in REFUSED:
-                return TopicRefused(topic, error.str())
+                too_large = error.code() == ClientError.MSG_SIZE_TOO_LARGE
+                return TopicRefused(topic, error.str(), too_large=too_large, gone=error.code() in UNKNOWN)
         return self._failure(self._errors[0][1], what)
 
     def _failure(self, error: ClientError, what: str) -> StatestoreError:
@@ -115,14 +119,21 @@ class KafkaOutbox:
 
 class TransactionalOutbox(KafkaOutbox):
     """A producer with a fixed transactional id: making it fences every earlier one of that id. Sends between two flushes are
-    one transaction, which `flush` commits. The broker aborts a transaction that lasts longer than `seconds`. Raises
-    SettingError where the broker allows no transactions of `seconds`."""
+    one transaction, which `flush` commits. The broker aborts a transaction that lasts longer than `seconds`. `batch_bytes`: at
+    most what each topic takes. Raises SettingError where the broker allows no transactions of `seconds`."""
 
     def __init__(
-        self, bootstrap: str, extra: Mapping[str, str], transactional_id: str, *, seconds: int = TRANSACTION_SECONDS
+        self,
+        bootstrap: str,
+        extra: Mapping[str, str],
+        transactional_id: str,
+        *,
+        seconds: int = TRANSACTION_SECONDS,
+        batch_bytes: int = BATCH_BYTES,
     ) -> None:
         times = {"transaction.timeout.ms": seconds * 1000, "message.timeout.ms": int(min(TIMEOUT, seconds) * 1000)}
-        super().__init__(bootstrap, extra, **{"transactional.id": transactional_id, **times})
+        sizes = {"batch.size": min(batch_bytes, BATCH_BYTES)}
+        super().__init__(bootstrap, extra, **{"transactional.id": transactional_id, **times, **sizes})
         self._seconds = seconds
         self._began = monotonic()
         self._open = False

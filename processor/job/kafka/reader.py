@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 from confluent_kafka import KafkaError as ClientError
-from confluent_kafka import KafkaException, TopicPartition
 
 from processor.errors import KafkaError
 from processor.job.kafka.check_access import check_access
@@ -12,14 +12,17 @@ from processor.job.kafka.client import TIMEOUT, client_error, list_partitions, m
 from processor.records.record import Record
 
 
-def read_topic(bootstrap: str, extra: Mapping[str, str], topic: str) -> Iterator[Record]:
+def read_topic(
+    bootstrap: str, extra: Mapping[str, str], topic: str, begins: Mapping[int, int] | None = None
+) -> Iterator[Record]:
     """The committed records of a topic, from its beginning to where it ends now; each partition in order. Never others,
-    whatever `isolation.level` [kafka] has for the source: nobody published the documents of an aborted transaction."""
+    whatever `isolation.level` [kafka] has for the source: nobody published the documents of an aborted transaction. `begins`:
+    the first offset of a partition, where it is not the beginning."""
     check_access(bootstrap, extra)
     consumer = make_consumer(bootstrap, extra)
     try:
         partitions = list_partitions(consumer, topic, bootstrap)
-        consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+        consumer.assign([TopicPartition(topic, p, (begins or {}).get(p, OFFSET_BEGINNING)) for p in partitions])
         done: set[int | None] = set()
         while len(done) < len(partitions):
             message = consumer.poll(TIMEOUT)

@@ -18,7 +18,7 @@ from processor.progress.open_changes import PARTITION
 from processor.records import canonical_json
 from processor.records.recorded_topics import read_records
 from processor.rounds.clock import VirtualClock
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial, batches
 from statestore.dynamodb import DynamoStore, Patience
 from statestore.errors import Transient

@@ -20,7 +20,7 @@ from processor.plan.planning import plan_alone
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.rounds.step_runner import StepRunner
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 
 ENTITIES = """

@@ -33,7 +33,7 @@ from processor.records.dead_letters import read_dead_letters, rejected_record
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.job_event import no_report
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from registry.repository import Registry
 from statestore.keys import Key
@@ -221,6 +221,13 @@ def last_documents(published: list[Record]) -> dict[str, Any]:
 
 def _bytes(value: Any) -> bytes | None:
     return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks each test of this folder that has a scene, except those that bring a Spark of their own."""
+    fixtures = getattr(item, "fixturenames", ())
+    if "addresses" in fixtures and "other_python" not in fixtures:
+        item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from processor.job.worker import open_store
+from processor.settings.settings import setting_flags
 from tests.faulty.proxy import proxy
 from tests.recorder.role import Role
 
@@ -68,8 +69,7 @@ def test_the_policies_allow_exactly_what_each_role_does(scene: Any, rows: Simple
 def _verb(scene: Any, endpoint: str, *verb: str) -> subprocess.CompletedProcess[str]:
     """Gives a verb in a process of its own, with the settings of a scene."""
     settings = replace(scene.settings, endpoint=endpoint)
-    given = {field.name: getattr(settings, field.name) for field in fields(settings) if field.name != "kafka"}
-    variables = {f"STATESTORE_{name.upper()}": str(value) for name, value in given.items()}
+    variables = {f"STATESTORE_{name.upper()}": str(getattr(settings, name)) for name, _ in setting_flags()}
     return subprocess.run(
         [sys.executable, "-c", "import sys; from processor.cli.main import main; sys.exit(main(sys.argv[1:]))", *verb],
         env=os.environ | variables,

@@ -1,58 +1,73 @@
-"""A product whose topic refuses a document is stopped alone, and goes on where it stopped once the topic takes it."""
+"""A product whose topic is gone is stopped alone, and has all its documents again after the commands that the job names."""
 
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import NewPartitions
 
 from processor.job.run_job import run_job
+from tests.integration.job.running_job import broker, configure
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
 
 
-def test_a_document_beyond_its_topic_s_limit_stops_its_product_until_the_limit_is_raised(
+@pytest.mark.slow
+def test_a_product_whose_topic_is_deleted_under_the_job_stops_alone_until_it_is_published_again(
     scene: Scene, rows: SimpleNamespace
 ) -> None:
     scene.add("names", fields=["id", "name"])
     scene.produce(rows.user(1, "ada"), rows.user(2, "bob"))
     scene.run()
-    limit(scene, 2_000)
-    scene.produce(rows.star("ada", "long", note="x" * 5_000), rows.user(2, "bo"), rows.user(3, "cyd"), partition=0)
-    before = scene.documents()
-    stopped, lines = run(scene)
-    assert list(stopped) == ["profile"]
-    assert f"topic {scene.settings.job}.profile refuses what is sent to it" in stopped["profile"]
-    lines = [line for line in lines if line.startswith(("product ", "batch "))]
-    assert [line for line in lines if line.startswith("product profile stopped: ")] == lines[:1]
-    assert scene.documents() == before
-    assert scene.documents("names") == scene.truth("names")
-    assert len([line for line in lines if line.startswith("batch ")]) >= 2  # one of them after the stop
-
-    assert list(run(scene)[0]) == ["profile"]  # this start comes too early: the backlog stays
-    assert scene.documents()['{"id":1}'] == before['{"id":1}']
-
-    limit(scene, 8_000_000)
-    names = scene.published("names")
-    assert run(scene)[0] == {}
-    assert scene.documents() == scene.truth()
-    assert scene.published("names") == names
-    assert scene.run().tally == {}
-
-
-def run(scene: Scene) -> tuple[dict[str, str], list[str]]:
-    """Runs the job until all is worked off: the products that are stopped then, and what was reported."""
+    topic = f"{scene.settings.job}.profile"
+    scene.produce(rows.user(2, "bo"), rows.user(3, "cyd"), partition=0)
     lines: list[str] = []
     with scene.opened(report=lambda event: lines.append(event.text), batch_size=1) as job:
+        broker(scene).delete_topics([topic])[topic].result(300)
         run_job(job, once=True)
-        return job.driver.backlog.stopped, lines
+        assert list(job.driver.backlog.stopped) == ["profile"]
+    (line,) = [line for line in lines if line.startswith("product profile stopped: ")]
+    assert f"topic {topic} refuses what is sent to it" in line
+    assert "start the job again, which creates it, and give `statestore republish` for its product" in line
+    assert scene.documents("names") == scene.truth("names")
+    lines = [line for line in lines if line.startswith(("product ", "batch "))]
+    assert len([line for line in lines if line.startswith("batch ")]) >= 2  # one of them after the stop
+
+    assert run(scene) == [
+        f"topic {topic} of product profile was deleted and created again: it lacks every document that has not changed "
+        "since. `statestore republish profile` publishes all of them"
+    ]
+    assert scene.documents().keys() == {'{"id":2}', '{"id":3}'}
+    scene.registry.republish("profile", who="a test", why="its topic was deleted")
+    run(scene)
+    assert run(scene) == []
+    assert scene.documents() == scene.truth()
 
 
-def limit(scene: Scene, size: int) -> None:
-    """Sets how large a message of the product's topic may be, in bytes."""
-    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
-    topic = ConfigResource(ResourceType.TOPIC, f"{scene.settings.job}.profile", incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": scene.settings.bootstrap_servers})
-    for future in admin.incremental_alter_configs([topic]).values():
-        future.result()
+@pytest.mark.slow
+def test_a_topic_with_other_partitions_and_one_that_drops_documents_get_a_warning_with_the_command(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    scene.produce(rows.user(1, "ada"))
+    assert run(scene) == []
+    topic = f"{scene.settings.job}.profile"
+    broker(scene).create_partitions([NewPartitions(topic, 3)])[topic].result(300)
+    configure(scene, topic, cleanup_policy="delete", retention_ms="86400000")
+    scene.produce(rows.user(2, "bob"))
+    partitions, policy = run(scene)
+    assert partitions.startswith(f"topic {topic} of product profile has 3 partitions, and had 2: ")
+    assert "take the highest statestore.sequence of a key; or delete the topic" in partitions
+    assert policy == (
+        f"topic {topic} of product profile has cleanup.policy=delete and drops documents: kafka-configs.sh --alter "
+        f"--entity-type topics --entity-name {topic} --add-config cleanup.policy=compact"
+    )
+    assert scene.documents() == scene.truth()
+
+
+def run(scene: Scene) -> list[str]:
+    """Runs the job until all is worked off: its warnings about topics of products."""
+    lines: list[str] = []
+    with scene.opened(report=lambda event: lines.append(event.text) if event.what == "product topic" else None) as job:
+        run_job(job, once=True)
+    return lines

@@ -1,6 +1,5 @@
 """Shared by the tests of the embedded parts: find processes, and use each part."""
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from processor.local.parts import Addresses
+from tests.required import require_proc
 
 
 def processes_in(directory: Path) -> list[str]:
@@ -94,8 +94,7 @@ def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 @pytest.fixture
 def processes(temporary: Path) -> Callable[[Path], list[str]]:
     """The processes that work in a directory, or among the test's temporary files."""
-    if not os.path.isdir("/proc/self"):
-        pytest.skip("only Linux has /proc, through which the test counts the processes that remain")
+    require_proc()
     return lambda directory: processes_in(directory) + processes_in(temporary)
 
 

@@ -3,7 +3,6 @@
 Root's server runs as another user, who may not enter them; for any other user these tests say that closed folders do no harm.
 """
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from processor.local import postgres_server
 from processor.local.detached_process import start_detached
 from processor.local.open_folder import find_open_folder, remove_folder
 from processor.local.postgres_server import start_postgres
+from tests.required import require_proc
 
 
 @pytest.fixture
@@ -76,11 +76,8 @@ def test_data_are_served_again_after_their_directory_was_closed(temporary: Path,
         remove_folder(directory)
 
 
-@pytest.mark.skipif(
-    not os.path.isdir("/proc/self"),
-    reason="only Linux has /proc, which shows the rights of a process",
-)
 def test_a_server_in_a_closed_folder_has_no_rights_of_root(closed: Path) -> None:
+    require_proc()
     part = start_postgres(closed / "postgres")
     try:
         pid = (closed / "postgres" / "data" / "postmaster.pid").read_text().split("\n")[0]

@@ -1,6 +1,5 @@
 """The driver's page in a real browser: Debian's Chromium, without a window."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from processor.metrics import status_page as page_module
 from processor.metrics.status_server import RunState, status_server
+from tests.required import required_program
 from tests.unit.metrics.run_report import run_report
 
 EVIL = "<script>document.title = 'taken over'</script><img src=x onerror=\"document.title = 'taken over'\">"
@@ -17,10 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def chromium() -> str:
-    found = shutil.which("chromium")
-    if found is None:
-        pytest.skip("no chromium on the path: `apt-get install chromium`")
-    return found
+    return required_program("chromium", "`apt-get install chromium`")
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A real Prometheus reads the metrics of the driver's port, and answers every query of the dashboard."""
 
 import json
-import shutil
 import socket
 import subprocess
 import time
@@ -18,6 +17,7 @@ from processor.metrics.grafana_dashboard import queries
 from processor.metrics.metric_list import METRICS, Metric
 from processor.metrics.prometheus_text import prometheus_text
 from processor.metrics.status_server import RunState, status_server
+from tests.required import required_program
 from tests.unit.metrics.run_report import run_report
 
 pytestmark = pytest.mark.slow
@@ -26,10 +26,7 @@ REPORT = run_report()
 
 @pytest.fixture(scope="module")
 def program() -> str:
-    found = shutil.which("prometheus")
-    if found is None:
-        pytest.skip("no prometheus on the path: `apt-get install prometheus`")
-    return found
+    return required_program("prometheus", "`apt-get install prometheus`")
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +93,7 @@ def test_prometheus_knows_the_type_and_the_meaning_of_every_metric(api: str) -> 
 
 
 def test_promtool_finds_no_fault_in_the_text() -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("no promtool on the path: `apt-get install prometheus`")
+    promtool = required_program("promtool", "`apt-get install prometheus`")
     done = subprocess.run(
         [promtool, "check", "metrics"], input=prometheus_text(REPORT), capture_output=True, timeout=60, check=False
     )

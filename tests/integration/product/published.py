@@ -8,7 +8,7 @@ from processor.plan.planning import plan_alone
 from processor.product.product import Definitions
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial, batches
 
 

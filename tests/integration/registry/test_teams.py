@@ -12,7 +12,7 @@ from processor.definitions.load import load
 from processor.definitions.problems import DefinitionError
 from processor.errors import PlanError
 from processor.plan.planning import plan_of
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.errors import TopicTaken
 from registry.repository import Registry
 

@@ -64,7 +64,7 @@ def _open_applied(open_: Any) -> Any:
     return lambda touches, *rest: open_([t for t in touches if t.outcome == "applied"], *rest)
 
 
-refused_not_opened = replacing((write_part, "_open", _open_applied))
+refused_not_opened = replacing((write_part, "open_touched", _open_applied))
 newest_keys_only = replacing((open_changes, "_merged", lambda _: lambda new, _current: new))
 
 

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import processor.progress.ledger as ledger
@@ -50,6 +51,20 @@ def _ignore_errors(flush: Any) -> Any:
 
 
 ignored_flush_errors = replacing((ProducerClient, "flush", _ignore_errors))
+
+
+same_hash_of_too_large_documents = replacing((publish, "TOO_LARGE", lambda _: ""))
+
+
+def _without_backlog(part: Any) -> Any:
+    def changed(*args: Any) -> Any:
+        result = part(*args)
+        return replace(result, backlog=result.backlog - result.too_large.keys())
+
+    return changed
+
+
+too_large_documents_not_kept = replacing((publish_part, "publish_part", _without_backlog))
 
 
 @contextmanager

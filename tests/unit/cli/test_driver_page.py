@@ -13,7 +13,7 @@ import pytest
 from processor.cli.driver_page import shown_status
 from processor.cli.job_log import JobLog
 from processor.cli.stop_signals import StopSignals
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from tests.unit.metrics.run_report import run_report
 
 Printed = pytest.CaptureFixture[str]

@@ -10,25 +10,36 @@ from typing import Any
 import pytest
 
 from processor.cli import rejects_command
+from processor.cli.dead_letter_text import age
 from processor.cli.main import main
 from processor.progress.replays import PARTITION, ReplayReport, ended_replays, replay_key
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
+from processor.records.reject_reasons import REASONS, ReasonCode
 from statestore.memory import MemoryStore
 
 
-def letter(topic: str, offset: int, reason: str) -> DeadLetter:
+def letter(
+    topic: str, offset: int, reason: str, code: ReasonCode = "not-json", hours: int = 0, again: str = ""
+) -> DeadLetter:
     record = Record(topic=topic, partition=offset % 2, offset=offset, epoch=1, timestamp=5, key=b"1", value=b"{")
-    return DeadLetter(rejected=Rejected(record=record, reason=reason), kept_since=KEPT.timestamp())
+    kept = (KEPT - timedelta(hours=hours)).timestamp()
+    return DeadLetter(
+        rejected=Rejected(record=record, reason=reason, code=code, entity=topic),
+        kept_since=kept,
+        last_seen=kept,
+        refused_again=again,
+    )
 
 
-KEPT = datetime.now(UTC) - timedelta(hours=5)
+KEPT = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=5)
 LETTERS = [
-    (letter("star", 3, "key part 'id' is missing"), ""),
+    (letter("star", 3, "key part 'id' is missing", "key-missing", hours=48), ""),
     (letter("user", 4, "value: broken"), "applied"),
     (letter("user", 5, "value: broken"), ""),
-    (letter("user", 16, "value: broken"), ""),
+    (letter("user", 16, "value: broken", again="a part of it is gone"), ""),
 ]
+YESTERDAY = (KEPT - timedelta(hours=24)).isoformat()
 
 
 @pytest.fixture(autouse=True)
@@ -42,26 +53,32 @@ def listed(capsys: Any, *words: str) -> list[str]:
     return out.splitlines()
 
 
-def test_list_counts_the_dead_letters_that_wait_by_topic_and_reason(capsys: Any) -> None:
+def test_list_counts_the_dead_letters_that_wait_by_topic_and_code(capsys: Any) -> None:
     assert listed(capsys) == [
-        "       2       5 h  user: value: broken",
-        "       1       5 h  star: key part 'id' is missing",
+        "       2       5 h  user: not-json: " + REASONS["not-json"].meaning,
+        "       1    2 days  star: key-missing: " + REASONS["key-missing"].meaning,
     ]
 
 
 def test_each_prints_position_and_reason(capsys: Any) -> None:
     lines = listed(capsys, "--each", "--all", "--topic", "user", "--partition", "0")
     assert lines == [
-        "user/0 offset 4 epoch 1: value: broken (kept for 5 h; replayed: applied)",
-        "user/0 offset 16 epoch 1: value: broken (kept for 5 h)",
+        "user/0 offset 4 epoch 1: not-json: value: broken (kept for 5 h; replayed: applied)",
+        "user/0 offset 16 epoch 1: not-json: value: broken (kept for 5 h; refused again 5 h ago: a part of it is gone)",
     ]
 
 
 def test_json_prints_a_recorded_line_for_each_dead_letter(capsys: Any) -> None:
     (line,) = map(json.loads, listed(capsys, "--json", "--all", "--offsets", "4"))
-    kept = {"kept_since": KEPT.isoformat(timespec="seconds")}
+    kept = {"kept_since": KEPT.isoformat(timespec="seconds"), "last_seen": KEPT.isoformat(timespec="seconds")}
     where = kept | {"topic": "user", "partition": 0, "offset": 4, "timestamp": 5, "epoch": 1}
-    assert line == where | {"key": 1, "value": "{", "reason": "value: broken", "replayed": "applied"}
+    assert line == where | {
+        "key": 1,
+        "value": "{",
+        "code": "not-json",
+        "reason": "value: broken",
+        "replayed": "applied",
+    }
 
 
 @pytest.mark.parametrize(
@@ -72,6 +89,12 @@ def test_json_prints_a_recorded_line_for_each_dead_letter(capsys: Any) -> None:
         (["--offsets", "4-16"], [5, 16]),
         (["--reason", "missing"], [3]),
         (["--topic", "user", "--partition", "1"], [5]),
+        (["--code", "not-json"], [5, 16]),
+        (["--code", "key-missing", "--offsets", "0-9"], [3]),
+        (["--entity", "star"], [3]),
+        (["--since", YESTERDAY], [5, 16]),
+        (["--until", YESTERDAY], [3]),
+        (["--since", YESTERDAY[:10], "--until", "2999-01-01"], [5, 16]),
         (["--topic", "none"], []),
     ],
 )
@@ -86,6 +109,13 @@ def test_a_text_that_is_not_a_range_of_offsets_is_wrong_usage(text: str) -> None
     assert stopped.value.code == 2
 
 
+@pytest.mark.parametrize("words", [["--since", "noon"], ["--until", "2026-13-01"], ["--code", "no-such-code"]])
+def test_a_time_or_a_code_that_does_not_exist_is_wrong_usage(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["rejects", "list", *words])
+    assert stopped.value.code == 2
+
+
 def test_a_replay_of_no_dead_letter_starts_no_job(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     words = ["--topic", "none", "--bootstrap-servers", "nowhere:1"]
     assert main(["rejects", "replay", *words]) == 0
@@ -96,7 +126,7 @@ def test_a_replay_of_no_dead_letter_starts_no_job(monkeypatch: pytest.MonkeyPatc
     ("seconds", "text"), [(1, "1 s"), (119, "119 s"), (120, "2 min"), (7300, "2 h"), (10**6, "11 days")]
 )
 def test_an_age_is_in_its_largest_unit(seconds: int, text: str) -> None:
-    assert rejects_command.age(datetime.now(UTC).timestamp() - seconds) == text
+    assert age(datetime.now(UTC).timestamp() - seconds) == text
 
 
 def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(
@@ -118,7 +148,7 @@ def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(
     assert main(["rejects", "list"]) == 0
     assert capsys.readouterr().err == "2 dead letters wait, 1 were replayed, 1 were dropped\n"
     (line,) = listed(capsys, "--each", "--all", "--offsets", "5")
-    assert line.startswith("user/1 offset 5 epoch 1: value: broken (kept for 5 h; dropped by ann at ")
+    assert line.startswith("user/1 offset 5 epoch 1: not-json: value: broken (kept for 5 h; dropped by ann at ")
     assert line.endswith(": a test of the source)")
     assert main(["rejects", "replay", "--offsets", "5", "--bootstrap-servers", "nowhere:1"]) == 0
     assert capsys.readouterr().err == "no dead letter of this selection waits\n"
@@ -128,6 +158,7 @@ def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(
     ("reasons", "status", "words"),
     [
         (("value: broken", "value: broken"), 0, ["still waits", "still waits"]),
+        (("value: broken", "a part of it is gone"), 0, ["still waits", "still waits"]),
         (("value: broken", "the row is too large"), 1, ["still waits", "refused for a new reason"]),
     ],
 )
@@ -135,8 +166,8 @@ def test_the_status_of_a_replay_tells_new_failures_from_letters_that_wait(
     reasons: tuple[str, ...], status: int, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     pytest.importorskip("pyspark")
-    from processor.job import open_job, run_job
-    from processor.plan import planning
+    from processor.cli import operator_run
+    from processor.job import run_job
 
     @contextmanager
     def registry(_: Any) -> Iterator[Any]:
@@ -148,8 +179,7 @@ def test_the_status_of_a_replay_tells_new_failures_from_letters_that_wait(
 
     job = SimpleNamespace(driver=SimpleNamespace(tally={"corrections": 0}))
     monkeypatch.setattr(rejects_command, "open_registry", registry)
-    monkeypatch.setattr(planning, "plan_of", lambda _: None)
-    monkeypatch.setattr(open_job, "open_job", lambda *_, **__: job)
+    monkeypatch.setattr(operator_run, "open_operator_run", lambda *_, **__: job)
     monkeypatch.setattr(run_job, "run_replays", run_replays)
     assert main(["rejects", "replay", "--topic", "user", "--bootstrap-servers", "nowhere:1"]) == status
     printed = capsys.readouterr()

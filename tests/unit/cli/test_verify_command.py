@@ -11,6 +11,7 @@ import pytest
 from processor.cli import verify_command
 from processor.cli.main import main
 from processor.inspect.verification import NotCompared, VerificationResult
+from statestore.memory import MemoryStore
 
 REASON = "note 7: column text has a NUL character, which Postgres cannot hold"
 COMMAND = ["verify", "notes", "--sql", "--bootstrap-servers", "nowhere:1"]
@@ -27,7 +28,7 @@ def not_compared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     left = (NotCompared(product="notes", key='{"id":1}', reason=REASON),) if request.param else ()
     result = VerificationResult(compared=3, differences=(), not_compared=left)
     plan = SimpleNamespace(products={"notes": None})
-    monkeypatch.setattr(verify_command, "stored_state", lambda _: (plan, None))
+    monkeypatch.setattr(verify_command, "stored_state", lambda _: (plan, MemoryStore()))
     monkeypatch.setattr(verify_command, "_verifier", verifier)
     monkeypatch.setattr(verify_command, "_verify_product", lambda *_: result)
     return bool(request.param)

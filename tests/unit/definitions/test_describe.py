@@ -65,7 +65,7 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
         columns={column: parse_type(written) for column, written in columns.items()},
         shards=draw(st.integers(1, 100)),
         format=draw(st.sampled_from([None, "debezium", "flattened", "plain"])),
-        truncate=draw(st.sampled_from(["refuse", "ignore"])),
+        truncate=draw(st.sampled_from(["refuse", "ignore", "delete"])),
     )
 
 

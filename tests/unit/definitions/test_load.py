@@ -86,12 +86,11 @@ def test_the_example_is_read_as_its_author_means_it() -> None:
 @pytest.mark.parametrize(
     ("choice", "problem"),
     [
-        ("delete", "`truncate: delete` is not available yet; write `refuse` (the default) or `ignore`"),
         ("ignored", "there is no choice `ignored` for `truncate`; did you mean 'ignore'?"),
-        ("1", "`truncate` is `1`, not text; write one of refuse, ignore"),
+        ("1", "`truncate` is `1`, not text; write one of refuse, ignore, delete"),
     ],
 )
-def test_a_truncate_has_two_choices(choice: str, problem: str) -> None:
+def test_another_choice_for_a_truncate_is_refused(choice: str, problem: str) -> None:
     text = f"user: {{key: [id], columns: {{id: int}}, truncate: {choice}}}"
     with pytest.raises(DefinitionError) as error:
         load({"entities.yaml": text})

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from processor.errors import SettingError
@@ -29,6 +30,13 @@ def recorded(topic_id: str, partitions: int) -> Callable[[Healthy], object]:
         for p in range(partitions)
     ]
     return lambda around: setattr(around.registry, "boundaries", boundaries if around.plan else [])
+
+
+def truncates_deleted(around: Healthy) -> None:
+    """The entity `user` deletes its rows when the source empties its table."""
+    entities = dict(around.plan.entities)
+    entities["user"] = replace(entities["user"], entity=replace(entities["user"].entity, truncate="delete"))
+    around.plan = replace(around.plan, entities=entities)
 
 
 def gone(around: Healthy) -> None:
@@ -107,6 +115,14 @@ FAULTS = [
     Fault("no source topic", without_topic("star"), "source topics", "warning", "star: does not exist", "create it"),
     Fault("a topic that is gone", gone, "source topics", "failure", "user: the topic is gone", "statestore epoch user"),
     Fault("a topic made again", recorded("older", 2), "source topics", "failure", "created again", "statestore epoch"),
+    Fault(
+        "a truncate of several partitions",
+        truncates_deleted,
+        "source topics",
+        "warning",
+        "user: has 2 partitions, and entity user has `truncate: delete`",
+        "one partition",
+    ),
     Fault("new partitions", recorded("id of user", 1), "source topics", "failure", "2 partitions", "statestore epoch"),
     Fault(
         "records for a day",

@@ -11,7 +11,7 @@ from processor.job.kafka.cluster_probe import ClusterState, TopicState
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.progress.identity import write_identity
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.job_status import JobStatus
 from registry.model import Binding, EpochBoundary, Snapshot
 from registry.registry_state import RegistryState

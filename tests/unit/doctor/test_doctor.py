@@ -16,7 +16,7 @@ from processor.doctor import doctor_checks, surroundings
 from processor.doctor.doctor_checks import CHECKS
 from processor.doctor.examine import examine
 from processor.doctor.finding import DoctorCheck, Finding
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.model import Binding
 from tests.unit.doctor.broken import REFUSED, Fault
 from tests.unit.doctor.broken_topics import FAULTS

@@ -13,7 +13,7 @@ from processor.plan.planning import plan_alone, product_of
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.rounds.step_runner import StepRunner
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 
 EXAMPLE = read_directory(Path(__file__).parents[3] / "examples" / "github")

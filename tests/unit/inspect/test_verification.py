@@ -16,7 +16,7 @@ from processor.product.product import Product
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.rounds.step_runner import StepRunner
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from tests.simulator.oracle import documents
 

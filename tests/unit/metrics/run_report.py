@@ -13,22 +13,14 @@ from processor.plan.planning import plan_alone
 from processor.records.record import Record
 from processor.rounds.freshness import count_ages
 from processor.rounds.stage_times import BATCH, stage_time
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.memory import MemoryStore
 from statestore.metered import MeteredStore
+from tests.unit.rounds.logged_job import DEFINITIONS
 
-DEFINITIONS = {
-    "entities.yaml": """
-        user: {key: [id], columns: {id: int, name: string}}
-        star: {key: [id], columns: {id: int, who: string}}
-    """,
-    "profile.yaml": """
-        product: profile
-        root: user
-        fields: [name]
-        embed: {stars: {many: star, on: {who: name}, value: id}}
-    """,
+WITH_BADGE = {
+    **DEFINITIONS,
     "badge.yaml": """
         product: badge
         root: star
@@ -60,7 +52,7 @@ def record(topic: str, offset: int, value: object) -> Record:
 
 def busy_trial() -> Trial:
     """A trial over late indexes: fan-outs, settling, a dead letter, replays and ignored records."""
-    trial = Trial(plan=plan_alone(load(DEFINITIONS), 5), settings=SETTINGS)
+    trial = Trial(plan=plan_alone(load(WITH_BADGE), 5), settings=SETTINGS)
     store: MemoryStore = ThrottledStore(5, lag=30, clock=trial.clock.now)
     trial.driver.store = store
     trial.driver.executor = replace(trial.driver.executor, store=store)  # type: ignore[type-var]
@@ -78,7 +70,7 @@ def run_report() -> dict[str, Any]:
     its overlay leaves nothing to correct. So these counts are put in."""
     trial = busy_trial()
     trial.driver.tally.update(count_ages([0.3, 2.0, 7.0, 1_000.0]) + stage_time(BATCH, 0.0))
-    trial.driver.tally.update(Counter(walked=4, corrections=1))
+    trial.driver.tally.update(Counter(walked=4, deleted=2, corrections=1))
     job = SimpleNamespace(
         driver=trial.driver,
         lease=SimpleNamespace(job=JOB),

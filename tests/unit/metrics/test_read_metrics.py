@@ -6,13 +6,14 @@ import pytest
 
 from processor.metrics.metric_list import METRICS
 from processor.metrics.read_metrics import Histogram, read_metrics
+from processor.records.reject_reasons import REASONS
 from tests.unit.metrics.run_report import run_report
 
 REPORT = run_report()
 VALUES = read_metrics(REPORT)
 AT_REST = {
     *("statestore_open_changes", "statestore_settle_due", "statestore_fan_outs", "statestore_backlog_documents"),
-    *("statestore_walks", "statestore_paused"),
+    *("statestore_walks", "statestore_paused", "statestore_too_large_documents"),
     *("statestore_stopped_products", "statestore_stopped_walks", "statestore_refused_version"),
 }
 """Gauges that are 0 once a run has done its work."""
@@ -37,6 +38,7 @@ def test_a_busy_run_sets_every_metric(metric) -> None:  # type: ignore[no-untype
         ("walks", ["fill star"], "walks"),
         ("doing", "paused", "paused"),
         ("stopped_products", {"profile": "too large"}, "stopped_products"),
+        ("too_large_documents", {"profile": 1}, "too_large_documents"),
         ("stopped_walks", {"fill star": "refused"}, "stopped_walks"),
         ("refused_version", 4, "refused_version"),
     ],
@@ -52,9 +54,7 @@ def test_the_events_of_all_outcomes_are_the_records_that_the_job_read() -> None:
     assert sum(events.values()) == REPORT["counts"]["read"]
     assert {topic for topic, _ in events} == {"nothing", "star", "user"}
     assert (events["user", "dead_letter"], events["nothing", "ignored"]) == (1, 1)
-    assert VALUES["statestore_dead_letters_total"] == {
-        (kind,): float(kind == "column") for kind in ("column", "key", "value", "too_large", "partition", "other")
-    }
+    assert VALUES["statestore_dead_letters_total"] == {(code,): float(code == "column-type") for code in REASONS}
 
 
 def test_units_count_once_as_read_or_as_written() -> None:

@@ -7,7 +7,7 @@ from benchmarks.steps import generate_records
 from processor.definitions.load import load
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial, batches
 from statestore.store import Item
 

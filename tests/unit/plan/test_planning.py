@@ -5,7 +5,7 @@ import pytest
 from processor.cli.plan_command import empty_registry
 from processor.errors import PlanError
 from processor.plan.planning import plan_of
-from processor.settings import Settings
+from processor.settings.settings import Settings
 
 
 def test_a_registry_without_definitions_asks_for_an_apply() -> None:

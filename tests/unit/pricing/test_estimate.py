@@ -17,7 +17,7 @@ from processor.pricing.statistics import take_statistics
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.rounds.clock import VirtualClock
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.metered import MeteredStore
 

@@ -20,7 +20,7 @@ from processor.plan.planning import requirements_of
 from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
 from processor.product.product import Definitions
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from registry.edit import edit
 from registry.edited import edited
 from registry.errors import DefinitionChanged, NoSlot

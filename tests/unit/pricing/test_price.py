@@ -11,7 +11,7 @@ from processor.errors import SettingError
 from processor.plan.planning import plan_alone
 from processor.pricing.price import BATCH, Cost, EventTrials, price_events
 from processor.pricing.price_list import DEFAULT, read_prices
-from processor.settings import Settings
+from processor.settings.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 NAMES = {

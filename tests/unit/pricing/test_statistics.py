@@ -12,7 +12,7 @@ from processor.plan.planning import plan_alone
 from processor.pricing.statistics import take_statistics
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from registry.state_statistics import Statistics
 from statestore.attribute_values import item_size

@@ -17,7 +17,7 @@ from processor.product.json_schema import document_schema
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.records.recorded_topics import read_records
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.run_product_tests import run_trial
 from processor.trial.trial import Trial
 

@@ -8,7 +8,7 @@ import pytest
 from processor.definitions.load import load
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
-from processor.progress.walk import WalkedPage, WalkName
+from processor.progress.walk import TruncateGoal, WalkedPage, WalkName
 from processor.progress.walks import MOST_UNSEEN, Walks
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Refused, Write
@@ -229,3 +229,58 @@ def test_the_walk_of_a_product_that_is_gone_goes_too() -> None:
     job.finish()
     requests = job.adopt(replace(PLAN, products={}))
     assert [request.key.sk for request in requests if isinstance(request, Delete)] == ["publish#p"]
+
+
+# Truncates
+
+EMPTY: WalkName = ("truncate", "star")
+
+
+def test_a_truncate_walks_over_every_partition_and_a_later_run_goes_on() -> None:
+    job = Job(filled=False)
+    job.adopt(with_entity(PLAN, "star", entity=replace(PLAN.entities["star"].entity, shards=3)))
+    job.keep(job.walks.truncate([("star", "3"), ("star", "5")], job.plan, 9.0))
+    assert job.walks.truncates == {"star": TruncateGoal("5", "3")}
+    assert job.round(after="k") == [EMPTY, EMPTY, EMPTY]
+    later = Job(run=2, store=job.store, filled=False)
+    later.adopt(job.plan)
+    assert [(page.pk, page.after) for page in later.walks.next(())] == [(f"TABLE#star#0{n}", "k") for n in range(3)]
+    assert [line.walk for line in later.walks.progress(10.0)] == ["truncate star"]
+    later.finish()
+    assert later.walks.truncates == {"star": TruncateGoal("5")}
+
+
+def test_a_second_truncate_begins_the_walk_again_and_remembers_the_first() -> None:
+    job = Job(filled=False)
+    job.adopt()
+    job.keep(job.walks.truncate([("star", "3")], PLAN, 0.0))
+    job.round(after="k")
+    job.keep(job.walks.truncate([("star", "5")], PLAN, 0.0))
+    assert job.walks.truncates == {"star": TruncateGoal("5", "3")}
+    assert [page.after for page in job.walks.next(())] == [None]
+
+
+def test_a_truncate_that_comes_again_walks_again_to_the_last_truncate() -> None:
+    job = Job(filled=False)
+    job.adopt()
+    job.keep(job.walks.truncate([("star", "5")], PLAN, 0.0))
+    job.finish()
+    job.keep(job.walks.truncate([("star", "3")], PLAN, 0.0))
+    assert job.walks.truncates == {"star": TruncateGoal("5", "3")}
+
+
+def test_an_earlier_run_begins_no_walk_of_a_truncate() -> None:
+    zombie, job = Job(filled=False), Job(run=2, filled=False)
+    job.adopt()
+    job.keep(job.walks.truncate([("star", "5")], PLAN, 0.0))
+    (write,) = zombie.walks.truncate([("star", "3")], PLAN, 0.0)
+    assert isinstance(job.store.write(write), Refused)
+
+
+def test_the_walk_of_a_truncate_goes_with_its_entity() -> None:
+    job = Job(filled=False)
+    job.adopt()
+    job.keep(job.walks.truncate([("star", "5")], PLAN, 0.0))
+    job.adopt(replace(PLAN, entities={"user": PLAN.entities["user"]}, products={}))
+    assert job.walks.truncates == {}
+    assert [item["SK"] for item in job.store.partition("WALKS")] == ["fill#user"]

@@ -154,9 +154,9 @@ def test_bytes_are_written_as_json_if_the_json_gives_the_same_bytes(value: bytes
     assert to_line(record) == '{"topic":"t","partition":0,"offset":0,"timestamp":0,"key":1,' + member + "}"
 
 
-def test_a_dead_letter_keeps_its_epoch_and_reason() -> None:
+def test_a_dead_letter_keeps_its_epoch_code_and_reason() -> None:
     record = Record(topic="t", partition=0, offset=5, epoch=2, timestamp=9, key=None, value=b"{")
-    assert json.loads(to_reject_line(Rejected(record=record, reason="value: not JSON"))) == {
+    assert json.loads(to_reject_line(Rejected(record=record, reason="value: not JSON", code="not-json"))) == {
         "topic": "t",
         "partition": 0,
         "offset": 5,
@@ -164,6 +164,7 @@ def test_a_dead_letter_keeps_its_epoch_and_reason() -> None:
         "key": None,
         "value": "{",
         "epoch": 2,
+        "code": "not-json",
         "reason": "value: not JSON",
     }
 

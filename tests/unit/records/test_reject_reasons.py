@@ -1,34 +1,21 @@
-"""Every reason of a dead letter has one of a few kinds."""
+"""The codes of reasons: stable, each with its meaning and its cure in the documentation."""
 
-import pytest
+import re
+from pathlib import Path
+from typing import get_args
 
-from processor.plan.touch import OVERSIZED
-from processor.records.record import Record, Rejected
-from processor.records.reject_reasons import reason_kind
-from processor.steps.decode import decode
-from tests.unit.steps.decoding import USER
+from processor.records.reject_reasons import REASONS, ReasonCode, known_code
 
-GOOD = b'{"id": 1, "email": "a@b.c", "username": "ada"}'
-KEY = b'{"email": "a@b.c"}'
+PAGE = Path(__file__).parents[3] / "docs" / "dead-letters.md"
+ROW = re.compile(r"^\| `([a-z0-9-]+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "kind"),
-    [
-        (KEY, b'{"id": "x", "email": "a@b.c"}', "column"),
-        (b"{", GOOD, "key"),
-        (b'{"email": 7}', GOOD, "key"),
-        (KEY, b"{", "value"),
-        (KEY, b'{"email": "a@b.c", "more": "%s"}' % (b"x" * 500_000), "too large"),
-        (KEY, b"[]", "other"),
-    ],
-)
-def test_the_reasons_of_decode_have_a_kind(key: bytes, value: bytes, kind: str) -> None:
-    rejected = decode(Record(topic="user", partition=0, offset=0, key=key, value=value), USER)
-    assert isinstance(rejected, Rejected)
-    assert reason_kind(rejected.reason) == kind, rejected.reason
+def test_the_page_has_each_code_with_its_meaning_and_its_cure() -> None:
+    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    assert rows == [(code, reason.meaning, reason.cure) for code, reason in REASONS.items()]
 
 
-def test_the_reasons_of_the_write_have_a_kind() -> None:
-    assert reason_kind(OVERSIZED) == "too large"
-    assert reason_kind("the row has changes from partition 3 too, so their order is unknown") == "partition"
+def test_each_code_has_a_reason() -> None:
+    assert tuple(REASONS) == get_args(ReasonCode)
+    assert [known_code(code) for code in REASONS] == list(REASONS)
+    assert known_code("") == known_code("column type") == "other"

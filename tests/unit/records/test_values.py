@@ -15,6 +15,9 @@ from processor.records.values import DEBEZIUM, PLAIN, Reading, canonical_value
 
 NAMES = ["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TYPES = [*NAMES, "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "timestamp(ns)"]
+ENDLESS = "(no finite number; declare json to pass it through as it comes)"
+BYTES = "(for Debezium's bytes: send schemas, or declare decimal(precision,scale) and format)"
+YEARS = "(outside the years 0001 to 9999; declare json to pass it through as it comes)"
 BASE64_2 = Reading(text="bytes", scale=2)
 
 
@@ -77,7 +80,9 @@ D = Decimal
         ("string", "\ud800", "expected string, found text '\\ud800' (half of a surrogate pair)"),
         ("string", ["a"], "expected string, found an array"),
         ("bool", False, "False"),
-        ("bool", 1, "expected bool, found number 1"),
+        ("bool", 0, "False"),
+        ("bool", 1, "True"),
+        ("bool", 2, "expected bool, found number 2"),
         ("bool", "true", "expected bool, found text 'true'"),
         ("decimal", D("12.50"), "Decimal('12.5')"),
         ("decimal", "-012.50", "Decimal('-12.5')"),
@@ -85,24 +90,28 @@ D = Decimal
         ("decimal", D("-0.00"), "Decimal('0')"),
         ("decimal", 7, "Decimal('7')"),
         ("decimal", "abc\nd", "expected decimal, found text 'abc\\nd'"),
-        ("decimal", "NaN", "expected decimal, found text 'NaN'"),
+        ("decimal", "NaN", f"expected decimal, found text 'NaN' {ENDLESS}"),
         ("decimal", "1_0", "expected decimal, found text '1_0'"),
         ("decimal", "٣", "expected decimal, found text '٣'"),
         ("decimal", {"scale": 1, "value": "Nw=="}, "Decimal('5.5')"),
         ("decimal", {"scale": -2, "value": "AQ=="}, "Decimal('100')"),
-        ("decimal(12,2)", "BNI=", "expected decimal(12,2), found text 'BNI='"),
+        ("decimal(12,2)", "BNI=", f"expected decimal(12,2), found text 'BNI=' {BYTES}"),
         ("decimal(12,2)", "1000", "Decimal('1000')"),
         ("float", D("0.1000000000000000055511151231257827"), "Decimal('0.1')"),
         ("float", "1e3", "Decimal('1000')"),
         ("float", 2**53 + 1, "Decimal('9007199254740992')"),
-        ("float", "Infinity", "expected float, found text 'Infinity'"),
+        ("float", "Infinity", f"expected float, found text 'Infinity' {ENDLESS}"),
         ("date", "2024-02-29", "'2024-02-29'"),
         ("date", "2024-02-29Z", "'2024-02-29'"),
         ("date", 7306, "'1990-01-02'"),
         ("date", -719162, "'0001-01-01'"),
         ("date", "2023-02-29", "expected date, found text '2023-02-29' (no such day)"),
         ("date", "2023-W01-1", "expected date, found text '2023-W01-1'"),
-        ("date", 10**9, "expected date, found number 1000000000 (outside the years 0001 to 9999)"),
+        ("date", 10**9, f"expected date, found number 1000000000 {YEARS}"),
+        ("date", "-0043-03-15Z", f"expected date, found text '-0043-03-15Z' {YEARS}"),
+        ("timestamp", "infinity", f"expected timestamp, found text 'infinity' {YEARS}"),
+        ("timestamp", "+10000-01-01T00:00:00Z", f"expected timestamp, found text '+10000-01-01T00:00:00Z' {YEARS}"),
+        ("timestamp(ns)", 2**63 - 2, "'2262-04-11T23:47:16.854775806Z'"),
         ("timestamp", "2015-01-01T00:00:00Z", "'2015-01-01T00:00:00Z'"),
         ("timestamp", "2015-01-01t00:00:00.120z", "'2015-01-01T00:00:00.12Z'"),
         ("timestamp", "2015-01-01 00:00:00.000", "'2015-01-01T00:00:00Z'"),
@@ -144,6 +153,9 @@ def test_a_value_becomes_canonical_or_is_refused(column: str, value: Any, expect
         ("float", 10**400, "beyond a double"),
         ("timestamp", 1420070400000, "a number without a unit: declare timestamp(ms), timestamp(us) or timestamp(ns)"),
         ("timestamp(ms)", 10**17, "outside the years 0001 to 9999"),
+        ("timestamp(us)", 253_402_300_800_000_000, "outside the years 0001 to 9999"),  # the first second of 10000
+        ("timestamp(ns)", 2**63 - 1, "Debezium's number for infinity; declare json"),
+        ("timestamp(ns)", -(2**63), "Debezium's number for infinity; declare json"),
         ("timestamp", "0001-01-01T00:00:00+01:00", "outside the years 0001 to 9999"),
         ("timestamp", "2015-01-01T00:00:00.1234567891Z", "more than 9 digits of a second"),
         ("int", "x" * 100, "found text '" + "x" * 59 + "…'"),
@@ -173,7 +185,7 @@ def test_an_integer_that_python_does_not_print_is_refused(column: str) -> None:
         ("decimal(12,2)", "10", DEBEZIUM, "Decimal('10')"),
         ("decimal(12,2)", D("1.5"), DEBEZIUM, "Decimal('1.5')"),
         ("decimal(2,1)", "1000", DEBEZIUM, "Decimal('1000')"),
-        ("decimal", "BNI=", DEBEZIUM, "expected decimal, found text 'BNI='"),
+        ("decimal", "BNI=", DEBEZIUM, f"expected decimal, found text 'BNI=' {BYTES}"),
         ("decimal", "1000", DEBEZIUM, "Decimal('1000')"),
         ("decimal(12,2)[]", ["BNI=", None], DEBEZIUM, "[Decimal('12.34'), None]"),
         ("timestamp", 1, Reading(unit="us"), "'1970-01-01T00:00:00.000001Z'"),

@@ -13,28 +13,24 @@ from processor.progress.overlay import DriverOverlay
 from processor.rounds.clock import VirtualClock
 from processor.rounds.driver import Driver
 from processor.rounds.round import LaneResult, Part, PartResult, Round
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import AbsentOrBelow, Delete, Done, Refused, Write, WriteOutcome
 
-PLAN = plan_alone(
-    load(
-        {
-            "entities.yaml": """
-                user: {key: [id], columns: {id: int, name: string}}
-                star: {key: [id], columns: {id: int, who: string}}
-            """,
-            "profile.yaml": """
-                product: profile
-                root: user
-                fields: [name]
-                embed: {stars: {many: star, on: {who: name}, value: id}}
-            """,
-        }
-    ),
-    3,
-)
+DEFINITIONS = {
+    "entities.yaml": """
+        user: {key: [id], columns: {id: int, name: string}}
+        star: {key: [id], columns: {id: int, who: string}}
+    """,
+    "profile.yaml": """
+        product: profile
+        root: user
+        fields: [name]
+        embed: {stars: {many: star, on: {who: name}, value: id}}
+    """,
+}
+PLAN = plan_alone(load(DEFINITIONS), 3)
 RUN_ITEM = Key("RUNS", "0000000002")
 CHANGE = OpenChange("star", Key("TABLE#star", "5"), "1", ((1, "ada"),), frozenset())
 OPEN_ITEM = changes_key(2, 0, "star.0", 0)

@@ -8,7 +8,7 @@ from processor.progress.open_changes import Sight, write_changes
 from processor.rounds.driver import Driver
 from processor.rounds.follow_up_parts import backlog_part, resume_part, settle_part
 from processor.rounds.round import PartResult
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Write

@@ -6,6 +6,7 @@ import pytest
 
 from processor.errors import AccountError, Fenced
 from processor.progress.ledger import Run
+from processor.progress.walk import TruncateGoal, Walk, write_walk
 from processor.rounds.round import PartResult
 from processor.rounds.write_part import write_part
 from statestore.memory import MemoryStore
@@ -47,6 +48,16 @@ def test_the_end_of_a_round_with_messages_is_durable(job: Job) -> None:
     job.batch(lane(tally=PUBLISHED))
     assert job.log == ["check lease", write_part, end_of_round(0)]
     assert job.driver.run == Run(number=2, through=0)
+
+
+def test_a_truncate_is_durable_before_its_batch_ends_and_the_next_rounds_know_it(job: Job) -> None:
+    job.batch(lane(tally=PUBLISHED, parts=(PartResult(truncates=(("star", "000001.000000.7"),)),)))
+    goal = TruncateGoal("000001.000000.7", "000001.000000.7")
+    walk = Walk(goal=goal, left={"TABLE#star": None})
+    assert job.log == ["check lease", write_part, end_of_round(0), write_walk(("truncate", "star"), walk, 2)]
+    assert job.driver.pending
+    job.batch()
+    assert [one.truncates for one in job.rounds] == [{}, {"star": goal}]
 
 
 def test_each_round_knows_how_far_the_run_came(job: Job) -> None:

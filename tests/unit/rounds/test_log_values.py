@@ -7,7 +7,7 @@ import pytest
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 
 ENTITIES = "{t: {key: [id], columns: {id: int, n: int, b: bool, d: decimal, at: timestamp, l: 'int[]'}}}"

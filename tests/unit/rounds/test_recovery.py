@@ -4,32 +4,13 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
-from processor.definitions.load import load
-from processor.plan.planning import plan_alone
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Item, Page, Query
-
-PLAN = plan_alone(
-    load(
-        {
-            "entities.yaml": """
-                user: {key: [id], columns: {id: int, name: string}}
-                star: {key: [id], columns: {id: int, who: string}}
-            """,
-            "profile.yaml": """
-                product: profile
-                root: user
-                fields: [name]
-                embed: {stars: {many: star, on: {who: name}, value: id}}
-            """,
-        }
-    ),
-    3,
-)
+from tests.unit.rounds.logged_job import PLAN
 
 
 class CountingStore(MemoryStore):

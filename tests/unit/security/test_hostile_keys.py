@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore import keys
 

@@ -17,7 +17,7 @@ from processor.progress import packed_text
 from processor.progress.packed_text import pack, unpack
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 
 ENTITIES = "{t: {key: [id], columns: {id: string, n: int, d: 'decimal(12,2)', f: float, j: json, s: string}}}"

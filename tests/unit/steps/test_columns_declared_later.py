@@ -14,7 +14,7 @@ from processor.plan.planning import plan_alone
 from processor.product.product import Product
 from processor.records.debezium import PLACEHOLDER
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 
 ROW = {"id": 1, "name": "ada", "age": 36, "born": 18262, "price": 1.5, "at": "2020-01-01T00:00:00+01:00", "tags": ["x"]}

@@ -71,8 +71,9 @@ def test_a_record_that_changes_no_row_is_a_control(value: Any) -> None:
         {"id": 7, "__deleted": "false", "__op": "t"},
     ],
 )
-def test_a_truncate_is_refused_unless_the_entity_ignores_it(value: Any) -> None:
-    assert isinstance(decoded(ITEM, None, value), Truncated)
+def test_a_truncate_is_no_change_and_an_entity_may_ignore_it(value: Any) -> None:
+    for choice in ("refuse", "delete"):
+        assert isinstance(decoded(replace(ITEM, truncate=choice), None, value), Truncated)
     result = decoded(replace(ITEM, truncate="ignore"), None, value)
     assert isinstance(result, Ignored)
     assert result.why == "truncate"

@@ -13,7 +13,7 @@ from processor.definitions.load import load, read_directory
 from processor.plan.planning import plan_alone
 from processor.progress.fan_outs import PAGES_PER_ROUND, FanOut, FanOuts
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.keys import Key
 

@@ -8,8 +8,14 @@ import pytest
 from processor.plan.step import Send, Step
 from processor.progress.ledger import Mark, Run, hash_of
 from processor.records.message import Message
-from processor.steps import publish as publish_module
-from processor.steps.publish import EncodedDocument, PublishContext, Unpublishable, invalidate, publish
+from processor.steps.publish import (
+    EncodedDocument,
+    PublishContext,
+    TooLargeDocument,
+    Unpublishable,
+    invalidate,
+    publish,
+)
 from statestore.keys import Key
 from statestore.store import Absent, Condition, Done, Equals, Item, Refused, Write
 from tests.unit.steps.dialogue import dialogue
@@ -181,13 +187,57 @@ def test_a_document_that_cannot_be_made_reserves_nothing() -> None:
         assert outcome == Unpublishable(f"{cause}: correct the product or the row")
 
 
-def test_a_document_larger_than_a_message_reserves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish_module, "MAX_MESSAGE_BYTES", len(ADA) - 1)
-    outcome = dialogue(publishing(ADA), [(ENTRY, None)], [(ROW, {})])
-    cause = (
-        "a document (log_values = true names it) has 14 bytes, more than the 13 of a message: give its lists a limit"
+LIMITED = replace(CONTEXT, limit=200, rejects_topic="rejects")
+LONG = b'{"name":"%s"}' % (b"A" * 200)
+REASON = (
+    "the document of product profile takes 381 bytes, and topic profiles takes messages of 200: raise its max.message.bytes "
+    "(to 8,388,608), or give its lists a limit"
+)
+
+
+def letter(seq: int) -> Send:
+    facts = {"reason": REASON, "code": "document-too-large"}
+    facts |= {"topic": "profiles", "partition": "1790921346", "offset": f"{seq}"}
+    facts |= {"epoch": "4", "timestamp": "0"}
+    headers = tuple((f"statestore.reject.{name}", text.encode()) for name, text in facts.items())
+    return Send(Message("rejects", b'{"id":7}', None, headers))
+
+
+def marked(seq: int, value: bytes, *, mark: str) -> Item:
+    """The ledger entry of root 7 after a dead letter went out in place of `value`."""
+    return {**entry(seq, value, mark=mark), "hash": f"large:{hash_of(value)}"}
+
+
+def test_a_dead_letter_goes_out_in_place_of_a_document_larger_than_its_topic_takes() -> None:
+    before = entry(5, BOB, mark="3.7.1.0")
+    reserved = reservation(6, LONG, Equals("seq", 5))
+    outcome = dialogue(
+        publish(LIMITED, "7", lambda: document(LONG)),
+        [(ENTRY, before)],
+        [(ROW, {})],
+        [(reserved._replace(set={**reserved.set, "hash": f"large:{hash_of(LONG)}"}), Done(before))],
+        [(letter(6), None)],
     )
-    assert outcome == Unpublishable(cause)
+    assert outcome == TooLargeDocument(REASON, new=True)
+
+
+def test_the_same_too_large_document_gets_no_second_dead_letter() -> None:
+    outcome = dialogue(
+        publish(LIMITED, "7", lambda: document(LONG)), [(ENTRY, marked(6, LONG, mark="3.7.1.0"))], [(ROW, {})]
+    )
+    assert outcome == TooLargeDocument(REASON, new=False)
+
+
+def test_a_document_goes_out_once_its_topic_takes_it() -> None:
+    before = marked(6, LONG, mark="3.7.1.0")
+    outcome = dialogue(
+        publish(replace(LIMITED, limit=400), "7", lambda: document(LONG)),
+        [(ENTRY, before)],
+        [(ROW, {})],
+        [(reservation(7, LONG, Equals("seq", 6)), Done(before))],
+        [(message(7, LONG), None)],
+    )
+    assert outcome == "published"
 
 
 def test_a_root_that_is_gone_gets_a_tombstone_under_the_key_of_its_last_message() -> None:

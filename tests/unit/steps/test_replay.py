@@ -1,96 +1,18 @@
 """Replays of dead letters: older or newer than their row, twice, and after an attempt that Spark gave up."""
 
-import json
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from processor.definitions.load import load
-from processor.plan.plan import Plan
-from processor.plan.planning import plan_alone
-from processor.progress.open_changes import PARTITION, changes_key, read_changes
-from processor.progress.replays import ReplayReport, end_replay, ended_replays, noted_keys, replay_key
-from processor.records.dead_letters import DeadLetter
+from processor.progress.open_changes import PARTITION
+from processor.progress.replays import end_replay, ended_replays, replay_key
 from processor.records.debezium import PLACEHOLDER
-from processor.records.record import Record, Rejected
-from processor.settings import Settings
-from processor.steps.decode import decode
-from processor.steps.replay import replay
-from processor.trial.trial import Trial
-from statestore.items import Row, read_row
-from tests.unit.steps.dialogue import answers_of
-
-ENTITIES: dict[str, dict[str, Any]] = {
-    "user": {"key": ["id"], "columns": {"id": "int", "name": "string", "bio": "string", "age": "int"}},
-    "star": {"key": ["id"], "columns": {"id": "int", "who": "string"}},
-}
-PROFILE = {
-    "product": "profile",
-    "root": "user",
-    "fields": ["id", "name", "bio", "age"],
-    "embed": {"stars": {"many": "star", "on": {"who": "name"}, "value": "id"}},
-}
-ADA = b'{"id":1}'
-
-
-def plan_with(**age: str) -> Plan:
-    entities = {**ENTITIES, "user": {"key": ["id"], "columns": {**ENTITIES["user"]["columns"], **age}}}
-    return plan_alone(load({"entities.yaml": json.dumps(entities), "profile.yaml": json.dumps(PROFILE)}), 3)
-
-
-NARROW, WIDE = plan_with(), plan_with(age="json")
-
-
-class World:
-    """A job without Spark. Its definitions refuse a text as `age`; `replay` works with definitions that accept any `age`."""
-
-    def __init__(self) -> None:
-        self.trial = Trial(plan=NARROW, settings=Settings())
-        self.offset = 0
-
-    def user(self, **row: Any) -> Record:
-        return self._record("user", row)
-
-    def star(self, **row: Any) -> Record:
-        return self._record("star", row)
-
-    def gone(self, entity: str = "user") -> Record:
-        return self._record(entity, None)
-
-    def _record(self, topic: str, row: Any) -> Record:
-        self.offset += 1
-        value = None if row is None else json.dumps({"id": 1, **row}).encode()
-        return Record(topic=topic, partition=0, offset=self.offset, key=ADA, value=value)
-
-    def batch(self, *records: Record) -> None:
-        self.trial.batch(records)
-
-    def replay(self, *records: Record, kept: float = 0.0) -> list[ReplayReport]:
-        letters = [DeadLetter(rejected=Rejected(record=r, reason=""), kept_since=kept) for r in records]
-        self.trial.driver.adopt(WIDE)
-        return self.trial.driver.replay(letters)
-
-    def row(self, entity: str = "user") -> Row:
-        key = WIDE.entities[entity].key("1")
-        return read_row(self.trial.store.get([key])[key])
-
-    def document(self) -> Any:
-        """The last document of user 1, after all changes are settled."""
-        self.trial.finish()
-        last = {m.key: m.value for m in self.trial.published.messages}
-        value = last.get(ADA)
-        return None if value is None else json.loads(value)
+from tests.unit.steps.replay_world import World, outcomes
 
 
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def outcomes(reports: Iterable[ReplayReport]) -> list[str]:
-    return [report.outcome for report in reports]
 
 
 def test_a_dead_letter_that_decodes_now_is_applied_and_its_documents_are_published(world: World) -> None:
@@ -105,6 +27,21 @@ def test_the_documents_of_the_old_and_of_the_new_key_are_published(world: World)
     assert world.document()["stars"] == [1]
     assert outcomes(world.replay(replace(world.star(who="bob"), offset=9))) == ["applied"]
     assert world.document()["stars"] == []
+
+
+def test_a_dead_letter_from_before_a_truncate_brings_no_row_back(world: World) -> None:
+    world.batch(bad := world.user(name="ada", bio="b", age="old"), world.emptied())
+    world.trial.finish()
+    assert outcomes(world.replay(bad)) == ["superseded"]
+    assert world.document() is None
+    later = world.user(name="ada", bio="b", age="new")
+    assert outcomes(world.replay(later)) == ["applied"]
+    assert world.document()["age"] == "new"
+
+
+def test_a_replayed_truncate_is_refused(world: World) -> None:
+    (report,) = world.replay(world.emptied())
+    assert (report.outcome, "a replay deletes no rows" in report.reason) == ("refused", True)
 
 
 def test_a_dead_letter_that_is_refused_again_gives_the_reason_and_writes_nothing(world: World) -> None:
@@ -228,69 +165,3 @@ def test_a_replay_that_has_ended_opens_nothing(world: World) -> None:
     opened = store.partition(PARTITION)
     assert outcomes(world.replay(bad)) == ["superseded"]
     assert store.partition(PARTITION) == opened
-
-
-class StepwiseReplay:
-    """A replay that goes on only when the test answers. `asked`: the requests that wait for answers."""
-
-    def __init__(self, world: World, record: Record) -> None:
-        change: Any = decode(record, WIDE.entities[record.topic].entity)
-        self._store = world.trial.store
-        opens = changes_key(1, 1, f"replay{record.offset}", 0)
-        self._step = replay(change, WIDE.entities[record.topic], note=replay_key(record), opens=opens, expires_at=99)
-        self.asked = next(self._step)
-
-    def answer(self) -> Any:
-        """Hands the step the answers of the store; returns what it asks next, or its result."""
-        try:
-            self.asked = self._step.send(answers_of(self._store, self.asked))
-        except StopIteration as end:
-            return end.value
-        return self.asked
-
-
-def test_every_key_is_durable_before_the_row_is_written_and_the_row_keeps_its_pending_keys(world: World) -> None:
-    world.batch(world.star(who="ada"))
-    world.trial.ends.clear()  # an attempt that never committed
-    world.batch(world.star(who="bob"))
-    replaying = StepwiseReplay(world, world.star(who="cyd"))
-    note, opens = replaying.answer()
-    assert {write.key.pk for write in (note, opens)} == {"REPLAYS", PARTITION}
-    (opened,) = read_changes(opens.set)
-    assert opened.former == {(1, "ada"), (1, "bob")}
-    assert opened.slots == ((1, "cyd"),)
-    (write,) = replaying.answer()
-    assert write.when.value == world.row("star").version
-    replaying.answer()
-    assert {p.key for p in world.row("star").pending} == {"ada", "bob"}
-
-
-def test_a_refused_write_opens_the_keys_of_the_row_that_it_met(world: World) -> None:
-    world.batch(world.star(who="ada"))
-    bad = world.star(who="cyd")
-    replaying = StepwiseReplay(world, bad)
-    replaying.answer()
-    replaying.answer()
-    world.batch(replace(bad, offset=1, value=b'{"id": 1, "who": "bob"}'), world.star(who="dan"))
-    note, _ = replaying.answer()
-    (opened,) = read_changes(note.set)
-    assert (1, "dan") in opened.slots
-    assert {(1, "ada"), (1, "cyd")} <= opened.former
-    assert replaying.answer().outcome == "superseded"
-
-
-def test_the_next_attempt_finds_the_keys_of_an_attempt_that_was_given_up(world: World) -> None:
-    """Its write came after the driver had closed its open change. The next change of the row forgot the key `ada`."""
-    world.batch(world.user(name="ada", bio="", age=1), world.star(who="ada"))
-    assert world.document()["stars"] == [1]
-    bad = world.star(who="bob")
-    world.batch(replace(bad, value=b"{"))
-    late = StepwiseReplay(world, bad)
-    late.answer()
-    late.answer()
-    late.answer()
-    world.batch(world.star(who="cyd"))
-    assert world.document()["stars"] == [1]  # the row has lost the key `ada`
-    assert (1, "ada") in noted_keys(world.trial.store.get([replay_key(bad)])[replay_key(bad)])
-    assert outcomes(world.replay(bad)) == ["superseded"]
-    assert world.document()["stars"] == []

@@ -8,7 +8,7 @@ from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 
 DEFINITIONS = {

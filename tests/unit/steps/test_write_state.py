@@ -10,7 +10,7 @@ from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.records.debezium import PLACEHOLDER
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.items import read_row
 

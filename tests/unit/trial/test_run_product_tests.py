@@ -10,7 +10,7 @@ from processor.definitions.load import load, read_directory
 from processor.definitions.problems import DefinitionError
 from processor.definitions.product_tests import read_cases
 from processor.plan.planning import plan_alone
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.run_product_tests import run_case
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -15,8 +15,7 @@ from processor.progress.backlog import Backlog
 from processor.progress.open_changes import PARTITION
 from processor.records.record import Record, Value
 from processor.rounds import publish_part
-from processor.settings import Settings
-from processor.steps import publish
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.errors import Transient
 from statestore.keys import Key
@@ -74,17 +73,6 @@ def test_a_document_that_cannot_be_made_stops_only_its_product() -> None:
     cause = "the document of 2 cannot be made (ValueError: no Bobs): correct the product or the row"
     assert job.stopped == {"odd": cause}
     assert {root for roots in waiting(job).values() for root in roots} == {("odd", "1"), ("odd", "2"), ("odd", "3")}
-
-
-def test_a_document_larger_than_a_message_stops_its_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish, "MAX_MESSAGE_BYTES", 40)
-    job = trial()
-    job.batch([user(1, "Ann", 0), user(2, "B" * 40, 1)])
-    job.finish()
-    assert job.stopped == {
-        "odd": "the document of 2 has 58 bytes, more than the 40 of a message: give its lists a limit"
-    }
-    assert sorted(sent(job, "good")) == [1, 2]
 
 
 def test_an_error_of_the_store_does_not_stop_a_product(monkeypatch: pytest.MonkeyPatch) -> None:

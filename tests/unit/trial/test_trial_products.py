@@ -6,7 +6,7 @@ from typing import Any
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.records.record import Record
-from processor.settings import Settings
+from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 
 ENTITIES = {

@@ -9,7 +9,7 @@ import pytest
 
 from processor.job.source import read_stream, spark_session
 from processor.local.jars import spark_kafka_jars
-from processor.resolve_secrets import resolve_kafka
+from processor.settings.resolve_secrets import resolve_kafka
 from tests.sampled import sampled
 from tests.secured.broker import CANARY, SecuredBroker
 

@@ -1,0 +1,98 @@
+"""Erases a row in an open job without a stream (`statestore erase`).
+
+    1. Ask the source topic where it ends: records from there on are new.
+    2. Erase the row, and work until all documents are published and the indexes have shown the marker.
+    3. Let the ledger's entries of the row's own documents expire.
+    4. Remove the row's dead letters.
+
+An erasure that broke off is not done; the next one does all of it again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from processor.errors import Stopped
+from processor.job.erase_letters import RemovedLetters, erase_letters
+from processor.job.failures import failure_reason, is_stop
+from processor.job.job import Job
+from processor.job.run_backfill import obstacles
+from processor.job.run_job import finish_background_work
+from processor.job.topic_epochs import check_topics
+from processor.records.record import Value
+from statestore import keys
+from statestore.items import Row
+from statestore.versions import encode_version
+
+BROKEN_OFF = "stopped on request, and the row is not erased: run the same command again"
+TopicConfigs = Mapping[str, Mapping[str, str]]
+"""Topic -> its configuration; without the topics that the job may not ask about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureReport:
+    """What an erasure did. `before`: the row as it was, None where the table had none. `new`: partition of the source topic ->
+    the offset from which its records count as new. `tombstones`: product -> the sequence of the tombstone of its document.
+    `published`: how many messages went out. `left`: why work remains; nothing when the erasure is done. `expires`: whether
+    the table removes the items whose time has come."""
+
+    before: Row | None
+    new: Mapping[int, int]
+    tombstones: Mapping[str, int]
+    published: int
+    letters: RemovedLetters
+    left: tuple[str, ...]
+    expires: bool
+    configs: TopicConfigs = field(default_factory=dict)
+
+
+def run_erase(job: Job, entity: str, key: tuple[Value, ...]) -> ErasureReport:
+    """Erases the row with this primary key, and gives the lease back."""
+    driver, sk = job.driver, keys.encode(key) or ""
+    source = driver.plan.entities[entity].entity
+    try:
+        new = _ends(job, source.topic, entity)
+        versions = {p: encode_version(epoch, p, offset) for p, (epoch, offset) in new.items()}
+        erased = driver.erase(entity, sk, versions)
+        finish_background_work(job)
+        left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.pending else ())
+        tombstones = driver.retire_entries(entity, sk)
+        products = [product.product for product in driver.plan.products.values()]
+        documents = {product.topic for product in products if product.root == entity}
+        letters = erase_letters(job.settings, job.admin, driver.store, source, key, documents)
+        if letters.refusal:
+            left = (*left, f"{len(letters.records)} dead letters are still in their topic: {letters.refusal}")
+        described = driver.store.describe()
+        topics = [*([source.topic] if new else []), job.settings.rejects_topic, *(one.topic for one in products)]
+        return ErasureReport(
+            before=erased.before,
+            new={p: offset for p, (_, offset) in new.items()},
+            tombstones=tombstones,
+            published=driver.tally["published"] + driver.tally["corrections"],
+            letters=letters,
+            left=left,
+            expires=described is not None and described.expires,
+            configs=job.admin.configs(topics),
+        )
+    except Exception as failure:
+        if is_stop(failure, job.stopping):
+            raise Stopped(BROKEN_OFF) from failure
+        raise failure_reason(job, failure) from failure
+    finally:
+        job.end()
+
+
+def _ends(job: Job, topic: str, entity: str) -> dict[int, tuple[int, int]]:
+    """The epoch and the offset of the next record in each partition of the source topic; none of a topic that does not exist."""
+    if topic not in job.admin.topics([topic]):
+        return {}
+    epochs = check_topics(job.registry, job.admin, [(topic, 0)], {topic: entity})
+    return {p: (epochs.of(topic, p, end), end) for p, end in job.admin.ends(topic).items()}
+
+
+def _held(job: Job, entity: str) -> tuple[str, ...]:
+    """The products over the entity that publish nothing for now."""
+    plan = job.driver.plan
+    over = {product for product, _ in plan.occurrences.get(entity, ())} & job.driver.walks.held
+    return tuple(
+        f"product {name} publishes nothing for now: end its pause with `statestore resume`" for name in sorted(over)
+    )

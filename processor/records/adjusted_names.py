@@ -1,0 +1,47 @@
+"""The names that Debezium gives to columns whose own names Avro does not allow (`field.name.adjustment.mode`).
+
+column      avro        avro_unicode
+user-id     user_id     user_u002did
+2fa         _2fa        _u0032fa
+user_id     user_id     user_u005fid
+"""
+
+from collections.abc import Iterable, Mapping
+from string import ascii_letters, digits
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+_FIRST: Final = frozenset(ascii_letters)
+_LATER: Final = frozenset(ascii_letters + digits)
+
+
+def adjusted_names(columns: Iterable[str]) -> dict[str, str]:
+    """Adjusted name -> column, for the columns that have one. An adjusted name that is a column itself, or that two columns
+    share, means neither."""
+    columns = frozenset(columns)
+    found: dict[str, set[str]] = {}
+    for column in columns:
+        for adjusted in {_adjust(column, unicode=False), _adjust(column, unicode=True)} - columns:
+            found.setdefault(adjusted, set()).add(column)
+    return {adjusted: next(iter(of)) for adjusted, of in found.items() if len(of) == 1}
+
+
+def with_columns(members: Mapping[str, T], names: Mapping[str, str]) -> Mapping[str, T]:
+    """The members under the names of their columns."""
+    if names.keys().isdisjoint(members):
+        return members
+    return {names.get(name, name): value for name, value in members.items()}
+
+
+def _adjust(column: str, *, unicode: bool) -> str:
+    kept = "" if unicode else "_"
+    text = ""
+    for n, char in enumerate(column):
+        if char in kept or char in (_LATER if n else _FIRST):
+            text += char
+            continue
+        units = char.encode("utf-16-be", "surrogatepass").hex()
+        codes = [units[start : start + 4] for start in range(0, len(units), 4)]
+        text += "".join(f"_u{code}" for code in codes) if unicode else "_" * len(codes)
+        text += char if char in digits and not unicode else ""
+    return text

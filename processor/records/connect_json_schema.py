@@ -1,0 +1,34 @@
+"""Reads a JSON Schema as Kafka Connect's JsonSchemaConverter writes it: gives the schema in the form of the JsonConverter.
+
+Kafka Connect names a type by `title`, its base by `connect.type`, and its parameters by `connect.parameters`. A schema of another
+writer has none of these, and says nothing about how to read a value.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from processor.records.avro_schema import DECIMAL
+
+
+def connect_schema(schema: Any) -> dict[str, Any]:
+    """The schema by Kafka Connect; empty for a schema that says nothing."""
+    if not isinstance(schema, dict):
+        return {}
+    for branch in schema.get("oneOf", ()) if isinstance(schema.get("oneOf"), list) else ():
+        if isinstance(branch, dict) and branch.get("type") != "null":
+            return connect_schema(branch)  # Kafka Connect writes what may be null as a choice of two
+    kind, title = schema.get("connect.type", schema.get("type")), schema.get("title")
+    made: dict[str, Any] = {"type": kind}
+    if isinstance(title, str) and (title != DECIMAL or kind == "bytes"):
+        made["name"] = title  # decimals may also come as numbers
+    if isinstance(schema.get("connect.parameters"), dict):
+        made["parameters"] = schema["connect.parameters"]
+    if kind == "array":
+        made["items"] = connect_schema(schema.get("items"))
+    elif isinstance(schema.get("properties"), dict):
+        made |= {"type": "struct", "fields": _fields(schema["properties"])}
+    return made
+
+
+def _fields(properties: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{**connect_schema(schema), "field": name} for name, schema in properties.items()]

@@ -1,0 +1,25 @@
+"""The replay of a dead letter that takes the place of a document: has the document gone out since?
+
+The replay publishes nothing: a change of the document does, and the next start of the job, if the topic then takes it.
+"""
+
+from processor.plan.plan import Plan
+from processor.plan.root_key import root_of
+from processor.plan.step import Step
+from processor.progress.ledger import entry_key, read_entry
+from processor.progress.replays import ReplayReport
+from processor.records.record import Rejected
+
+
+def replay_document(letter: Rejected, plan: Plan) -> Step[ReplayReport]:
+    """`superseded` where the ledger has a later message of the root; `refused`, for the same reason, where it has none; `ignored`
+    without the product."""
+    record = letter.record
+    for product in plan.products.values():
+        root = root_of(plan.entities[product.product.root].entity, (record.key or b"").decode())
+        if product.product.topic == record.topic and root is not None:
+            (item,) = yield (entry_key(product.product.name, root),)
+            if read_entry(item).too_large:
+                return ReplayReport(record=record, outcome="refused", reason=letter.reason)
+            return ReplayReport(record=record, outcome="superseded")
+    return ReplayReport(record=record, outcome="ignored")

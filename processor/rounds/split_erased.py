@@ -1,0 +1,37 @@
+"""Tells the records of erased rows apart: those from before the erasure must not bring the row back, nor become dead letters."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from processor.plan.row_image import version_of
+from processor.progress.erasures import Erased, erasure_key, name_of, read_erasure
+from processor.records.entity import Entity
+from processor.records.record import Change, Record
+from processor.steps.decode import decode
+from statestore import keys
+from statestore.store import Store
+
+
+def split_erased(changes: Iterable[Change], erased: Erased, store: Store) -> tuple[list[Change], list[Change]]:
+    """The changes that count, and those that came before the erasure of their row. Costs nothing where no row is erased, else a
+    hash for each change, and a read for each change of an erased row."""
+    changes = list(changes)
+    if not erased:
+        return changes, []
+    notes = [erasure_key(change.entity, keys.encode(change.key) or "") for change in changes]
+    found = store.get({note for note in notes if name_of(note) in erased})
+    erasures = {note: read_erasure(item) for note, item in found.items()}
+    counts: list[Change] = []
+    covered: list[Change] = []
+    for change, note in zip(changes, notes, strict=True):
+        old = note in erasures and erasures[note].covers(version_of(change))
+        (covered if old else counts).append(change)
+    return counts, covered
+
+
+def is_erased_letter(record: Record, entity: Entity | None, erased: Erased, store: Store) -> bool:
+    """Whether a record that cannot be decoded came before the erasure of its row. Its Kafka key or its value may still show the
+    key."""
+    forms = (replace(record, value=None), replace(record, key=None)) if erased else ()
+    changes = [change for form in forms if isinstance(change := decode(form, entity), Change)]
+    return bool(split_erased(changes, erased, store)[1])

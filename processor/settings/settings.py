@@ -1,0 +1,219 @@
+"""The settings of a job: one frozen value, read once at start.
+
+A setting comes from its flag (`--batch-size`), else from the environment (`STATESTORE_BATCH_SIZE`), else from the settings file
+(TOML, `batch_size = ...`), else from its default. The AWS and Postgres clients read AWS_* and PG* themselves. The file's table
+`[kafka]` says how the clients of Kafka connect (kafka_security.py), and `[schema_registry]` does the same for the schema
+registry (schema_registry_access.py). No file and no flag holds a secret: a reference names its
+place (secret_references.py).
+"""
+
+import math
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from processor.errors import SettingError
+from processor.settings.kafka_security import read_kafka
+from processor.settings.schema_registry_access import read_schema_registry
+from processor.settings.secret_references import EXAMPLES, Secret, is_reference
+
+ENV = "STATESTORE_"
+FAN_OUT_PAGE = 1_000
+"""Rows above one change that one round follows up."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+CONFIDENTIAL = ("registry", "registry_password")
+"""The settings that no error and no representation shows."""
+_TABLES: dict[str, Callable[[Any, str | None], tuple[tuple[str, str], ...]]] = {
+    "kafka": read_kafka,
+    "schema_registry": read_schema_registry,
+}
+"""The settings that are tables of the file, without a flag and a variable."""
+_PASSWORD = re.compile(r"://[^:/@]*:[^@]+@|[?&](ssl)?password=")
+"""In an address: its password."""
+
+
+def _setting(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one job. Times are in seconds unless the name says otherwise."""
+
+    job: str = _setting("statestore", "name of the job: its lease and its transactional ids contain it")
+    table: str = _setting("statestore", "name of the DynamoDB table")
+    slots: int = _setting(
+        20, "number of index columns GSI_n of a new registry and its table (`add-slots` raises it later)", 1, 20
+    )
+    endpoint: str = _setting("", "address of the DynamoDB API, if it is not that of AWS")
+    region: str = _setting("", "AWS region, if AWS_REGION is not set")
+    dynamodb_client: Literal["lean", "boto3"] = _setting(
+        "lean", "the client that reads and writes items: lean, or boto3, which takes ten times the CPU"
+    )
+    ledger_batch: int = _setting(
+        1, "ledger entries that one request writes: 1 by UpdateItem, more by PartiQL's BatchExecuteStatement", 1, 25
+    )
+    registry: str = _setting(
+        "postgresql+psycopg://", "address of the registry's Postgres; PG* variables fill in missing parts"
+    )
+    registry_password: str = _setting("", "reference to the password of the registry's user: env:, file: or secret:")
+    registry_schema: str = _setting("statestore", "the Postgres schema that holds the registry")
+    bootstrap_servers: str = _setting("", "Kafka brokers, host:port[,host:port]")
+    checkpoint: str = _setting("", "directory of Spark's checkpoint")
+    batch_size: int = _setting(10_000, "most records in a micro-batch", 1)
+    lanes: int = _setting(4, "parallel publishers, each fenced by its own transactional id", 1, 1000)
+    threads: int = _setting(16, "requests that a Python worker sends in parallel", 1, 64)
+    partitions: int = _setting(2, "number of partitions of a topic that the job creates", 1)
+    rejects_topic: str = _setting("statestore.rejects", "the topic for dead letters")
+    max_reject_share: float = _setting(0.05, "the job stops at a batch with a larger share of dead letters", 0, 1)
+    max_reject_free: int = _setting(100, "a batch with at most so many dead letters never stops the job", 0)
+    marker_days: int = _setting(30, "days for which a delete marker is kept; must be longer than any replay takes", 1)
+    wait_seconds: float = _setting(5.0, "W: longest delay that is expected of an index, or between its replicas", 0)
+    settle_seconds: float = _setting(5.0, "S: how long after a change the job settles it", 0)
+    fan_out_page: int = _setting(
+        FAN_OUT_PAGE, "rows that the fan-out of one change follows in a round; later rounds follow the rest", 1
+    )
+    walk_page: int = _setting(
+        500, "stored rows that a walk (a fill or a publication) takes from a partition in a round", 1
+    )
+    walk_rate: int = _setting(2_000, "stored rows a second that walks take, 0 for no limit", 0)
+    catch_up_records: int = _setting(
+        100_000, "a job that is further behind its topics writes rows first, and publishes each root later; 0: never", 0
+    )
+    catch_up_seconds: int = _setting(600, "after so long it publishes all documents although it is still behind", 1)
+    transaction_seconds: int = _setting(
+        900, "longest Kafka transaction of a publisher; at most the broker's transaction.max.timeout.ms", 1, 2_000_000
+    )
+    log_values: bool = _setting(False, "whether log lines and the status show values of rows (true or false)")
+    lease_seconds: int = _setting(30, "a job that gives no sign of life for so long counts as dead", 5)
+    status_port: int = _setting(
+        0, "port of the driver's page, with /metrics for Prometheus, /status.json and /health; 0: none", 0, 65535
+    )
+    status_host: str = _setting(
+        "127.0.0.1", "address at which the driver's page answers; all who reach it may read the page"
+    )
+    cloudwatch_namespace: str = _setting(
+        "", "namespace of CloudWatch: the job prints its metrics on standard output as EMF lines; empty: none"
+    )
+    spark_master: str = _setting(
+        "", "Spark master (empty: the choice of spark-submit or of the platform, else local[2])"
+    )
+    kafka: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
+    schema_registry: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
+
+
+def setting_flags() -> list[tuple[str, str]]:
+    """The (name, help) of each setting that has a flag."""
+    return [(f.name, _help(f)) for f in fields(Settings) if f.name not in _TABLES]
+
+
+def read_settings(
+    given: Mapping[str, Any], environment: Mapping[str, str] | None = None, file: str | None = None
+) -> Settings:
+    """Reads the settings from flags (`given`, None for an absent flag), environment and file.
+
+    Raises SettingError, which names the wrong setting.
+    """
+    env = os.environ if environment is None else environment
+    path = file or env.get(ENV + "SETTINGS")
+    stored = _read_file(Path(path)) if path else {}
+    known = {f.name: f for f in fields(Settings)}
+    for name in stored:
+        if name not in known:
+            raise SettingError(f"{path}: there is no setting `{name}`; the settings are {', '.join(sorted(known))}")
+    values: dict[str, Any] = {}
+    for name, f in known.items():
+        if name in _TABLES:
+            values[name] = _TABLES[name](stored.get(name, {}), path)
+        elif given.get(name) is not None:
+            values[name] = _without_secret(f, given[name], f"--{name.replace('_', '-')}")
+        elif ENV + name.upper() in env:
+            values[name] = _value(f, env[ENV + name.upper()], ENV + name.upper())
+        elif name in stored:
+            values[name] = _without_secret(f, stored[name], f"{path}: {name}")
+    if "bootstrap_servers" not in values and "KAFKA_BOOTSTRAP_SERVERS" in env:
+        values["bootstrap_servers"] = env["KAFKA_BOOTSTRAP_SERVERS"]
+    settings = Settings(**values)
+    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", settings.registry_schema):
+        raise SettingError(
+            f"registry_schema: {settings.registry_schema!r} is not a plain Postgres name; use a-z, 0-9 and _"
+        )
+    if settings.dynamodb_client not in ("lean", "boto3"):
+        raise SettingError(f"dynamodb_client: there is no {settings.dynamodb_client!r}; use lean or boto3")
+    if not re.fullmatch(r"(?!AWS/)[\w./#:-]{0,255}", settings.cloudwatch_namespace, re.ASCII):
+        raise SettingError(
+            f"cloudwatch_namespace: CloudWatch refuses {settings.cloudwatch_namespace!r}; use at most 255 of A-Z, a-z, 0-9 and "
+            "._-/#: and do not begin with AWS/"
+        )
+    return settings
+
+
+def _help(f: Any) -> str:
+    default = "" if f.default == "" else f" (default {f.default})"
+    return str(f.metadata["help"]).replace("%", "%%") + default
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return read_toml(path)
+    except OSError as error:
+        raise SettingError(f"the settings file {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingError(f"the settings file {path} is not TOML: {error}") from None
+
+
+def read_toml(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """The table of a TOML file. Raises OSError; ValueError, with a reason in one line, for a file that is not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"), parse_float=parse_float)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
+    except RecursionError:
+        raise ValueError("it nests too many levels") from None
+    except ArithmeticError:
+        raise ValueError("a number with too large an exponent") from None
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value of the settings file is text, or a number in the place of text."""
+    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _without_secret(f: Any, value: Any, where: str) -> Any:
+    """The value of a setting in a file or on the command line, which other users may read. Raises SettingError for a secret."""
+    made = _value(f, value, where)
+    if f.name == "registry" and not is_reference(made) and _PASSWORD.search(made):
+        raise SettingError(f"{where}: the address holds a password; leave it out, and for registry_password {EXAMPLES}")
+    if f.name == "registry_password" and made and not is_reference(made):
+        raise SettingError(f"{where} holds the password itself: {EXAMPLES}")
+    return made
+
+
+def _value(f: Any, value: Any, where: str) -> Any:
+    kind = type(f.default)
+    if kind is str:
+        if not _is_text(value) or _CONTROL.search(str(value)):
+            shown = "the value" if f.name in CONFIDENTIAL else repr(value)
+            raise SettingError(f"{where}: {shown} is not text in one line")
+        return Secret(value) if f.name in CONFIDENTIAL and not is_reference(str(value)) else str(value)
+    if kind is bool:
+        if str(value).lower() not in ("true", "false"):
+            raise SettingError(f"{where}: {value!r} is not true or false")
+        return str(value).lower() == "true"
+    try:
+        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+            raise ValueError
+        converted = kind(value)
+        if not math.isfinite(converted):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise SettingError(f"{where}: {value!r} is not a {'number' if kind is float else 'whole number'}") from None
+    low, high = f.metadata["low"], f.metadata["high"]
+    if (low is not None and converted < low) or (high is not None and converted > high):
+        bounds = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise SettingError(f"{where}: {converted} is out of range; it must be {bounds}")
+    return converted

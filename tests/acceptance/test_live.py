@@ -1,0 +1,33 @@
+"""Real Debezium on a real Postgres: the documents of the job equal the SELECT over the application's own database."""
+
+import subprocess
+
+import pytest
+
+from tests.live.soak import RESTARTED, soak
+from tests.required import require_debezium
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def live(credentials: None) -> None:
+    require_debezium()
+
+
+def test_the_live_demo_ends_with_equal_documents_and_shows_the_way_there(statestore: list[str]) -> None:
+    done = subprocess.run([*statestore, "demo", "--live"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert " documents equal the SELECT, 0 dead letters (" in done.stdout
+    lines = done.stderr.splitlines()
+    for begin in ("sql  renames customer", "sql  gives article", 'doc    customer_card {"id":', "doc    article_sales"):
+        assert any(line.startswith(begin) for line in lines), begin
+    assert any(line.endswith(" is gone") for line in lines)
+
+
+def test_documents_equal_the_select_after_debezium_the_broker_and_the_job_were_killed() -> None:
+    result = soak(seconds=40, seed=1, pause=2)
+    assert result.wrong == []
+    assert result.dead_letters == 0
+    assert result.documents > 0
+    assert result.killed.keys() == {*RESTARTED}

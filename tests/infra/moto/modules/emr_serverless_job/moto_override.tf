@@ -1,0 +1,5 @@
+resource "aws_emrserverless_application" "job" {
+  lifecycle {
+    ignore_changes = [architecture] # moto forgets it
+  }
+}

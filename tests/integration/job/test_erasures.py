@@ -1,0 +1,102 @@
+"""`statestore erase` over real parts: no store holds a value of the erased row, and its old records do not bring it back.
+
+Each value of the row has a mark. After the erasure the test searches every item of the table, every table of the registry, the
+topic of dead letters, the checkpoint, and all output of the jobs.
+"""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import psycopg
+import pytest
+
+from processor.cli.main import main
+from processor.progress.packed_text import unpack
+from processor.settings.settings import setting_flags
+
+Scene = Any  # conftest's
+pytestmark = [
+    pytest.mark.slow,  # six starts of a job
+    pytest.mark.filterwarnings(
+        "ignore:unclosed:ResourceWarning"
+    ),  # PySpark's own, and of the verb, which ends with its process
+]
+MARK = "rowcanary77af"
+OTHER = "othercanary31"
+
+
+def test_nothing_keeps_an_erased_row_and_only_new_records_bring_it_back(
+    scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scene.produce(rows.user(1, f"{MARK} before"), rows.user(2, OTHER), rows.star(f"{MARK} now", "first"), partition=0)
+    scene.produce(rows.user(1, f"{MARK} now"), ("user", {"id": 1}, f"{MARK} no JSON".encode()), partition=0)
+    scene.produce(("user", {"id": 2}, f"{OTHER} no JSON".encode()), partition=0)
+    scene.run()
+    assert scene.documents()['{"id":1}']["name"] == f"{MARK} now"
+    assert any(f"{MARK} now" in item for item in _stored_items(scene))
+    scene.produce(rows.user(1, f"{MARK} unread"), partition=0)  # before the erasure, and the job has not read it yet
+
+    for name, _ in setting_flags():
+        monkeypatch.setenv(f"STATESTORE_{name.upper()}", str(getattr(scene.settings, name)))
+    assert main(["erase", "user", '{"id": 1}', "--referring"]) == 0
+    assert capfd.readouterr().out == f"""statestore erase star '{{"who":"{MARK} now","repo":"first"}}'\n"""
+    assert main(["erase", "user", '{"id": 1}', "--json"]) == 0
+    printed = capfd.readouterr()
+    certificate = json.loads(printed.out)
+    assert certificate["complete"]
+    assert certificate["key"] == {"id": 1}
+    assert {"topic": scene.topic("user"), "partition": 0, "offset": 6} in certificate["new_from"]
+    assert certificate["referring"] == [{"entity": "star", "columns": ["who"], "rows": 1}]
+    assert main(["erase", "star", json.dumps({"who": f"{MARK} now", "repo": "first"}), "--without-key"]) == 0
+    assert MARK not in printed.out + printed.err
+    assert MARK not in "".join(capfd.readouterr())
+
+    (marker,) = [
+        item for item in _stored_items(scene) if MARK in item
+    ]  # the key of the star, until DynamoDB removes it
+    assert "TABLE#star" in marker
+    assert "_deleted" in marker
+    assert MARK not in _stored_registry(scene)
+    assert MARK not in str(scene.rejected())
+    assert [letter[4] for letter in scene.rejected()] == [f"{OTHER} no JSON".encode()]
+    left = [path for path in Path(scene.settings.checkpoint).rglob("*") if path.is_file()]
+    assert [path for path in left if MARK.encode() in path.read_bytes()] == []
+    topic = scene.plan.products["profile"].product.topic
+    assert scene.last_values(topic)['{"id":1}'] is None
+    assert OTHER in scene.documents()['{"id":2}']["name"]
+
+    counted = scene.run().tally
+    assert counted["ignored: erased"] == 1
+    scene.lose_checkpoint()
+    scene.run()
+    assert scene.replay() == [(4, "refused")]
+    assert [item for item in _stored_items(scene) if MARK in item] == [marker]
+    assert MARK not in str(scene.rejected())
+    assert set(scene.documents()) == {'{"id":2}'}
+
+    scene.produce(rows.user(1, "a new start"), partition=0)
+    scene.run()
+    assert scene.documents()['{"id":1}'] == {"id": 1, "name": "a new start", "stars": []}
+
+
+def _stored_items(scene: Scene) -> list[str]:
+    """Every item of the table, with all of its attributes; packed texts unpacked."""
+    client = boto3.client("dynamodb", endpoint_url=scene.settings.endpoint, region_name="us-east-1")
+    pages = client.get_paginator("scan").paginate(TableName=scene.settings.table, ConsistentRead=True)
+    items = [item for page in pages for item in page["Items"]]
+    client.close()
+    packed = [value["B"] for item in items for value in item.values() if "B" in value]
+    return [*map(str, items), *(unpack(one).decode() for one in packed)]
+
+
+def _stored_registry(scene: Scene) -> str:
+    schema = scene.settings.registry_schema
+    with psycopg.connect(scene.settings.registry.replace("+psycopg", "")) as connection:
+        tables = connection.execute("select tablename from pg_tables where schemaname = %s", [schema]).fetchall()
+        assert len(tables) > 5
+        return "\n".join(
+            str(connection.execute(f'select * from "{schema}"."{table}"'.encode()).fetchall()) for (table,) in tables
+        )

@@ -1,0 +1,108 @@
+"""Searches for wrong documents under real change streams: an application writes by chance, and Debezium, the broker and the job
+are killed with -9 in turn. At the end every document equals the SELECT over the application's own database.
+
+    .venv/bin/python -m tests.live.soak --minutes 10 --seed 1
+
+Promises: after a restart, the next kill waits for a new document. The seed decides the writes, the order of the kills and the
+pauses; their moments differ from run to run.
+"""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from time import monotonic, sleep
+
+from processor.demo.live.live_demo import DELIVERY_SECONDS, JOB_FLAGS, LOOK_SECONDS, finish
+from processor.demo.live.live_documents import LiveDocuments
+from processor.demo.live.live_parts import BROKER, DEBEZIUM, JOB, LiveParts, live_parts
+
+RESTARTED = (DEBEZIUM, BROKER, JOB)
+LONGEST_PAUSE = 15.0
+"""Seconds between a document after a restart and the next kill."""
+LONGEST_DOWN = 5.0
+"""Seconds for which a killed part is down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoakResult:
+    """`steps`: transactions of the application; `killed` and `ended`: how often each part was killed, and ended by itself."""
+
+    steps: int
+    killed: Counter[str]
+    ended: Counter[str]
+    documents: int
+    wrong: list[str]
+    dead_letters: int
+
+
+def soak(seconds: float, seed: int, pause: float) -> SoakResult:
+    """Writes for `seconds`, and longer until each part was killed once. `pause`: seconds between two transactions."""
+    random, killed, end = Random(seed), Counter[str](), monotonic() + seconds
+    with live_parts(JOB_FLAGS) as parts:
+        parts.create_source(seed)
+        parts.start_writing("--seed", str(seed), "--pause", str(pause))
+        parts.start(DEBEZIUM)
+        parts.start(JOB)
+        documents = LiveDocuments(parts)
+        for part in _turns(random):
+            _wait_for_document(parts, documents)
+            if monotonic() > end and killed.keys() >= {*RESTARTED}:
+                break
+            sleep(random.uniform(0, LONGEST_PAUSE))
+            list(documents.fresh())
+            parts.kill(part)
+            sleep(random.uniform(0, LONGEST_DOWN))
+            parts.start(part)
+            killed[part] += 1
+            print(f"step {len(parts.application_lines())}: {part} was killed, and is started again", flush=True)
+        parts.stop_writing()
+        while parts.writes():
+            sleep(LOOK_SECONDS)
+        finish(parts)
+        count, wrong = documents.compare()
+        return SoakResult(
+            steps=int(parts.application_lines()[-1].split()[2]),
+            killed=killed,
+            ended=Counter(parts.ended),
+            documents=count,
+            wrong=wrong,
+            dead_letters=documents.dead_letters(),
+        )
+
+
+def _turns(random: Random) -> Iterator[str]:
+    """All parts in an order by chance, again and again."""
+    while True:
+        yield from random.sample(RESTARTED, len(RESTARTED))
+
+
+def _wait_for_document(parts: LiveParts, documents: LiveDocuments) -> None:
+    """Waits until a document comes that nobody has read yet."""
+    until, seen = monotonic() + DELIVERY_SECONDS, False
+    while not seen:
+        assert monotonic() < until, f"no document for {DELIVERY_SECONDS:.0f} s; see {parts.log(JOB)}"
+        assert parts.writes(), "the application ended too early"
+        parts.start_again()
+        sleep(LOOK_SECONDS)
+        seen = bool(list(documents.fresh()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="tests.live.soak")
+    parser.add_argument("--minutes", type=float, default=10, help="how long the application writes")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pause", type=float, default=1, help="seconds between two transactions")
+    given = parser.parse_args()
+    os.environ.setdefault("AWS_ACCESS_KEY_ID", "embedded")
+    os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "embedded")
+    result = soak(given.minutes * 60, given.seed, given.pause)
+    print(result)
+    sys.exit(bool(result.wrong or result.dead_letters))
+
+
+if __name__ == "__main__":
+    main()

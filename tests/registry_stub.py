@@ -1,0 +1,106 @@
+"""A schema registry that answers over HTTP: the requests of the API that readers and writers send. Counts them."""
+
+import base64
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+Schema = dict[str, Any]
+
+
+class RegistryStub:
+    """`schemas`: id -> its schema, as the registry answers; `subjects`: (subject, version) -> id. `user`: the `user:password`
+    that it wants. `fails`: the status of its next answers. `compiled`: id -> the compiled text of a Protobuf schema."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[int, Schema] = {}
+        self.subjects: dict[tuple[str, int], int] = {}
+        self.compiled: dict[int, str] = {}
+        self.requests: list[str] = []
+        self.user: str | None = None
+        self.fails: list[int] = []
+        self.url = ""
+        self.waits: threading.Event | None = None
+
+    def add(self, schema: Any, kind: str = "AVRO", references: Any = (), compiled: str = "", subject: str = "") -> int:
+        """Registers a schema, and returns its id."""
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        number = len(self.schemas) + 1
+        self.schemas[number] = {"schema": text, "schemaType": kind, "references": list(references)}
+        self.subjects[subject or f"subject-{number}", 1] = number
+        if compiled:
+            self.compiled[number] = compiled
+        return number
+
+    def answer(self, path: str, query: dict[str, list[str]], authorization: str | None) -> tuple[int, Any]:
+        """The status and the body of a GET request."""
+        wanted = None if self.user is None else f"Basic {base64.b64encode(self.user.encode()).decode()}"
+        if authorization != wanted:
+            return 401, {"error_code": 401, "message": "Unauthorized"}
+        if self.fails:
+            return self.fails.pop(0), {"error_code": 50001, "message": "the backend store is down"}
+        form = query.get("format", [""])[0]
+        match [unquote(part) for part in path.strip("/").split("/")]:
+            case ["schemas", "types"]:
+                return 200, ["JSON", "PROTOBUF", "AVRO"]
+            case ["schemas", "ids", number]:
+                return self._schema(int(number), form, 40403, f"Schema {number} not found")
+            case ["subjects", subject, "versions", version]:
+                number_ = self.subjects.get((subject, int(version)), 0)
+                return self._schema(number_, form, 40401, f"Subject '{subject}' not found.", subject, int(version))
+        return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+
+    def _schema(
+        self, number: int, form: str, code: int, missing: str, subject: str = "", version: int = 0
+    ) -> tuple[int, Any]:
+        if number not in self.schemas:
+            return 404, {"error_code": code, "message": missing}
+        schema = dict(self.schemas[number])
+        if form == "serialized" and number in self.compiled:
+            schema["schema"] = self.compiled[number]
+        if subject:
+            schema |= {"subject": subject, "version": version, "id": number}
+        return 200, schema
+
+
+@contextmanager
+def registry_stub(tls: ssl.SSLContext | None = None) -> Iterator[RegistryStub]:
+    """A stub that listens on this machine until the block ends; with `tls`, by HTTPS."""
+    stub = RegistryStub()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            stub.requests.append(self.path)
+            if stub.waits is not None:
+                stub.waits.wait(300)
+            parts = urlsplit(self.path)
+            status, body = stub.answer(parts.path, parse_qs(parts.query), self.headers.get("Authorization"))
+            text = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: Any) -> None:
+            return None
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    stub.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield stub
+    finally:
+        if stub.waits is not None:
+            stub.waits.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()

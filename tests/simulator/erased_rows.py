@@ -1,0 +1,141 @@
+"""Simulates an operator who erases rows at any moment of the run.
+
+Each change has a canary: a value of its own, in a column that no entity declares. After an erasure the row's item is a bare
+marker, and the ledger's entries of its root expire. At the end no item of the table has the canary of a change before an erasure,
+and the documents are those of a source without these changes.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from processor.job.job import Job
+from processor.progress.ledger import entries_partition
+from processor.records.record import Record
+from statestore import keys
+from statestore.item_attributes import readable_attributes
+from statestore.keys import Key
+from statestore.versions import encode_version
+from tests.simulator.history import Event, Partition, Tables, partition_of, tables_after
+from tests.simulator.run import Simulation
+
+CANARY = "canary"
+ErasedKey = tuple[str, tuple[Any, ...]]
+OVERRIDES = {"unavailable_chance": 0.0}
+"""The conditions of such a run. A value that the source does not send again after the erasure stays null."""
+BARE = {"PK", "SK", "_v", "_deleted", "ttl", "_edges"}
+"""The attributes of a bare marker, and the slots."""
+
+
+class ErasingSimulation(Simulation):
+    """A run in which an operator erases rows, and repeats an erasure that broke off. `erased`: the rows, each with the offset
+    from which the records of its topic are new, by partition. `broken_off`: the row whose erasure has not ended."""
+
+    __slots__ = ("broken_off", "erased")
+
+    erased: dict[ErasedKey, dict[int, int]]
+    broken_off: ErasedKey | None
+
+    @staticmethod
+    def change_events(seed: int, events: list[Event]) -> list[Event]:
+        return [
+            event if event.row is None else replace(event, row={**event.row, CANARY: f"canary {n}."})
+            for n, event in enumerate(events)
+        ]
+
+    def run(self) -> None:
+        self.erased, self.broken_off = {}, None
+        super().run()
+        if self.problem is None:
+            self.problem = next(self._canaries(), None)
+
+    def source_tables(self) -> Tables:
+        counted = [event for event, position in self._positions() if not self._is_covered(event, position)]
+        return tables_after(self.shape, counted)
+
+    def is_left_out(self, record: Record) -> bool:
+        key = tuple(json.loads(record.key or b"{}").values())
+        return record.offset < self.erased.get((record.topic, key), {}).get(record.partition, 0)
+
+    def _act(self) -> bool:
+        rng = self.world.rng
+        if self.broken_off is None and self.job is not None and self.facts["erased"] < 3 and rng.random() < 0.1:
+            event = rng.choice(self.events)
+            self.broken_off = event.entity, tuple(event.key.values())
+        if self.broken_off is not None and rng.random() < 0.5 and self._may_be_erased(*self.broken_off):
+            self._erase(*self.broken_off)
+            return True
+        return super()._act() or self.broken_off is not None
+
+    def _may_be_erased(self, entity: str, key: tuple[Any, ...]) -> bool:
+        """Where the table has no row, it has no marker either: then no task of an earlier run may still sleep."""
+        row = self.shape.plan.entities[entity].key(keys.encode(key) or "")
+        return not self.world.zombies or bool(self.world.table.get([row]))
+
+    def _erase(self, entity: str, key: tuple[Any, ...]) -> None:
+        """Does the work of `statestore erase`: a separate run."""
+        self.end_job()
+        self._start()
+        job, sk = self.job, keys.encode(key)
+        assert job is not None
+        assert sk is not None
+        ends = {p: end for (topic, p), end in self.available.items() if topic == entity}
+        self.facts["erased"] += 1
+        self.world.log(f"erase {entity} {sk} before {ends}")
+        new = {p: encode_version(1, p, end) for p, end in ends.items()}
+
+        def erase(job: Job) -> None:
+            job.driver.erase(entity, sk, new)
+
+        self.erased[entity, key] = ends
+        self._run_driver(job, erase)
+        while job.driver.pending:
+            self._run_background_work(job)
+
+        def retire(job: Job) -> None:
+            job.driver.retire_entries(entity, sk)
+
+        self._run_driver(job, retire)
+        self.broken_off = None
+        self.facts["erasures ended"] += 1
+        self.problem = self.problem or next(self._remains(entity, sk), None)
+        self.end_job()
+
+    def _remains(self, entity: str, sk: str) -> Iterator[str]:
+        """What an erasure that has ended left of the row."""
+        table, plan = self.world.table, self.shape.plan
+        key = plan.entities[entity].key(sk)
+        item = table.get([key]).get(key)
+        if item is not None:
+            slots = {f"GSI_{k}" for k in plan.entities[entity].slots}
+            if more := readable_attributes(item).keys() - BARE - slots:
+                yield f"{key}: the marker has {sorted(more)}"
+        for name, product in plan.products.items():
+            entry_key = Key(entries_partition(name), sk)
+            entry = table.get([entry_key]).get(entry_key)
+            if entry is not None and product.product.root == entity and (entry["hash"] or "ttl" not in entry):
+                yield f"the ledger of {name} keeps {entry}"
+
+    def _canaries(self) -> Iterator[str]:
+        """The items that hold the canary of a change before an erasure."""
+        items = {key: json.dumps(item, default=str) for key, item in self.world.table._items.items()}
+        for event, position in self._positions():
+            if event.row is not None and self._is_covered(event, position):
+                yield from (
+                    f"{key} holds the {event.row[CANARY]}" for key, text in items.items() if event.row[CANARY] in text
+                )
+
+    def _positions(self) -> Iterator[tuple[Event, tuple[Partition, int]]]:
+        """Each event with its partition and offset."""
+        seen = Counter[Partition]()
+        for event in self.events:
+            partition = partition_of(event, self.world.conditions.partitions)
+            yield event, (partition, seen[partition])
+            seen[partition] += 1
+
+    def _is_covered(self, event: Event, position: tuple[Partition, int]) -> bool:
+        (_, partition), offset = position
+        ends = self.erased.get((event.entity, tuple(event.key.values())), {})
+        return offset < ends.get(partition, 0)

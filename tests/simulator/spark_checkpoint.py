@@ -1,0 +1,15 @@
+"""A double of Spark's checkpoint."""
+
+from dataclasses import dataclass
+
+from tests.simulator.history import Partition
+
+
+@dataclass(slots=True, kw_only=True)
+class Checkpoint:
+    """How far a query has read. `offsets`: the next one to read in each partition. `batch`: the number of the next batch.
+    `planned_ends`: where that batch ends in each partition; None while no batch is planned."""
+
+    offsets: dict[Partition, int]
+    batch: int = 0
+    planned_ends: dict[Partition, int] | None = None

@@ -1,0 +1,58 @@
+"""An operator erases rows at any moment: every history ends as if the source had never sent their records."""
+
+import os
+from typing import Any
+
+import pytest
+
+import processor.rounds.write_part as write_part
+import processor.steps.erase as step
+import processor.steps.publish as publish
+from statestore.items import merge_image, read_row
+from tests.simulator.erased_rows import OVERRIDES, ErasingSimulation
+from tests.simulator.run import Simulation
+from tests.simulator.simulate import simulate
+from tests.simulator.without.switch import Switch, always, replacing
+
+SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000")) // 30
+HARD = {"zombie_chance": 1.0, "many_moves": True, "max_faults": 4}
+
+
+def run(seed: int, overrides: dict[str, Any], **more: Any) -> Simulation:
+    return simulate(seed, simulation_class=ErasingSimulation, overrides={**OVERRIDES, **overrides}, **more)
+
+
+@pytest.mark.parametrize("overrides", [{}, HARD, {"shape": "lists"}], ids=["plain", "hard", "edges"])
+def test_every_history_ends_as_if_the_source_had_not_sent_the_erased_records(overrides: dict[str, object]) -> None:
+    runs = [run(seed, overrides) for seed in range(SEEDS // 3)]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    assert sum(run.facts["erasures ended"] for run in runs) > SEEDS // 6
+    assert sum(run.world.faults["crash after"] for run in runs) >= SEEDS // 40
+
+
+NO_LIST = replacing((write_part, "split_erased", lambda _: lambda changes, *_: (list(changes), [])))
+NO_FORMER_KEYS = replacing((step, "open_change", lambda make: lambda entity, row, _: make(entity, row, frozenset())))
+PENDING_KEYS = replacing(
+    (step, "write_bare_marker", lambda _: lambda marker, item: merge_image(marker, read_row(item), keep_from=""))
+)
+NO_SEQUENCES = replacing((publish, "may_be_erased", always(False)))
+
+
+@pytest.mark.parametrize(
+    ("seed", "overrides", "switch"),
+    [
+        (3, {}, NO_LIST),
+        (0, {}, NO_FORMER_KEYS),
+        (11, HARD, PENDING_KEYS),
+        (27, {"shape": "pair"}, NO_SEQUENCES),
+    ],
+    ids=[
+        "a record from before the erasure does not count",
+        "the open change keeps the former keys",
+        "the marker keeps no former keys",
+        "the erasure keeps the sequences of tombstones",
+    ],
+)
+def test_a_history_ends_wrong_without_the_protection(seed: int, overrides: dict[str, Any], switch: Switch) -> None:
+    assert run(seed, overrides).problem is None
+    assert run(seed, overrides, switch=switch).problem is not None

@@ -1,0 +1,21 @@
+"""A table forgets what its job remembers, but not that the source emptied a table."""
+
+from processor.job.forget_progress import forget_progress
+from processor.plan.plan import Plan
+from processor.progress.walk import FillGoal, TruncateGoal, Walk, read_walk, write_walk
+from processor.settings.settings import Settings
+from statestore.keys import Key
+from statestore.memory import MemoryStore
+from statestore.store import Write
+
+
+def test_the_walk_of_a_truncate_stays_for_a_run_of_any_number() -> None:
+    store = MemoryStore()
+    walk = Walk(goal=TruncateGoal("5", "3"), left={"TABLE#star": "k"})
+    store.write(write_walk(("truncate", "star"), walk, 7))
+    store.write(write_walk(("fill", "star"), Walk(goal=FillGoal(1, None), left={}), 7))
+    store.write(Write(Key("RUNS", "0000000007"), {"_f": 1, "through": 3}))
+    forget_progress(Settings(), Plan(version=1, entities={}, products={}), store)
+    assert store.partition("RUNS") == []
+    (item,) = store.partition("WALKS")
+    assert (read_walk(item), item["run"]) == ((("truncate", "star"), walk), 0)
