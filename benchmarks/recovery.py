@@ -177,12 +177,14 @@ def measure_recovery(rows: int, kills: int) -> list[float]:
         store = open_store(settings)
         write_rows(store, plan, rows)
         store.close()
+        print_progress(f"starts the job {kills + 1} times")
         found: list[float] = []
         killed = time()
         with documents(settings, plan.products[PRODUCT].product.topic) as reader, events(settings, rows // 2):
             for _ in range(kills + 1):
+                began = time()  # the killed job may have committed a document in its last moment
                 with run_command([STATESTORE, "run", "--take-over"], log, **given):
-                    found.append(reader.first_after(killed, log) - killed)
+                    found.append(reader.first_after(began, log) - killed)
                     print_progress(f"{rows:,} rows: first document after {found[-1]:.1f} s")
                     sleep(WORK_SECONDS)
                     killed = time()
