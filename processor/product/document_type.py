@@ -47,9 +47,7 @@ DocumentType = ValueType | ObjectType | ListType
 def document_type(product: Product, entities: Mapping[str, Entity]) -> DocumentType:
     """The type of a product's documents. The null value of a tombstone is not a document."""
     root = entities[product.root]
-    return _TypeReader(entities).shown(
-        product.selection, _TypedLevel(entity=root, known=root.key, joins=product.joins)
-    )
+    return _TypeReader(entities).shown(product.selection, _TypedLevel(entity=root, known=root.key, joins=product.joins))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
