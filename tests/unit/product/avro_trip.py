@@ -37,7 +37,9 @@ class AvroTrip:
 
     def consume(self, value: bytes, reader: str | None = None) -> Any:
         """The value as a consumer has it, by its own schema or by the writer's."""
-        written, own = (fastavro.parse_schema(canonical_json.loads(text)) for text in (self.schema, reader or self.schema))
+        written, own = (
+            fastavro.parse_schema(canonical_json.loads(text)) for text in (self.schema, reader or self.schema)
+        )
         return fastavro.schemaless_reader(io.BytesIO(value[HEAD:]), written, own)
 
     def check(self, document: Any) -> None:
