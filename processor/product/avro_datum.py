@@ -19,7 +19,7 @@ from processor.records.mismatch import beyond, within
 from processor.records.record import Value
 from processor.records.values import PLAIN, Reading, converter
 
-Convert = Callable[[Any], Any]
+ConvertMember = Callable[[Any], Any]
 """Turns a value that is not null."""
 _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_DAY: Final = _EPOCH.toordinal()
@@ -33,8 +33,8 @@ class AvroDatum:
     """The functions of a product's documents. `write` gives an Avro writer's value of a document, and raises ValueError.
     `read` gives the document of a value as the reader of framed records makes it (`processor.records.avro_schema`)."""
 
-    write: Convert
-    read: Convert
+    write: ConvertMember
+    read: ConvertMember
 
 
 def avro_datum(product: Product, entities: Mapping[str, Entity]) -> AvroDatum:
@@ -43,7 +43,7 @@ def avro_datum(product: Product, entities: Mapping[str, Entity]) -> AvroDatum:
     return AvroDatum(write=_nullable(_writer(of, namespace)), read=_nullable(_reader(of)))
 
 
-def _writer(of: DocumentType, namespace: str) -> Convert:
+def _writer(of: DocumentType, namespace: str) -> ConvertMember:
     match of:
         case ValueType(column=column):
             return _column_writer(column)
@@ -54,7 +54,7 @@ def _writer(of: DocumentType, namespace: str) -> Convert:
             return _record_writer(of, namespace)
 
 
-def _member_writer(of: DocumentType, namespace: str) -> Convert:
+def _member_writer(of: DocumentType, namespace: str) -> ConvertMember:
     """The writer of a value in a union. It names the branch of a record or of rows, or the library compares each row with it."""
     write = _writer(of, namespace)
     if isinstance(of, ObjectType):
@@ -63,8 +63,8 @@ def _member_writer(of: DocumentType, namespace: str) -> Convert:
     return (lambda rows: ("array", write(rows))) if isinstance(of, ListType) else write
 
 
-def _record_writer(of: ObjectType, namespace: str) -> Convert:
-    fields: list[tuple[str, str, Convert]] = []
+def _record_writer(of: ObjectType, namespace: str) -> ConvertMember:
+    fields: list[tuple[str, str, ConvertMember]] = []
     for name, (member, inner) in zip(field_names(of), of.members, strict=True):
         rows = isinstance(inner, ListType) and not inner.nullable
         make = _writer if rows else _member_writer
@@ -86,7 +86,7 @@ def _record_writer(of: ObjectType, namespace: str) -> Convert:
     return write
 
 
-def _column_writer(column: ColumnType | None) -> Convert:
+def _column_writer(column: ColumnType | None) -> ConvertMember:
     if column is None:
         return _itself
     single = _single_writer(column)
@@ -96,7 +96,7 @@ def _column_writer(column: ColumnType | None) -> Convert:
     return lambda values: [write(value) for value in values]
 
 
-def _single_writer(column: ColumnType) -> Convert:
+def _single_writer(column: ColumnType) -> ConvertMember:
     match column.name:
         case "int":
             return lambda value: _long(value, value, "int", "Avro has 64 bits: declare decimal(38,0)")
@@ -117,7 +117,7 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _nullable(convert: Convert) -> Convert:
+def _nullable(convert: ConvertMember) -> ConvertMember:
     return lambda value: None if value is None else convert(value)
 
 
@@ -146,7 +146,7 @@ def _count(value: str, column: ColumnType) -> int:
     return _long(count, value, column, "Avro has nanoseconds from 1677 to 2262: declare timestamp(us)")
 
 
-def _reader(of: DocumentType) -> Convert:
+def _reader(of: DocumentType) -> ConvertMember:
     match of:
         case ValueType(column=column):
             return _column_reader(column)
@@ -157,8 +157,8 @@ def _reader(of: DocumentType) -> Convert:
             return _record_reader(of)
 
 
-def _record_reader(of: ObjectType) -> Convert:
-    fields: list[tuple[str, str, Convert, Value]] = [
+def _record_reader(of: ObjectType) -> ConvertMember:
+    fields: list[tuple[str, str, ConvertMember, Value]] = [
         (member, name, _reader(inner), [] if isinstance(inner, ListType) and not inner.nullable else None)
         for name, (member, inner) in zip(field_names(of), of.members, strict=True)
     ]
@@ -179,7 +179,7 @@ def _undeclared(datum: Mapping[str, Any]) -> dict[str, Value]:
     return {name: canonical_json.loads(text) for name, text in datum.get(UNDECLARED, {}).items()}
 
 
-def _column_reader(column: ColumnType | None) -> Convert:
+def _column_reader(column: ColumnType | None) -> ConvertMember:
     if column is None:
         return _itself
     single = _single_reader(column)
@@ -189,7 +189,7 @@ def _column_reader(column: ColumnType | None) -> Convert:
     return lambda values: [read(value) for value in values]
 
 
-def _single_reader(column: ColumnType) -> Convert:
+def _single_reader(column: ColumnType) -> ConvertMember:
     match column.name:
         case "decimal" if column.precision is not None:
             reading = Reading(text="bytes", scale=column.scale or 0)
