@@ -9,7 +9,7 @@ from processor.cli.options import REGISTRY, add_definitions, add_settings
 from processor.cli.visible_text import visible
 from processor.errors import StatestoreError
 from processor.plan.planning import product_of
-from processor.product.avro_document import avro_schema
+from processor.product.avro_document import NAMES_CURE, avro_schema
 from processor.product.json_schema import document_schema
 from processor.product.product import DocumentFormat
 
@@ -34,6 +34,6 @@ def run(options: argparse.Namespace) -> int:
     try:
         schema = write(product, {name: known.entity for name, known in plan.entities.items()})
     except ValueError as error:
-        raise StatestoreError(f"product {product.name}: {error}") from None
+        raise StatestoreError(f"product {product.name}: {error}; {NAMES_CURE}") from None
     print(visible(json.dumps(schema, indent=2, ensure_ascii=False)))
     return 0

@@ -11,7 +11,7 @@ from processor.definitions.selection import check_members, read_selection, read_
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
 from processor.definitions.sql.sql_product import read_sql
 from processor.definitions.yaml_nodes import Map, YamlNode
-from processor.product.avro_document import avro_schema
+from processor.product.avro_document import NAMES_CURE, avro_schema
 from processor.product.product import DocumentFormat, Product
 from processor.records.entity import Entity
 
@@ -110,4 +110,4 @@ def _check_names(body: Map, product: Product, entities: Mapping[str, Entity | No
     try:
         avro_schema(product, {name: entity for name, entity in entities.items() if entity is not None})
     except ValueError as error:
-        problems.add(body.key_node("format"), str(error), "select the members by `fields`, with names that differ")
+        problems.add(body.key_node("format"), str(error), NAMES_CURE)

@@ -28,6 +28,7 @@ AvroSchema = Any
 """A schema as JSON values."""
 UNDECLARED: Final = "undeclared"
 """The field of the undeclared columns."""
+NAMES_CURE: Final = "select the members by `fields`, with names that differ"
 _ROOT: Final = "statestore"
 _RECORD: Final = "Value"
 _SINGLE: Final[Mapping[str, AvroSchema]] = {

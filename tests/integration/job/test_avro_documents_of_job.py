@@ -60,7 +60,7 @@ def consumed(scene: Scene, stub: RegistryStub) -> dict[str, Any]:
 
 def answered(scene: Scene, users: dict[int, str], stars: list[tuple[str, str, str]]) -> dict[str, Any]:
     """The documents that SQL answers over these rows."""
-    tables = {
+    tables: dict[str, list[dict[str, Any]]] = {
         "user": [{"id": number, "name": name} for number, name in users.items()],
         "star": [{"who": who, "repo": repo, "note": note} for who, repo, note in stars],
     }
