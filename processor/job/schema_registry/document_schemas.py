@@ -62,8 +62,8 @@ class SchemaRegistration:
 
 
 def avro_products(plan: Plan) -> list[Product]:
-    """The products whose documents are Avro."""
-    return [one.product for one in plan.products.values() if one.product.format == "avro"]
+    """The products whose documents are Avro. A retracted product has tombstones only."""
+    return [one.product for one in plan.products.values() if one.product.format == "avro" and not one.retracted]
 
 
 def as_json(

@@ -19,12 +19,13 @@ require_schema_packages()
 from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: E402
 from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: E402
 
+from processor.errors import StatestoreError  # noqa: E402
 from processor.inspect.oracle import oracle  # noqa: E402
 from processor.job.repair import Repair  # noqa: E402
 from processor.job.run_job import run_job  # noqa: E402
 from processor.job.worker import open_store  # noqa: E402
 from processor.rounds.follow_up_parts import RootToRepair  # noqa: E402
-from processor.settings.settings import setting_flags  # noqa: E402
+from processor.settings.settings import Settings, setting_flags  # noqa: E402
 from tests.registry_stub import RegistryStub, registry_stub  # noqa: E402
 
 Scene = Any  # conftest's
@@ -156,10 +157,16 @@ def test_repair_publishes_avro(scene: Scene, rows: SimpleNamespace, stub: Regist
     scene.produce(rows.user(1, "ada"))
     scene.run(schema_registry=access(stub))
     before = consumed(scene, stub)
+    root = RootToRepair(("framed", "1"), '{"id":1}')
+    with pytest.raises(StatestoreError, match="product framed cannot be repaired: its documents are Avro, and the"):
+        repair(scene.settings, scene).publish([root])
     settings = replace(scene.settings, schema_registry=access(stub))
-    repair = Repair(
-        settings=settings, plan=scene.plan, registry=scene.registry, store=open_store(settings), owner="repair"
-    )
-    assert repair.publish([RootToRepair(("framed", "1"), '{"id":1}')])["published"] == 1
+    assert repair(settings, scene).publish([root])["published"] == 1
     assert consumed(scene, stub) == before
     assert len(scene.published("framed")) == 2
+
+
+def repair(settings: Settings, scene: Scene) -> Repair:
+    return Repair(
+        settings=settings, plan=scene.plan, registry=scene.registry, store=open_store(settings), owner="repair"
+    )
