@@ -18,10 +18,12 @@ from processor.cli.output import TOO_LARGE_LINE
 from processor.cli.run_command import owner_name, require_settings
 from processor.cli.try_command import positive
 from processor.cli.visible_text import visible_line, visible_lines
+from processor.errors import SettingError
 from processor.inspect.mirror import Mirror
 from processor.inspect.verification import (
     Difference,
     NotCompared,
+    TopicReader,
     VerificationResult,
     Verifier,
     with_open_changes,
@@ -32,6 +34,7 @@ from processor.plan.planning import product_of
 from processor.progress.ledger import entry_key, read_entry
 from processor.records import canonical_json
 from processor.rounds.step_runner import StepRunner
+from processor.settings.resolve_secrets import resolve_schema_registry
 from processor.settings.settings import Settings
 from statestore.store import Store
 
@@ -116,10 +119,18 @@ def _verify_product(
     verifier: Verifier, settings: Settings, name: str, sample: int | None, random: Random
 ) -> VerificationResult:
     from processor.job.kafka.reader import read_topic
+    from processor.job.schema_registry.document_schemas import NO_REGISTRY, as_json
 
-    product = product_of(verifier.plan, name)
-    topic = partial(read_topic, settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
-    return verifier.verify(product, topic, sample, random)
+    planned = product_of(verifier.plan, name)
+    product = planned.product
+    topic: TopicReader = partial(read_topic, settings.bootstrap_servers, dict(settings.kafka), product.topic)
+    if product.format == "avro":
+        if not settings.schema_registry:
+            raise SettingError(f"product {name}: {NO_REGISTRY}")
+        access = resolve_schema_registry(settings.schema_registry)
+        entities = {name: entity.entity for name, entity in verifier.plan.entities.items()}
+        return verifier.verify(planned, lambda: as_json(topic(), product, entities, access), sample, random)
+    return verifier.verify(planned, topic, sample, random)
 
 
 def too_large_among(store: Store, differences: Iterable[Difference]) -> list[Difference]:

@@ -32,6 +32,8 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
 def describe_product(product: Product) -> dict[str, Any]:
     """The value of the product's file."""
     heading = {"product": product.name, "root": product.root, "topic": product.topic}
+    if product.format != "json":
+        heading["format"] = product.format
     if product.where is not None:
         heading["where"] = write_expression(product.where)
     return heading | _selection(product.selection) | _joins(product.joins)

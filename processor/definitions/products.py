@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from processor.definitions.expressions.names import NameScope
 from processor.definitions.joins import read_joins
@@ -10,10 +11,11 @@ from processor.definitions.selection import check_members, read_selection, read_
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
 from processor.definitions.sql.sql_product import read_sql
 from processor.definitions.yaml_nodes import Map, YamlNode
-from processor.product.product import Product
+from processor.product.avro_document import NAMES_CURE, avro_schema
+from processor.product.product import DocumentFormat, Product
 from processor.records.entity import Entity
 
-_KEYS = ("product", "root", "topic", "where", "fields", "value", "join", "embed", "sql")
+_KEYS = ("product", "root", "topic", "format", "where", "fields", "value", "join", "embed", "sql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +53,21 @@ def read_product(
     selection = read_selection(body, scope, problems)
     where = read_where(body.get("where"), scope, problems)
     check_members(body, selection, joins, scope, problems)
+    document_format = _read_format(body, problems)
     if heading is None or len(problems) > before:
         return heading, None
     valid_joins = tuple(join for join in joins.values() if join is not None)
     product = Product(
-        name=heading.name, topic=heading.topic, root=entity, selection=selection, joins=valid_joins, where=where
+        name=heading.name,
+        topic=heading.topic,
+        root=entity,
+        selection=selection,
+        joins=valid_joins,
+        where=where,
+        format=document_format,
     )
+    if document_format == "avro":
+        _check_names(body, product, entities, problems)
     return heading, product
 
 
@@ -80,3 +91,23 @@ def _read_root(body: Map, entities: Mapping[str, Entity | None], problems: Probl
         problems.add(node, f"there is no entity `{entity}`", suggest(entity, entities))
         return None
     return entity
+
+
+def _read_format(body: Map, problems: Problems) -> DocumentFormat:
+    node = body.get("format")
+    if node is None:
+        return "json"
+    formats: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
+    text = as_text(node, "`format`", f"write one of {', '.join(formats)}", problems)
+    found = next((known for known in formats if known == text), None)
+    if text is not None and found is None:
+        problems.add(node, f"there is no format `{text}`", suggest(text, formats))
+    return found or "json"
+
+
+def _check_names(body: Map, product: Product, entities: Mapping[str, Entity | None], problems: Problems) -> None:
+    """Adds a problem where Avro cannot tell two members apart."""
+    try:
+        avro_schema(product, {name: entity for name, entity in entities.items() if entity is not None})
+    except ValueError as error:
+        problems.add(body.key_node("format"), str(error), NAMES_CURE)

@@ -18,7 +18,7 @@ from processor.doctor.registry_checks import (
     check_rights,
     check_schema,
 )
-from processor.doctor.schema_registry_checks import check_schema_registry
+from processor.doctor.schema_registry_checks import check_avro_products, check_schema_registry
 from processor.doctor.settings_checks import check_markers, check_waits
 from processor.doctor.table_checks import (
     check_credentials,
@@ -43,6 +43,7 @@ AWS = "see the error; the policy of the role, --table, --region and --endpoint d
 POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"
 KAFKA = "correct [kafka] in the settings file (docs/kafka-security.md), or --bootstrap-servers"
 DEFINITIONS = "correct the definitions, and `statestore apply` them"
+SCHEMAS = "correct [schema_registry] in the settings file (docs/schema-registry.md), or start the registry"
 ENDPOINT = "set AWS_REGION, or correct --endpoint"
 
 MACHINE = (
@@ -173,7 +174,14 @@ TOPICS = (
         name="schemas",
         looks_at="the registry of Avro and Protobuf",
         look=check_schema_registry,
-        cure="correct [schema_registry] in the settings file (docs/schema-registry.md), or start the registry",
+        cure=SCHEMAS,
+    ),
+    DoctorCheck(
+        name="avro products",
+        looks_at="whether Avro documents have a registry",
+        look=check_avro_products,
+        cure=SCHEMAS,
+        needs=("definitions", "schemas"),
     ),
 )
 PLACES = (

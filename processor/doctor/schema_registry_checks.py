@@ -1,9 +1,11 @@
-"""The schema registry of Avro and Protobuf, where the settings name one."""
+"""The schema registry of Avro and Protobuf, where the settings name one, and the products that need it."""
 
 from collections.abc import Iterator
 
-from processor.doctor.finding import Finding, ok
+from processor.doctor.finding import Finding, failure, ok
+from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
+from processor.job.schema_registry.document_schemas import avro_products
 from processor.job.schema_registry.open_schemas import open_client
 from processor.settings.resolve_secrets import resolve_schema_registry
 
@@ -19,3 +21,20 @@ def check_schema_registry(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"{dict(access)['url']} knows {', '.join(client.kinds())}")
     finally:
         client.close()
+
+
+def check_avro_products(around: Surroundings) -> Iterator[Finding]:
+    """Whether the products whose documents are Avro have a registry for their schemas."""
+    existing_registry(around)
+    products = avro_products(around.plan)
+    if not products:
+        yield ok("the documents of all products are JSON")
+        return
+    names = ", ".join(sorted(product.name for product in products))
+    if around.settings.schema_registry:
+        yield ok(f"the job registers the schemas of {names}")
+    else:
+        yield failure(
+            f"the documents of {names} are Avro, and the settings name no schema registry: the job stops these products",
+            "give [schema_registry] in the settings file (docs/schema-registry.md)",
+        )

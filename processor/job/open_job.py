@@ -21,6 +21,7 @@ from processor.job.kafka.check_access import check_access
 from processor.job.kafka.message_limits import message_limits
 from processor.job.lease import LeaseRenewal, lease_check, take_lease
 from processor.job.product_topics import ProductTopics
+from processor.job.schema_registry.document_schemas import SchemaRegistration
 from processor.job.schema_registry.open_schemas import open_schemas
 from processor.job.source import spark_session
 from processor.job.spark_executor import SparkExecutor
@@ -98,14 +99,17 @@ def open_job(
             )
 
             product_topics = ProductTopics(admin=admin, store=store, report=report)
+            registration = SchemaRegistration(access=settings.schema_registry)
 
             def prepare(plan: Plan) -> None:
-                """Makes the topics of the plan's products ready."""
+                """Makes the topics and the schemas of the plan's products ready."""
                 check_rejects_topic(plan, settings.rejects_topic)
                 topics = [p.product.topic for p in plan.products.values()]
                 admin.ensure(topics, partitions=settings.partitions, compacted=True)
                 driver.earlier_sequences = earlier_sequences(settings, plan, store)
                 driver.message_limits = message_limits(plan, product_topics.look(plan))
+                registered = registration.register(plan)
+                driver.schema_ids, driver.unready = registered.ids, registered.refused
 
             def keep_progress(progress: list[Progress]) -> None:
                 """Shows how far the walks are, and how many rows the last statistics counted."""

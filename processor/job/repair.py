@@ -19,6 +19,8 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.message_limits import ask_limit, message_limits
 from processor.job.kafka.outbox import BATCH_BYTES, TransactionalOutbox
 from processor.job.lease import LeaseRenewal, lease_check
+from processor.job.schema_registry.document_schemas import SchemaRegistration
+from processor.job.schema_registry.open_schemas import open_avro_writer
 from processor.job.worker import begin_attempt, transactional_id
 from processor.plan.plan import Plan
 from processor.progress.ledger import Run
@@ -27,6 +29,7 @@ from processor.rounds.driver import Driver
 from processor.rounds.executor import InProcessExecutor
 from processor.rounds.follow_up_parts import RootToRepair
 from processor.rounds.round import Round
+from processor.settings.resolve_secrets import resolve_schema_registry
 from processor.settings.settings import Settings
 from registry.model import Lease
 from registry.repository import Registry
@@ -61,6 +64,8 @@ class Repair:
             for lane in range(lease.lanes):
                 self._outbox(lane)
             driver = self._driver(lease)
+            for product in sorted({root.root[0] for root in roots} & driver.unready.keys()):
+                raise StatestoreError(f"product {product} cannot be repaired: {driver.unready[product]}")
             driver.start()
             driver.repair(roots)
             for product, reason in driver.backlog.stopped.items():
@@ -79,18 +84,25 @@ class Repair:
 
         admin = Admin(self.settings.bootstrap_servers, dict(self.settings.kafka))
         configs = admin.configs(product.product.topic for product in self.plan.products.values())
-
+        registered = SchemaRegistration(access=resolve_schema_registry(self.settings.schema_registry)).register(
+            self.plan
+        )
+        executor = InProcessExecutor(
+            store=self.store, begin=begin, ask_limit=partial(ask_limit, self.settings), open_writer=open_avro_writer
+        )
         return Driver(
             settings=self.settings,
             plan=self.plan,
             store=self.store,
-            executor=InProcessExecutor(store=self.store, begin=begin, ask_limit=partial(ask_limit, self.settings)),
+            executor=executor,
             clock=SystemClock(),
             run=Run(number=lease.generation),
             check_lease=lease_check(self.registry, lease),
             earlier_sequences=earlier_sequences(self.settings, self.plan, self.store),
             letter_bytes=letter_bytes(admin, self.settings),
             message_limits=message_limits(self.plan, configs),
+            schema_ids=registered.ids,
+            unready=registered.refused,
         )
 
     def _outbox(self, lane: int, batch_bytes: int = BATCH_BYTES) -> TransactionalOutbox:

@@ -18,7 +18,7 @@ from processor.job.kafka.message_limits import ask_limit
 from processor.job.kafka.outbox import BATCH_BYTES, KafkaOutbox, TransactionalOutbox
 from processor.job.lease import lease_lost
 from processor.job.open_registry import open_registry
-from processor.job.schema_registry.open_schemas import open_schemas
+from processor.job.schema_registry.open_schemas import open_avro_writer, open_schemas
 from processor.job.zip_imports import keep_zip_directories
 from processor.plan.touch import Root
 from processor.progress.epochs import Epochs
@@ -178,7 +178,13 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
         attempt = begin_attempt(mine.registry, task.lease, lane, task.round.number)
         return attempt, replace(runner, outbox=outbox)
 
-    runner = StepRunner(store=mine.store, overlays=overlays, pool=mine.pool, writes_per_request=settings.ledger_batch)
+    runner = StepRunner(
+        store=mine.store,
+        overlays=overlays,
+        pool=mine.pool,
+        writes_per_request=settings.ledger_batch,
+        open_writer=open_avro_writer,
+    )
     before, began = spending(mine.store), perf_counter()
     try:
         result = publish_lane(lane, roots, task.round, next_attempt, partial(ask_limit, settings))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from processor.product.expressions.expression import Column as Column
 from processor.product.expressions.expression import Expression, aggregates, node_of
@@ -93,9 +94,13 @@ class Join:
         return any(True for e in expressions(self.selection) for _ in aggregates(node_of(e)))
 
 
+DocumentFormat = Literal["json", "avro"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """The definition of a document. `where`: the condition on root rows that have a document."""
+    """The definition of a document. `where`: the condition on root rows that have a document. `format`: of the documents in the
+    topic."""
 
     name: str
     topic: str
@@ -103,6 +108,7 @@ class Product:
     selection: Selection
     joins: tuple[Join, ...]
     where: Expression | None = None
+    format: DocumentFormat = "json"
 
     def walk(self) -> Iterator[tuple[str, Join]]:
         """Each join with the entity above it: parents first, in the order of the definition."""

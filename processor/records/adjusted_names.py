@@ -21,7 +21,7 @@ def adjusted_names(columns: Iterable[str]) -> dict[str, str]:
     columns = frozenset(columns)
     found: dict[str, set[str]] = {}
     for column in columns:
-        for adjusted in {_adjust(column, unicode=False), _adjust(column, unicode=True)} - columns:
+        for adjusted in {adjust_name(column, unicode=False), adjust_name(column, unicode=True)} - columns:
             found.setdefault(adjusted, set()).add(column)
     return {adjusted: next(iter(of)) for adjusted, of in found.items() if len(of) == 1}
 
@@ -33,7 +33,8 @@ def with_columns(members: Mapping[str, T], names: Mapping[str, str]) -> Mapping[
     return {names.get(name, name): value for name, value in members.items()}
 
 
-def _adjust(column: str, *, unicode: bool) -> str:
+def adjust_name(column: str, *, unicode: bool = False) -> str:
+    """The name in letters, digits and `_`: each other character becomes `_`, or with `unicode` its code."""
     kept = "" if unicode else "_"
     text = ""
     for n, char in enumerate(column):

@@ -66,6 +66,11 @@ def framed_id(data: bytes) -> int | None:
     return int.from_bytes(data[1:HEAD], "big") if len(data) >= HEAD else None
 
 
+def framed(number: int, body: bytes) -> bytes:
+    """The body, framed with the id of its schema."""
+    return b"\0" + number.to_bytes(HEAD - 1, "big") + body
+
+
 def schema_ids(record: Record) -> set[int]:
     """The ids of the schemas that a record needs: of its key, and of its value."""
     ids = (framed_id(data) for data in (record.key, record.value) if data is not None and is_framed(data))

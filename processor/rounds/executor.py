@@ -16,7 +16,7 @@ from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.rounds.publish_part import AskLimit, publish_lane
 from processor.rounds.round import LaneResult, Part, PartResult, Round
 from processor.rounds.stage_times import stage_time
-from processor.rounds.step_runner import Outbox, StepRunner
+from processor.rounds.step_runner import OpenWriter, Outbox, StepRunner
 from processor.settings.settings import FAN_OUT_PAGE
 from statestore.store import Store
 
@@ -41,8 +41,8 @@ BeginAttempt = Callable[[Round], tuple[int, Outbox]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessExecutor:
     """Runs all parts in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
-    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `pool`, `page`, `writes_per_request`, `schemas`:
-    as the step runner has them. The driver counts the requests of `store`, which it shares."""
+    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `pool`, `page`, `writes_per_request`, `schemas`,
+    `open_writer`: as the step runner has them. The driver counts the requests of `store`, which it shares."""
 
     store: Store
     begin: BeginAttempt
@@ -52,6 +52,7 @@ class InProcessExecutor:
     page: int = FAN_OUT_PAGE
     writes_per_request: int = 1
     schemas: FramedReader = NO_SCHEMAS
+    open_writer: OpenWriter | None = None
 
     def run_round(
         self, part: Part, work: Iterable[Iterable[Any]], round_: Round, overlay: DriverOverlay
@@ -64,6 +65,7 @@ class InProcessExecutor:
             page=self.page,
             writes_per_request=self.writes_per_request,
             schemas=self.schemas,
+            open_writer=self.open_writer,
         )
         began = perf_counter()
         result = part(chain.from_iterable(work), round_, runner)

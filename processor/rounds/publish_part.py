@@ -19,10 +19,16 @@ from processor.errors import TopicRefused
 from processor.plan.plan import Plan, ProductPlan
 from processor.plan.step import Step
 from processor.plan.touch import Root
+from processor.product.avro_datum import avro_datum
+from processor.product.avro_document import avro_schema_text
 from processor.product.document import GONE, Match, Renderer
+from processor.product.product import Product
 from processor.progress.ledger import Mark
 from processor.records import canonical_json
+from processor.records.entity import Entity
+from processor.records.framing import framed
 from processor.records.message import MAX_MESSAGE_BYTES
+from processor.records.record import Value
 from processor.rounds.freshness import UNKNOWN, RootTimes
 from processor.rounds.round import CHUNK, LaneResult, Round
 from processor.rounds.step_runner import StepRunner
@@ -41,6 +47,7 @@ NextAttempt = Callable[[Round], tuple[int, StepRunner]]
 """Begins an attempt of a lane: its number, and a runner whose outbox is a new transaction."""
 AskLimit = Callable[[str], int]
 """Asks the broker for the most bytes of a message of a topic."""
+Encode = Callable[[Value], bytes]
 
 
 def lane_of(root: Root, lanes: int) -> int:
@@ -86,7 +93,7 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
     times: list[float] = []
     # the documents of a root are neighbours, because they ask for the same rows
     todo = sorted(roots, key=itemgetter(1, 0))
-    publishers = {name: _publisher(round_, round_.plan.products[name], mark, tally) for name in dict(todo)}
+    publishers = {name: _publisher(round_, round_.plan.products[name], mark, tally, runner) for name in dict(todo)}
     while todo:
         chunk, todo = todo[:CHUNK], todo[CHUNK:]
         going = [root for root in chunk if root[0] not in round_.stopped and root[0] not in failed]
@@ -124,22 +131,36 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
 
 
 def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[EncodedDocument]:
-    """Assembles a root's document and encodes it."""
-    return _encoded(plan, product, _renderer(plan, product, tally), root)
+    """Assembles a root's document and encodes it as JSON."""
+    return _encoded(plan, product, _renderer(plan, product, tally), canonical_json.encode, root)
 
 
-def _encoded(plan: Plan, product: ProductPlan, renderer: Renderer, root: str) -> Step[EncodedDocument]:
+def _encoded(plan: Plan, product: ProductPlan, renderer: Renderer, encode: Encode, root: str) -> Step[EncodedDocument]:
     top = None if product.retracted else (yield from assemble(plan, product, root, renderer.tally))
     if top is None:
         return EncodedDocument(key="", value=None)
     document = renderer.document(top)
-    value = None if document is GONE else canonical_json.encode(document)
+    value = None if document is GONE else encode(document)
     return EncodedDocument(_message_key(plan, product, top), value)
 
 
 def _renderer(plan: Plan, product: ProductPlan, tally: Counter[str]) -> Renderer:
-    entities = {name: entity.entity for name, entity in plan.entities.items()}
-    return Renderer(product=product.product, entities=entities, tally=tally)
+    return Renderer(product=product.product, entities=_entities(plan), tally=tally)
+
+
+def _encoder(round_: Round, product: Product, runner: StepRunner) -> Encode:
+    """Encodes documents as the topic has them: JSON, or framed Avro."""
+    number = round_.schema_ids.get(product.name)
+    if number is None:
+        return canonical_json.encode
+    assert runner.open_writer is not None
+    entities = _entities(round_.plan)
+    to_datum, write = avro_datum(product, entities).write, runner.open_writer(avro_schema_text(product, entities))
+    return lambda document: framed(number, write(to_datum(document)))
+
+
+def _entities(plan: Plan) -> dict[str, Entity]:
+    return {name: entity.entity for name, entity in plan.entities.items()}
 
 
 def _message_key(plan: Plan, product: ProductPlan, top: Match) -> str:
@@ -147,7 +168,7 @@ def _message_key(plan: Plan, product: ProductPlan, top: Match) -> str:
 
 
 def _publisher(
-    round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str]
+    round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str], runner: StepRunner
 ) -> Callable[[str], Step[PublishOutcome]]:
     context = PublishContext(
         topic=product.product.topic,
@@ -169,5 +190,6 @@ def _publisher(
         entity=product.product.root,
         erased=round_.erased,
     )
-    document = partial(_encoded, round_.plan, product, _renderer(round_.plan, product, tally))
+    renderer, encode = _renderer(round_.plan, product, tally), _encoder(round_, product.product, runner)
+    document = partial(_encoded, round_.plan, product, renderer, encode)
     return lambda root: publish(context, root, partial(document, root))

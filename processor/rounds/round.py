@@ -44,6 +44,7 @@ class Round:
     (both in seconds since 1970). `letter_bytes`: the largest dead letter, None for any. `stopped`: the products that failed
     in earlier rounds. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
     `message_limits`: product -> the most bytes of a message of its topic; `too_large`: the roots whose last document had more.
+    `schema_ids`: product -> the id of the Avro schema of its documents; those of the others are JSON.
     `partitions`: of each topic, one where it has none. `truncates`: of the entities that had one, until this round.
     `walk_page`: most rows of a page of a walk. `log_values`: whether texts for the log may show values of rows. `erased`:
     the rows that an operator erased. `release`: of statestore."""
@@ -61,6 +62,7 @@ class Round:
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
     message_limits: Mapping[str, int] = field(default_factory=dict)
     too_large: frozenset[Root] = frozenset()
+    schema_ids: Mapping[str, int] = field(default_factory=dict)
     partitions: Mapping[str, int] = field(default_factory=dict)
     truncates: Mapping[str, TruncateGoal] = field(default_factory=dict)
     walk_page: int = 1

@@ -52,7 +52,8 @@ class RoundRunner:
     letter, None for any. `tally`: the counts of all rounds so far. `number`: of the next round; `batch`: of the last
     micro-batch. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
     `message_limits`: product -> the most bytes of a message of its topic, 8 MiB where unknown. `too_large`: the roots whose
-    last document had more, with the reason. `active`: the plan without the products that wait for their walks. `next_walk`:
+    last document had more, with the reason. `schema_ids`: product -> the id of the Avro schema of its documents; `unready`:
+    product -> why the job cannot publish it. `active`: the plan without the products that wait for their walks. `next_walk`:
     when walks go on, on the job's clock. `last_letter`: the place and the reason of the last dead letter. `erased`: the rows
     that an operator erased. `partitions`: of each topic of the next batch, one where it has none."""
 
@@ -78,6 +79,8 @@ class RoundRunner:
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
     message_limits: Mapping[str, int] = field(default_factory=dict)
     too_large: dict[Root, str] = field(default_factory=dict)
+    schema_ids: Mapping[str, int] = field(default_factory=dict)
+    unready: Mapping[str, str] = field(default_factory=dict)
     erased: Erased = frozenset()
     partitions: Mapping[str, int] = field(default_factory=dict)
 
@@ -160,6 +163,7 @@ class RoundRunner:
             earlier_sequences=self.earlier_sequences,
             message_limits=self.message_limits,
             too_large=frozenset(self.too_large),
+            schema_ids=self.schema_ids,
             partitions=self.partitions,
             truncates=self.walks.truncates,
             walk_page=self.settings.walk_page,
@@ -177,6 +181,7 @@ class RoundRunner:
         self.fan_outs = FanOuts(products=self.active.products, run=self.run.number)
         self.backlog = Backlog(products=self.active.products, run=self.run.number, stopped=kept)
         self.too_large = {root: reason for root, reason in self.too_large.items() if root[0] in versions}
+        self._stop({name: reason for name, reason in self.unready.items() if name in versions})
         items = self.store.partition(PARTITION)
         for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
             self.store.delete(obsolete)
@@ -208,12 +213,14 @@ class RoundRunner:
 
     def _keep_backlog(self, lanes: Sequence[LaneResult]) -> None:
         """Stops the products that failed, and makes the roots durable that the round did not publish."""
-        failed = ChainMap(*(dict(lane.failed) for lane in lanes))
-        for product, reason in self.backlog.stop(failed).items():
-            self.report(JobEvent(what="product stopped", text=stopped_line(product, reason), level="warning"))
+        self._stop(ChainMap(*(dict(lane.failed) for lane in lanes)))
         self._note_sizes(lanes)
         for request in self.backlog.add(self.number, chain.from_iterable(lane.backlog for lane in lanes)):
             self.store.write(request)
+
+    def _stop(self, failed: Mapping[str, str]) -> None:
+        for product, reason in self.backlog.stop(failed).items():
+            self.report(JobEvent(what="product stopped", text=stopped_line(product, reason), level="warning"))
 
     def _note_sizes(self, lanes: Sequence[LaneResult]) -> None:
         """Notes which documents are too large, and which are no longer; shows each product that has new ones."""

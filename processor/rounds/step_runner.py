@@ -37,6 +37,7 @@ from statestore.store import Delete, Item, Page, Query, Store, Write, WriteOutco
 T = TypeVar("T")
 A = TypeVar("A")
 _NO_ROWS: OpenRows = {}
+OpenWriter = Callable[[str], Callable[[Any], bytes]]
 Waiting = list[tuple[int, Step[Any], tuple[Request, ...]]]
 
 
@@ -62,7 +63,8 @@ class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
     lay over index answers. `pool`: threads for requests, None to ask one after the other. `page`: rows of a page.
     `writes_per_request`: plain writes that share one. `seen`: the versions of open rows in index answers, by row and index;
-    "" for a row that an answer lacks. `schemas`: of records that a schema registry describes."""
+    "" for a row that an answer lacks. `schemas`: of records that a schema registry describes. `open_writer`: makes the function
+    that writes bodies by the text of an Avro schema, for steps that publish such documents."""
 
     store: Store
     outbox: Outbox | None = None
@@ -72,6 +74,7 @@ class StepRunner:
     writes_per_request: int = 1
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
     schemas: FramedReader = NO_SCHEMAS
+    open_writer: OpenWriter | None = None
 
     def sights(self) -> tuple[Sight, ...]:
         """The open rows that index answers showed or lacked since the runner was made."""

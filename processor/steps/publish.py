@@ -32,6 +32,7 @@ from processor.progress.ledger import (
 )
 from processor.records.dead_letters import message_bytes, reject_message
 from processor.records.message import MAX_MESSAGE_BYTES, Message
+from processor.records.mismatch import Mismatch
 from processor.records.record import Record, Rejected
 from statestore.store import Done
 
@@ -145,7 +146,10 @@ def _checked(assembled: Step[EncodedDocument], root: str | None) -> Step[Encoded
     try:
         document = yield from assembled
     except Exception as error:
-        cause = type(error).__name__ + ("" if root is None else f": {error}")
+        if isinstance(error, Mismatch):
+            cause = error.plain if root is None else str(error)
+        else:
+            cause = type(error).__name__ + ("" if root is None else f": {error}")
         return Unpublishable(f"{named} cannot be made ({cause}): correct the product or the row")
     return document
 

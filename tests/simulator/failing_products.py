@@ -1,4 +1,4 @@
-"""Simulates a product that fails for some time: its documents cannot be made, or its topic refuses them.
+"""Simulates a product that fails for some time: its documents cannot be made, its topic refuses them, or its schema.
 
 The product stays stopped until the job starts again after the cause has gone. A crash may bring this start; at the end the
 simulation starts the job once more.
@@ -69,6 +69,24 @@ class FailingProductSimulation(Simulation):
 
         with replacing((processor.job.worker, "TransactionalOutbox", make_refusing))():
             yield
+
+
+class UnreadyProductSimulation(FailingProductSimulation):
+    """A run in which some starts of the job find that one product is not ready, because a registry refuses its schema."""
+
+    __slots__ = ("product",)
+
+    def run(self) -> None:
+        self.product = Random(f"{self.seed} stopping").choice(sorted(self.shape.plan.products))
+        Simulation.run(self)
+
+    def _start(self) -> None:
+        super()._start()
+        assert self.job is not None
+        if self.facts["failing"]:
+            self.job.driver.unready = {self.product: "the registry refuses its schema"}
+            self.facts["unready"] += 1
+        self._run_driver(self.job, lambda job: job.driver.adopt(job.driver.plan))
 
 
 class _RefusingOutbox:

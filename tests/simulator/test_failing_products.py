@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from processor.progress.backlog import Backlog
-from tests.simulator.failing_products import FailingProductSimulation
+from tests.simulator.failing_products import FailingProductSimulation, UnreadyProductSimulation
 from tests.simulator.run import Simulation
 from tests.simulator.simulate import simulate
 from tests.simulator.without.publisher import any_attempt
@@ -24,6 +24,19 @@ def test_every_history_ends_as_if_no_product_had_failed(overrides: dict[str, obj
     assert {run.seed: run.problem for run in runs if run.problem} == {}
     assert sum(run.total_tally()["backlog"] > 0 for run in runs) > SEEDS // 12
     assert sum(run.facts["stopped at the end"] for run in runs) > SEEDS // 30
+
+
+def test_every_history_ends_as_if_every_start_had_found_each_product_ready() -> None:
+    runs = [simulate(seed, simulation_class=UnreadyProductSimulation) for seed in range(SEEDS // 3)]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    assert sum(run.facts["unready"] > 0 for run in runs) > SEEDS // 12
+    assert sum(run.total_tally()["backlog"] > 0 for run in runs) > SEEDS // 15
+
+
+def test_such_a_history_ends_wrong_without_the_backlog() -> None:
+    assert simulate(10, simulation_class=UnreadyProductSimulation).problem is None
+    lost = replacing((Backlog, "add", always([])))
+    assert simulate(10, simulation_class=UnreadyProductSimulation, switch=lost).problem is not None
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
-"""Opens the reader of framed records that the settings ask for. The packages of the formats load only then."""
+"""Opens the reader and the writer of framed records that the settings ask for. The packages of the formats load only then."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from processor.errors import SettingError
 from processor.records.framing import NO_SCHEMAS, FramedReader
@@ -30,6 +31,15 @@ def open_client(access: SchemaAccess) -> "RegistryClient":
     except ImportError as error:
         raise _missing(error) from None
     return RegistryClient(dict(access))
+
+
+def open_avro_writer(schema: str) -> Callable[[Any], bytes]:
+    """The function that writes bodies by the text of an Avro schema. Raises SettingError."""
+    try:
+        from processor.job.schema_registry.avro_writer import avro_writer
+    except ImportError as error:
+        raise _missing(error) from None
+    return avro_writer(schema)
 
 
 def _missing(error: ImportError) -> SettingError:

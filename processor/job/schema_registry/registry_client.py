@@ -1,7 +1,8 @@
-"""Asks a schema registry for the schemas of records. Only this package imports its client.
+"""Asks a schema registry for the schemas of records, and registers those of documents. Only this package imports its client.
 
 Promises: no answer in time, and each answer that may pass, is Transient; refused credentials and a wrong address are a
-SettingError; a schema that is not there is a SchemaMissing. Does not: keep answers, or show a password.
+SettingError; a schema that is not there is a SchemaMissing, and one that the registry does not take a SchemaRefused. Does not:
+keep answers, or show a password.
 """
 
 import os
@@ -27,10 +28,18 @@ _FILES: Final = {
     "ssl.key.pem": "ssl.key.location",
 }
 CURE: Final = "correct [schema_registry] in the settings file"
+REFUSED_CURE: Final = (
+    "change the product so that readers of the earlier schema can read it, give it another `topic`, or change the compatibility "
+    "of the subject in the registry"
+)
 
 
 class SchemaMissing(ValueError):
     """The registry has no such schema, or one that nobody can read records by."""
+
+
+class SchemaRefused(ValueError):
+    """The registry does not take the schema: it is not compatible with the earlier ones, or not valid."""
 
 
 class WriterSchema(NamedTuple):
@@ -65,6 +74,17 @@ class RegistryClient:
             self._add_references(schema, form, references)
             self._forget()
         return WriterSchema(kind, str(schema.schema_str), references)
+
+    def register(self, subject: str, text: str) -> int:
+        """The id of an Avro schema under a subject; registers it if the subject lacks it. Raises SchemaRefused, Transient and
+        SettingError."""
+        schema, what = Schema(text, "AVRO", []), f"the schema of subject {subject}"
+        try:
+            with self._errors(what):
+                return int(self._client.lookup_schema(subject, schema).schema_id or 0)
+        except SchemaMissing:
+            with self._errors(what):
+                return int(self._client.register_schema(subject, schema))
 
     def kinds(self) -> list[str]:
         """The kinds of schemas that the registry knows. Raises Transient and SettingError."""
@@ -115,6 +135,8 @@ class RegistryClient:
             return SchemaMissing(
                 f"the schema registry has no {what}, or lacks a reference of it ({error.error_message})"
             )
+        if status in (409, 422):
+            return SchemaRefused(f"the schema registry refuses {what} ({error.error_message}): {REFUSED_CURE}")
         if status in (408, 429) or status >= 500:
             return Transient(f"the schema registry {self._url} fails for {what}: {error}")
         return SettingError(f"the schema registry {self._url} refuses to give {what}: {error}; {CURE}")

@@ -165,3 +165,14 @@ def test_any_definitions_are_read_back(found: Definitions) -> None:
     assert read == found
     for name, entity in found.entities.items():
         assert list(read.entities[name].columns) == list(entity.columns)
+
+
+def test_the_format_of_documents_is_written_and_read() -> None:
+    texts = {
+        "entities.yaml": "user: {key: [id], columns: {id: int}}",
+        "a.yaml": "{product: a, root: user, format: avro}",
+        "b.yaml": "{product: b, root: user, format: json}",
+    }
+    definitions = load(texts)
+    assert [product.format for product in definitions.products.values()] == ["avro", "json"]
+    assert written_and_read(definitions) == definitions

@@ -1,6 +1,5 @@
 """The JSON Schema of a product accepts all documents of the examples, and refuses wrong documents."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -8,20 +7,15 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from processor.definitions.load import load, read_directory, read_tests
-from processor.definitions.product_tests import read_cases
-from processor.demo.github import build_history, load_events
+from processor.definitions.load import load
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.product.json_schema import document_schema
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings
-from processor.trial.run_product_tests import run_trial
 from processor.trial.trial import Trial
-
-EXAMPLES = sorted(path.parent for path in (Path(__file__).parents[3] / "examples").glob("*/entities.yaml"))
+from tests.unit.product.example_documents import EXAMPLES, example_documents, published_documents
 
 
 def validator(plan: Plan, product: str) -> Draft202012Validator:
@@ -31,30 +25,10 @@ def validator(plan: Plan, product: str) -> Draft202012Validator:
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
-def published(trial: Trial) -> Iterator[tuple[str, Any]]:
-    """(product, document) of each message that is no tombstone."""
-    for message in trial.published.messages:
-        if message.value is not None:
-            yield dict(message.headers)["statestore.product"].decode(), canonical_json.loads(message.value)  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_every_document_that_an_example_publishes_is_valid(example: Path, tmp_path: Path) -> None:
-    definitions = load(read_directory(example))
-    plan = plan_alone(definitions, slots=20)
-    trials = [run_trial(case, plan, Settings()) for case in read_cases(read_tests(example), definitions)]
-    recorded = sorted(example.glob("*.jsonl"))
-    if (example / "events.ndjson.gz").exists():
-        story = tmp_path / "story.jsonl"
-        lines = build_history(load_events(example / "events.ndjson.gz")).records
-        story.write_text("".join(canonical_json.dumps(line) + "\n" for line in lines))
-        recorded.append(story)
-    for file in recorded:
-        trials.append(Trial(plan=plan, settings=Settings()))
-        trials[-1].batch(read_records(str(file)))
+    plan, documents = example_documents(example, tmp_path)
     validators = {name: validator(plan, name) for name in plan.products}
-    documents = [pair for trial in trials for pair in published(trial)]
-    assert {name for name, _ in documents} == set(plan.products)
     for name, document in documents:
         validators[name].validate(document)
 
@@ -183,7 +157,7 @@ def test_a_published_document_with_computed_values_is_valid() -> None:
         Record(topic=topic, partition=0, offset=n, key=b'{"id":%d}' % row["id"], value=canonical_json.encode(row))
         for n, (topic, row) in enumerate(rows)
     )
-    ((_, document),) = published(trial)
+    ((_, document),) = published_documents(trial)
     assert document.keys() == FILLED.keys()
     validator(plan, "bags").validate(document)
 
@@ -218,6 +192,6 @@ def test_an_element_without_a_row_shows_null_for_what_a_row_above_never_lacks() 
     }
     trial = Trial(plan=plan_alone(load(texts), slots=20), settings=Settings())
     trial.batch([Record(topic="team", partition=0, offset=0, key=None, value=b'{"id": 1, "ids": [2]}')])
-    ((_, document),) = published(trial)
+    ((_, document),) = published_documents(trial)
     assert document["users"] == [{"team": None}]
     validator(trial.plan, "p").validate(document)

@@ -1,0 +1,202 @@
+"""Turns a document into the values that an Avro writer takes by the schema of `avro_document`, and back.
+
+Promises: what comes back is equal to the document, in its canonical form, or a Mismatch names the member that does not fit. The
+values are those below the logical types: a timestamp is a count, a decimal its unscaled bytes.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Context, Decimal
+from typing import Any, Final
+
+from processor.product.avro_document import UNDECLARED, field_names, namespace_of, record_name
+from processor.product.document_type import DocumentType, ListType, ObjectType, ValueType, document_type
+from processor.product.product import Product
+from processor.records import canonical_json
+from processor.records.entity import ColumnType, Entity
+from processor.records.mismatch import beyond, within
+from processor.records.record import Value
+from processor.records.values import PLAIN, Reading, converter
+
+ConvertMember = Callable[[Any], Any]
+"""Turns a value that is not null."""
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_DAY: Final = _EPOCH.toordinal()
+_SECOND: Final = timedelta(seconds=1)
+_LONG: Final = range(-(2**63), 2**63)
+_EXACT: Final = Context(prec=400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroDatum:
+    """The functions of a product's documents. `write` gives an Avro writer's value of a document, and raises ValueError.
+    `read` gives the document of a value as the reader of framed records makes it (`processor.records.avro_schema`)."""
+
+    write: ConvertMember
+    read: ConvertMember
+
+
+def avro_datum(product: Product, entities: Mapping[str, Entity]) -> AvroDatum:
+    """The functions of a product's documents."""
+    of, namespace = document_type(product, entities), namespace_of(product)
+    return AvroDatum(write=_nullable(_writer(of, namespace)), read=_nullable(_reader(of)))
+
+
+def _writer(of: DocumentType, namespace: str) -> ConvertMember:
+    match of:
+        case ValueType(column=column):
+            return _column_writer(column)
+        case ListType(items=items):
+            write_item = _nullable(_member_writer(items, namespace) if items.nullable else _writer(items, namespace))
+            return lambda rows: [write_item(row) for row in rows]
+        case ObjectType():
+            return _record_writer(of, namespace)
+
+
+def _member_writer(of: DocumentType, namespace: str) -> ConvertMember:
+    """The writer of a value in a union. It names the branch of a record or of rows, or the library compares each row with it."""
+    write = _writer(of, namespace)
+    if isinstance(of, ObjectType):
+        name = record_name(namespace)
+        return lambda row: (name, write(row))
+    return (lambda rows: ("array", write(rows))) if isinstance(of, ListType) else write
+
+
+def _record_writer(of: ObjectType, namespace: str) -> ConvertMember:
+    fields: list[tuple[str, str, ConvertMember]] = []
+    for name, (member, inner) in zip(field_names(of), of.members, strict=True):
+        rows = isinstance(inner, ListType) and not inner.nullable
+        make = _writer if rows else _member_writer
+        fields.append((member, name, make(inner, f"{namespace}.{name}")))
+    declared = {member for member, _ in of.members}
+
+    def write(row: Mapping[str, Value]) -> dict[str, Any]:
+        datum: dict[str, Any] = {}
+        for member, name, write_value in fields:
+            value = row[member]
+            try:
+                datum[name] = None if value is None else write_value(value)
+            except ValueError as error:
+                raise within(member, error) from None
+        if of.undeclared is not None:
+            datum[UNDECLARED] = {name: canonical_json.dumps(row[name]) for name in row if name not in declared}
+        return datum
+
+    return write
+
+
+def _column_writer(column: ColumnType | None) -> ConvertMember:
+    if column is None:
+        return _itself
+    single = _single_writer(column)
+    if not column.array:
+        return single
+    write = _nullable(single)
+    return lambda values: [write(value) for value in values]
+
+
+def _single_writer(column: ColumnType) -> ConvertMember:
+    match column.name:
+        case "int":
+            return lambda value: _long(value, value, "int", "Avro has 64 bits: declare decimal(38,0)")
+        case "float":
+            return float
+        case "decimal" if column.precision is not None:
+            return lambda value: _unscaled(value, column)
+        case "decimal" | "json":
+            return canonical_json.dumps
+        case "date":
+            return lambda value: date.fromisoformat(value).toordinal() - _EPOCH_DAY
+        case "timestamp":
+            return lambda value: _count(value, column)
+    return _itself
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _nullable(convert: ConvertMember) -> ConvertMember:
+    return lambda value: None if value is None else convert(value)
+
+
+def _long(count: int, value: Value, expected: object, why: str) -> int:
+    if count not in _LONG:
+        raise beyond(expected, value, why)
+    return count
+
+
+def _unscaled(value: Any, column: ColumnType) -> bytes:
+    """The bytes of a decimal in the scale of its column."""
+    unscaled = Decimal(value).scaleb(column.scale or 0, _EXACT)
+    number = int(unscaled)
+    if number != unscaled or abs(number) >= 10 ** (column.precision or 0):
+        raise beyond(column, value, "declare more digits, or decimal")
+    return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
+
+
+def _count(value: str, column: ColumnType) -> int:
+    """The microseconds or nanoseconds of a canonical timestamp."""
+    second, _, fraction = value[:-1].partition(".")
+    digits = 9 if column.unit == "ns" else 6
+    if len(fraction) > digits:
+        raise beyond(column, value, "Avro has microseconds: declare timestamp(ns)")
+    count = (datetime.fromisoformat(second) - _EPOCH) // _SECOND * 10**digits + int(fraction.ljust(digits, "0"))
+    return _long(count, value, column, "Avro has nanoseconds from 1677 to 2262: declare timestamp(us)")
+
+
+def _reader(of: DocumentType) -> ConvertMember:
+    match of:
+        case ValueType(column=column):
+            return _column_reader(column)
+        case ListType(items=items):
+            read_item = _nullable(_reader(items))
+            return lambda rows: [read_item(row) for row in rows]
+        case ObjectType():
+            return _record_reader(of)
+
+
+def _record_reader(of: ObjectType) -> ConvertMember:
+    fields: list[tuple[str, str, ConvertMember, Value]] = [
+        (member, name, _reader(inner), [] if isinstance(inner, ListType) and not inner.nullable else None)
+        for name, (member, inner) in zip(field_names(of), of.members, strict=True)
+    ]
+
+    def read(datum: Mapping[str, Any]) -> dict[str, Value]:
+        row: dict[str, Value] = {}
+        for position, (member, name, read_value, default) in enumerate(fields):
+            if position == of.undeclared:
+                row |= _undeclared(datum)
+            value = datum.get(name, default)
+            row[member] = None if value is None else read_value(value)
+        return row | _undeclared(datum) if of.undeclared == len(fields) else row
+
+    return read
+
+
+def _undeclared(datum: Mapping[str, Any]) -> dict[str, Value]:
+    return {name: canonical_json.loads(text) for name, text in datum.get(UNDECLARED, {}).items()}
+
+
+def _column_reader(column: ColumnType | None) -> ConvertMember:
+    if column is None:
+        return _itself
+    single = _single_reader(column)
+    if not column.array:
+        return single
+    read = _nullable(single)
+    return lambda values: [read(value) for value in values]
+
+
+def _single_reader(column: ColumnType) -> ConvertMember:
+    match column.name:
+        case "decimal" if column.precision is not None:
+            reading = Reading(text="bytes", scale=column.scale or 0)
+        case "decimal" | "json":
+            return canonical_json.loads
+        case "timestamp":
+            reading = Reading(unit="ns" if column.unit == "ns" else "us")
+        case _:
+            reading = PLAIN
+    return converter(ColumnType(name=column.name), reading)
