@@ -1,6 +1,6 @@
 """Measure what an event of the history costs on DynamoDB: request units and requests, by purpose, settling included.
 
-    python -m benchmarks.event_cost [--events 40000] [--lag 0] [--ledger-batch 25] [--stars 10 1000 100000]
+    python -m benchmarks.event_cost [--events 40000] [--lag 0 | --consistent] [--ledger-batch 25] [--stars 10 1000 100000]
 
 Promises: units as AWS documents them (`statestore.metered`), of the second half of the events, with the settle work of that
 half. Does not: meet DynamoDB; the store is a map in memory, and its indexes answer `lag` seconds late.
@@ -107,12 +107,15 @@ class PurposeExecutor(InProcessExecutor):
         return InProcessExecutor.run_round(self, part, work, round_, overlay)
 
 
-def measure_event_cost(events: int, users: int, lag: float = 0.0, ledger_batch: int = 1) -> EventCost:
-    """The cost of the second half of a history."""
+def measure_event_cost(
+    events: int, users: int, lag: float = 0.0, ledger_batch: int = 1, *, consistent: bool = False
+) -> EventCost:
+    """The cost of the second half of a history. `consistent`: whether the store says that its indexes are never late."""
     settings = Settings()
     outbox = DiscardingOutbox()
     trial = Trial(plan=demo_plan(), settings=settings, published=outbox)
     store = PurposeStore(settings.slots, lag=lag, clock=trial.clock.now)
+    store.consistent = consistent
 
     def begin(_: Round) -> tuple[int, DiscardingOutbox]:
         if store.reading == "find roots":
@@ -218,8 +221,10 @@ def main() -> None:
     options.add_argument("--lag", type=float, default=0.0, help="seconds after which the indexes show a write")
     options.add_argument("--ledger-batch", type=int, default=1, help="ledger entries that one request writes")
     options.add_argument("--stars", type=int, nargs="*", default=[], help="stars of a popular repository")
+    options.add_argument("--consistent", action="store_true", help="a store whose indexes are never late")
     given = options.parse_args()
-    print(format_event_cost(measure_event_cost(given.events, given.users, given.lag, given.ledger_batch)))
+    cost = measure_event_cost(given.events, given.users, given.lag, given.ledger_batch, consistent=given.consistent)
+    print(format_event_cost(cost))
     print(format_group_cost([measure_group_cost(stars) for stars in given.stars]))
 
 

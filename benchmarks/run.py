@@ -94,6 +94,7 @@ def _measure(size: BenchmarkSize) -> Measurements:
     memory = measure_memory(size.memory_events, size.users, size.passes)
     print_progress(f"steps: {size.repetitions} x {size.events:,} events")
     speeds = measure_speed(size.events, size.users, size.repetitions)
+    consistent_speeds = measure_speed(size.events, size.users, size.repetitions, consistent=True)
     print_progress("open changes: 30 seconds at each rate")
     open_changes = [measure_open_changes(rate) for rate in size.rates]
     print_progress(
@@ -106,6 +107,7 @@ def _measure(size: BenchmarkSize) -> Measurements:
     print_progress(f"fan-out: up to {max(roots for _, roots in size.fan_outs):,} documents of one change (minutes)")
     return Measurements(
         speeds=speeds,
+        consistent_speeds=consistent_speeds,
         memory=memory,
         open_changes=open_changes,
         products=products,

@@ -22,6 +22,7 @@ from processor.records.record import Record
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings.settings import Settings
 from processor.trial.trial import MemoryOutbox, Trial, batches
+from statestore.memory import MemoryStore
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "github"
 BATCH = 2_000
@@ -82,10 +83,11 @@ def generate_records(events: int, users: int) -> list[Record]:
     return records
 
 
-def measure_speed(events: int, users: int, repetitions: int) -> list[Speed]:
-    """Repeats the same history so many times, each time in a new Trial."""
+def measure_speed(events: int, users: int, repetitions: int, *, consistent: bool = False) -> list[Speed]:
+    """Repeats the same history so many times, each time in a new Trial. `consistent`: whether the store says that its indexes
+    are never late."""
     records, compiled = generate_records(events, users), demo_plan()
-    return [_run_once(records, compiled) for _ in range(repetitions)]
+    return [_run_once(records, compiled, consistent) for _ in range(repetitions)]
 
 
 def measure_memory(events: int, users: int, passes: Sequence[int]) -> list[MemoryUse]:
@@ -108,8 +110,9 @@ def measure_memory(events: int, users: int, passes: Sequence[int]) -> list[Memor
     return found
 
 
-def _run_once(records: list[Record], compiled: Plan) -> Speed:
-    trial = Trial(plan=compiled, settings=Settings())
+def _run_once(records: list[Record], compiled: Plan, consistent: bool) -> Speed:
+    settings = Settings()
+    trial = Trial(plan=compiled, settings=settings, other_store=MemoryStore(settings.slots, consistent=consistent))
     gc.collect()
     tune_garbage_collector()
     wall = cpu = settling = 0.0

@@ -63,11 +63,17 @@ class _Index:
 
 class MemoryStore:
     """A `Store` of `slots` indexes. All of them show a write `lag` seconds after it on `clock`. `slots` None: there is no table
-    before `create`."""
+    before `create`. `consistent`: whether the store says that they are never late."""
 
     def __init__(
-        self, slots: int | None = MAX_SLOTS, *, lag: float = 0.0, clock: Callable[[], float] = lambda: 0.0
+        self,
+        slots: int | None = MAX_SLOTS,
+        *,
+        lag: float = 0.0,
+        clock: Callable[[], float] = lambda: 0.0,
+        consistent: bool = False,
     ) -> None:
+        self.consistent = consistent
         self.requests: Counter[str] = Counter()
         self.spent: Counter[str] = Counter()
         self._items: dict[Key, Item] = {}

@@ -155,6 +155,8 @@ class Store(Protocol):
     """
 
     requests: Counter[str]
+    consistent: bool
+    """Whether an index shows every acknowledged write."""
 
     @property
     def spent(self) -> Counter[str]: ...

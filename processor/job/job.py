@@ -123,7 +123,9 @@ class Job:
             )
         self._apply_version()
         if self.lease.generation > 1:
-            text = f"reads what earlier runs left, then waits {settings.wait_seconds:g} s until the indexes show it"
+            wait = self.driver.wait
+            waits = f", then waits {wait:g} s until the indexes show it" if wait else ""
+            text = f"reads what earlier runs left{waits}"
             self.driver.report(JobEvent(what="takes over", text=text))
         self.driver.start()
 

@@ -42,7 +42,7 @@ class SparkExecutor:
 
     def run_round(self, part: Part, work: SparkWork, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
         context = self.spark.sparkContext
-        broadcast = context.broadcast(overlay.encode())
+        broadcast = context.broadcast(overlay.encode()) if overlay else None
         publishers = min(self.settings.lanes, context.defaultParallelism)
         task = Task(round=round_, settings=self.settings, lease=self.lease, overlay=broadcast, publishers=publishers)
         elements, read = self._distribute(work)
@@ -54,7 +54,8 @@ class SparkExecutor:
             published = bool(found) and isinstance(found[0], LaneResult)
             return found if published else _publish(context.parallelize(found, 1), task)
         finally:
-            broadcast.destroy()
+            if broadcast is not None:
+                broadcast.destroy()
 
     def run_part(self, part: Part, work: SparkWork, round_: Round) -> list[PartResult]:
         task = Task(round=round_, settings=self.settings, lease=self.lease, overlay=None)

@@ -45,7 +45,7 @@ Read = Callable[[Iterable[Any]], Iterable[Any]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """The data that a task gets: the round, and how to reach the outside. `overlay`: the driver's overlay, as a
-    broadcast; None for a part that reads without overlay. `publishers`: the number of tasks that share the lanes."""
+    broadcast; None where it is empty. `publishers`: the number of tasks that share the lanes."""
 
     round: Round
     settings: Settings
@@ -109,11 +109,10 @@ def open_store(settings: Settings, patience: Patience | None = None) -> DynamoSt
 def run_part(elements: Iterable[Any], part: Part, read: Read, task: Task) -> PartResult:
     """A task of stage 1 over one Spark partition, with its requests counted."""
     mine = clients(task.settings, task.round.letter_bytes)
-    overlays = (WorkerOverlay(task.overlay.value),) if task.overlay is not None else ()
     runner = StepRunner(
         store=mine.store,
         outbox=mine.rejects,
-        overlays=overlays,
+        overlays=_overlays(task),
         pool=mine.pool,
         page=task.settings.fan_out_page,
         schemas=open_schemas(task.settings.schema_registry),
@@ -165,7 +164,7 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
     """The publish part of one lane. Each attempt first takes the lane at the broker, then checks the lease. So either a
     run that took over has fenced this producer, or the check notices that run."""
     mine, settings = clients(task.settings, task.round.letter_bytes), task.settings
-    overlays = (WorkerOverlay(task.overlay.value), opened)
+    overlays = (*_overlays(task), opened)
 
     def next_attempt(attempted: Round) -> tuple[int, StepRunner]:
         outbox = TransactionalOutbox(
@@ -195,6 +194,10 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
     now = time()  # the broker has committed the transaction
     tally = result.tally + (spending(mine.store) - before) + count_ages(now - at for at in result.times)
     return replace(result, tally=tally + stage_time("publish", began), times=(), sights=runner.sights())
+
+
+def _overlays(task: Task) -> tuple[Overlay, ...]:
+    return (WorkerOverlay(task.overlay.value),) if task.overlay is not None else ()
 
 
 def begin_attempt(registry: Registry, lease: Lease, lane: int, round_: int) -> int:

@@ -36,6 +36,9 @@ class DriverOverlay:
     buckets: list[dict[IndexKey, dict[Key, OpenRow]]] = field(default_factory=lambda: [{} for _ in range(BUCKETS)])
     encoded: list[bytes | None] = field(default_factory=lambda: [None] * BUCKETS)
 
+    def __bool__(self) -> bool:
+        return any(self.buckets)
+
     def get(self, index_key: IndexKey, default: OpenRows, /) -> OpenRows:
         """The open rows that have, or had, this index key."""
         return self.buckets[_bucket(index_key)].get(index_key, default)

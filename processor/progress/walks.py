@@ -8,7 +8,8 @@ registry, because live work touches a row only when it changes, and after a trun
 A fill first writes the rows that follow an older layout. Then it *verifies*: it asks the indexes for every row, and keeps the
 rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill that is done stays true, since every run
 writes rows by the layout, and opens each change of the columns that its products use. A plan that uses fewer columns opens
-fewer changes, so the goal of the fill shrinks with the plan.
+fewer changes, so the goal of the fill shrinks with the plan. Where no index is late, a fill does not verify, and its goal has no
+columns.
 
 The job publishes nothing of a product whose walk is *held*: live work drops its roots, and the walk finds all of them later.
 
@@ -48,13 +49,14 @@ MOST_UNSEEN = 1_000
 
 @dataclass(slots=True, kw_only=True)
 class Walks:
-    """The walks of a job. `run`: the run that writes them; it never overwrites those of a later run. `wait`: W. `stuck`: the
-    walks that stopped in this run, with the reason. `shown_at`: when fills got their last evidence, on the job's clock.
-    `claimed`: whether this run has written all walks; `moved`: the walks that this run continued. `behind`:
-    the job is far behind its topics, and publications wait until it has caught up."""
+    """The walks of a job. `run`: the run that writes them; it never overwrites those of a later run. `wait`: W. `verifies`:
+    whether fills verify, because an index may be late. `stuck`: the walks that stopped in this run, with the reason. `shown_at`:
+    when fills got their last evidence, on the job's clock. `claimed`: whether this run has written all walks; `moved`: the walks
+    that this run continued. `behind`: the job is far behind its topics, and publications wait until it has caught up."""
 
     run: int
     wait: float
+    verifies: bool = True
     walks: dict[WalkName, Walk] = field(default_factory=dict)
     stuck: dict[WalkName, str] = field(default_factory=dict)
     shown_at: dict[WalkName, float] = field(default_factory=dict)
@@ -85,12 +87,12 @@ class Walks:
 
         def new(goal: FillGoal | PublishGoal, partitions: Iterable[str], *, verifies: bool = False) -> Walk:
             left = {pk: None for pk in partitions if not is_empty(pk)}
-            passes = 2 if isinstance(goal, FillGoal) and not verifies else 1
+            passes = 2 if isinstance(goal, FillGoal) and self.verifies and not verifies else 1
             return Walk(goal=goal, left=left, verifies=verifies, passes=passes, done=not left, began=int(date))
 
         for entity in plan.entities.values():
             if entity.slots or entity.edges:
-                goal, walk = goal_of(entity), before.get(("fill", entity.name))
+                goal, walk = self._goal_of(entity), before.get(("fill", entity.name))
                 known = walk.goal if walk is not None else None
                 if walk is None or not isinstance(known, FillGoal) or known.layout < goal.layout:
                     walk = new(goal, entity.partitions())
@@ -232,7 +234,7 @@ class Walks:
             return
         if isinstance(walk.goal, TruncateGoal):
             self.walks[name] = replace(walk, done=True, goal=TruncateGoal(walk.goal.version))
-        elif name[0] == "publish" or not plan.entities[name[1]].slots:
+        elif name[0] == "publish" or not (self.verifies and plan.entities[name[1]].slots):
             self.walks[name] = replace(walk, done=True)
         elif walk.verifies:
             self.shown_at[name] = now
@@ -252,6 +254,10 @@ class Walks:
             self.walks[name] = replace(self.walks[name], held=False)
         return iter(begun)
 
+    def _goal_of(self, entity: EntityPlan) -> FillGoal:
+        """The goal of the fill of an entity. Only late indexes need open changes, and edges are never late."""
+        return FillGoal(entity.layout, entity.used if self.verifies and entity.slots else frozenset())
+
     def _write(self, name: WalkName) -> Write:
         return write_walk(name, self.walks[name], self.run)
 
@@ -265,8 +271,3 @@ def _published_partitions(plan: Plan, product: ProductPlan) -> list[str]:
 def _held(walk: Walk, partitions: Iterable[str]) -> Walk:
     """The walk from the first root on, as soon as it may begin."""
     return replace(walk, left=dict.fromkeys(partitions), held=True, done=False)
-
-
-def goal_of(entity: EntityPlan) -> FillGoal:
-    """The goal of the fill of an entity. Edges are strongly consistent, so only slots need open changes."""
-    return FillGoal(entity.layout, entity.used if entity.slots else frozenset())

@@ -81,7 +81,7 @@ class Driver(RoundRunner):
         rows = changed_rows(items, self.store)
         self.open_changes.reload(items, rows, self.clock.now())
         if self.run.number > 1:
-            self.clock.sleep(self.settings.wait_seconds)
+            self.clock.sleep(self.wait)
 
     def adopt(self, plan: Plan) -> None:
         """Works by this plan from now on: the plan of a version of the registry. Call it after `start`, and between rounds.

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from processor.progress.open_changes import overlay_of
-from processor.progress.overlay import DriverOverlay
+from processor.progress.overlay import DriverOverlay, Overlay
 from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.rounds.publish_part import AskLimit, publish_lane
 from processor.rounds.round import LaneResult, Part, PartResult, Round
@@ -57,10 +57,11 @@ class InProcessExecutor:
     def run_round(
         self, part: Part, work: Iterable[Iterable[Any]], round_: Round, overlay: DriverOverlay
     ) -> list[LaneResult]:
+        overlays: tuple[Overlay, ...] = (overlay,) if overlay else ()
         runner = StepRunner(
             store=self.store,
             outbox=self.rejects,
-            overlays=(overlay,),
+            overlays=overlays,
             pool=self.pool,
             page=self.page,
             writes_per_request=self.writes_per_request,
@@ -74,7 +75,7 @@ class InProcessExecutor:
 
         def begin(attempted: Round) -> tuple[int, StepRunner]:
             attempt, outbox = self.begin(attempted)
-            return attempt, replace(runner, outbox=outbox, overlays=(overlay, opened))
+            return attempt, replace(runner, outbox=outbox, overlays=(*overlays, opened))
 
         lane = publish_lane(0, result.roots, round_, begin, self.ask_limit) if result.roots else LaneResult(lane=0)
         tally = lane.tally + written + stage_time("publish", began)

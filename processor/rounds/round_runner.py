@@ -85,11 +85,17 @@ class RoundRunner:
     partitions: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.open_changes = OpenChanges(wait=self.settings.wait_seconds, settle=self.settings.settle_seconds)
+        settle = 0.0 if self.store.consistent else self.settings.settle_seconds
+        self.open_changes = OpenChanges(wait=self.wait, settle=settle)
         self.fan_outs = FanOuts(products=self.plan.products, run=self.run.number)
         self.backlog = Backlog(products=self.plan.products, run=self.run.number)
-        self.walks = Walks(run=self.run.number, wait=self.settings.wait_seconds)
+        self.walks = Walks(run=self.run.number, wait=self.wait, verifies=not self.store.consistent)
         self.active = self.plan
+
+    @property
+    def wait(self) -> float:
+        """W in seconds; 0 where no index is late."""
+        return 0.0 if self.store.consistent else self.settings.wait_seconds
 
     def _round(
         self,

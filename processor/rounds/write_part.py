@@ -157,7 +157,9 @@ def _check_truncate(record: Record, entity: Entity, round_: Round) -> None:
 
 def open_touched(touches: Iterable[Touch], round_: Round, part: str, store: Store) -> dict[Key, tuple[OpenChange, ...]]:
     """Makes the open changes of touched rows durable, in as few items as possible. `part`: the name of the part, its own in
-    this round."""
+    this round. Opens nothing where every index shows the rows at once."""
+    if store.consistent:
+        return {}
     changes = [open_change(touch.entity, touch.row, touch.former_keys) for touch in touches]
     opened: dict[Key, tuple[OpenChange, ...]] = {}
     for n, portion in enumerate(split_by_item(changes)):

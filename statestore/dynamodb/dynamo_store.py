@@ -49,6 +49,8 @@ class DynamoStore:
     tables. `show_keys`: whether errors name the rows, or only their partition. Raises Terminal for a malformed table name or when
     no region is known."""
 
+    consistent = False
+
     def __init__(
         self,
         *,

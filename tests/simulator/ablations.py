@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.simulator.erased_rows import ErasingSimulation
 from tests.simulator.large_documents import LargeDocumentSimulation
 from tests.simulator.protection import Protection
 from tests.simulator.protections import PROTECTIONS
@@ -28,6 +29,7 @@ from tests.simulator.without.switch import Switch, combine
 KINDS: Mapping[str, type[Simulation]] = {
     "changes": Simulation,
     "replays": ReplaySimulation,
+    "erasures": ErasingSimulation,
     "edits": EditSimulation,
     "scripted edits": ScriptedEditSimulation,
     "large documents": LargeDocumentSimulation,

@@ -111,11 +111,20 @@ class TableClient:
         self.requests: Counter[str] = Counter()
         self.spent: Counter[str] = Counter()
 
+    @property
+    def consistent(self) -> bool:
+        return self._actor.world.conditions.consistent
+
     def write(self, write: Write) -> WriteOutcome:
-        return self._actor.request(f"write {write.key}", lambda _: self._actor.world.write(write))
+        return self._actor.request(f"write {write.key}", lambda _: self._checked().write(write))
 
     def delete(self, delete: Delete) -> Done | Refused:
-        return self._actor.request(f"delete {delete.key}", lambda _: self._table.delete(delete))
+        return self._actor.request(f"delete {delete.key}", lambda _: self._checked().table.delete(delete))
+
+    def _checked(self) -> "World":
+        """The world, if it takes writes of this actor's run."""
+        self._actor.world.fence.check(self._actor.run_number)
+        return self._actor.world
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
         found, unprocessed = self.get_once(sorted(keys))

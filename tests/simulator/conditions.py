@@ -22,6 +22,7 @@ class Conditions:
     script: the name of a history written by hand, in place of a drawn one (`tests.simulator.scripted_histories`).
     source_order: whether batches follow the order in which the source wrote, across topics.
 
+    consistent: whether the store says that no index is late, and refuses the writes of earlier runs. Then `lag` must be `none`.
     lag: of the indexes: `none`, `short` (always below W), `mid` (sometimes up to 2 S), `long` (up to 8 S).
     replicas: of each index.
     index_page: rows of a page of an index answer; 0 returns all rows at once.
@@ -70,6 +71,7 @@ class Conditions:
     index_page: int
     unprocessed_chance: float
     truncate_chance: float = 0.0
+    consistent: bool = False
     script: str | None = None
     fault_target: str = ""
 

@@ -70,9 +70,10 @@ class ErasingSimulation(Simulation):
         return super()._act() or self.broken_off is not None
 
     def _may_be_erased(self, entity: str, key: tuple[Any, ...]) -> bool:
-        """Where the table has no row, it has no marker either: then no task of an earlier run may still sleep."""
+        """Where the table has no row, it has no marker either: then no task of an earlier run may still sleep, unless the store
+        refuses its writes."""
         row = self.shape.plan.entities[entity].key(keys.encode(key) or "")
-        return not self.world.zombies or bool(self.world.table.get([row]))
+        return self.world.conditions.consistent or not self.world.zombies or bool(self.world.table.get([row]))
 
     def _erase(self, entity: str, key: tuple[Any, ...]) -> None:
         """Does the work of `statestore erase`: a separate run."""

@@ -3,6 +3,7 @@ a run without it soon ends wrong."""
 
 from collections.abc import Iterator
 
+from tests.simulator.consistent_protections import consistent_protections
 from tests.simulator.edit_protections import edit_protections
 from tests.simulator.index_protections import index_protections, settle_protections
 from tests.simulator.protection import Protection, protection
@@ -218,6 +219,7 @@ PROTECTIONS = {
         _edges,
         edit_protections,
         truncate_protections,
+        consistent_protections,
     )
     for p in group()
 }

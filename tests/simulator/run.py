@@ -192,6 +192,8 @@ class Simulation:
         admin: Any = None
         renewal: Any = None
         with world.acting(actor):
+            if world.conditions.consistent:
+                actor.request("fence", lambda _: world.fence.take(lease.generation))
             driver = Driver(
                 settings=self.settings,
                 plan=self.start_plan(),

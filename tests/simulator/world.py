@@ -20,12 +20,13 @@ from statestore.store import Done, Item, Page, Query, Write, WriteOutcome
 from tests.simulator.actor import Actor, Crash, Failure, JobFailed, Pause, Stuck, TaskLost
 from tests.simulator.broker import Broker
 from tests.simulator.conditions import Conditions, S, W
+from tests.simulator.fence import WriteFence, WriteFenced
 from tests.simulator.leases import Registry
 from tests.simulator.shapes import STAMP
 from tests.simulator.suspended_actor import SuspendedActor
 from tests.simulator.table import LateTable
 
-EXPECTED = (Fenced, KafkaError, Transient, TaskLost, LeaseLost, SnapshotOutdated)
+EXPECTED = (Fenced, KafkaError, Transient, WriteFenced, TaskLost, LeaseLost, SnapshotOutdated)
 """The errors that a fault may cause in a task or a driver."""
 BROKER_FAULTS = ("acknowledgement lost", "delivered late", "not delivered")
 MAX_REQUESTS = 20_000
@@ -51,6 +52,7 @@ class World:
     dead_letters: list[Message] = field(default_factory=list)
     registry: Registry = field(default_factory=Registry)
     written_at: dict[tuple[Key, int], float] = field(default_factory=dict)
+    fence: WriteFence = field(default_factory=WriteFence)
     table: LateTable = field(init=False)
     broker: Broker = field(init=False)
 

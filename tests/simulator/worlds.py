@@ -49,6 +49,7 @@ ZOMBIES = {
 RETRIED = {**ZOMBIES, "task_retries": 3, "fault_weights": {"task lost": 1}}
 CRASHED_REPLAYS = {**CRASHES, "max_faults": 8, "shape": "pair"}
 CALM = {"lag": "none", "max_faults": 0}
+CONSISTENT = {"consistent": True, "lag": "none"}
 
 
 def scripted(script: str, conditions: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from processor.rounds.driver import Driver
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from tests.simulator.actor import TableClient
+from tests.simulator.fence import WriteFence
 from tests.simulator.spark import Frame
 from tests.simulator.table import LateTable
-from tests.simulator.without.switch import replacing
+from tests.simulator.without.switch import always, replacing
 
 first_page_only = replacing(
     (
@@ -23,6 +24,8 @@ first_page_only = replacing(
     ),
 )
 no_retry_of_unprocessed = replacing((TableClient, "get", lambda _: lambda self, keys: self.get_once(sorted(keys))[0]))
+late_and_consistent = replacing((TableClient, "consistent", lambda _: True))
+no_write_fence = replacing((WriteFence, "check", always(None)))
 
 
 @contextmanager

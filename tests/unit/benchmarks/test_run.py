@@ -42,8 +42,9 @@ def test_every_repetition_gives_the_same_documents() -> None:
     from benchmarks.steps import measure_memory, measure_speed
 
     first, second = measure_speed(400, 30, 2)
-    assert first.events == second.events == 400
-    assert first.documents == second.documents > 0
+    (consistent,) = measure_speed(400, 30, 1, consistent=True)
+    assert first.events == second.events == consistent.events == 400
+    assert first.documents == second.documents == consistent.documents > 0
     assert [h.events for h in measure_memory(400, 30, (1, 2, 4))] == [400, 800, 1_600]
 
 
@@ -84,8 +85,10 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
     from benchmarks.steps import MemoryUse, Speed
 
     job = {"store": "moto", "events": 10, "users": 2, "batch": 5, "wall": 2.0, "cpu": 1.0, "published": 4}
+    speeds = [Speed(events=1_000, wall=wall, cpu=wall, settling=0.0, documents=9) for wall in (0.1, 0.2, 0.5)]
     measured = Measurements(
-        speeds=[Speed(events=1_000, wall=wall, cpu=wall, settling=0.0, documents=9) for wall in (0.1, 0.2, 0.5)],
+        speeds=speeds,
+        consistent_speeds=speeds,
         memory=[MemoryUse(events=10, blocks=100, resident=50.0), MemoryUse(events=20, blocks=101, resident=51.0)],
         open_changes=[
             OpenChangeCost(rate=1_000, entries=10_000, driver_memory=22.9, sent=1.37, driver_cpu=77.5, worker_cpu=3.8)
@@ -160,6 +163,14 @@ def test_the_cost_of_an_event_has_every_purpose_and_no_correction() -> None:
     assert cost.asked.total() == cost.requests.total()
     assert cost.corrections == 0
     assert "| all |" in format_event_cost(cost)
+
+
+def test_over_a_consistent_store_an_event_costs_its_rows_its_queries_and_the_ledger() -> None:
+    from benchmarks.event_cost import measure_event_cost
+
+    late, consistent = measure_event_cost(600, 40), measure_event_cost(600, 40, consistent=True)
+    assert consistent.asked == Counter({p: n for p, n in late.asked.items() if p not in ("open changes", "settle")})
+    assert consistent.documents == late.documents
 
 
 def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:

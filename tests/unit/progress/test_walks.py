@@ -33,12 +33,15 @@ def with_product(plan: Plan, **changes: Any) -> Plan:
 
 
 class Job:
-    """The walks of a run over a store of their own. `filled`: whether the table has rows."""
+    """The walks of a run over a store of their own. `filled`: whether the table has rows. `verifies`: whether an index may be
+    late."""
 
-    def __init__(self, run: int = 1, store: MemoryStore | None = None, *, filled: bool = True) -> None:
+    def __init__(
+        self, run: int = 1, store: MemoryStore | None = None, *, filled: bool = True, verifies: bool = True
+    ) -> None:
         self.store = store or MemoryStore()
         self.filled = filled
-        self.walks = Walks(run=run, wait=5.0)
+        self.walks = Walks(run=run, wait=5.0, verifies=verifies)
         self.walks.load(self.store.partition("WALKS"))
 
     def adopt(self, plan: Plan = PLAN, now: float = 0.0) -> list[Write | Delete]:
@@ -101,6 +104,25 @@ def test_rows_that_an_index_lacks_are_asked_again_until_it_shows_them() -> None:
     assert job.walks.proven(PLAN) == frozenset()
     job.finish()
     assert job.walks.proven(PLAN) == {"user", "star"}
+
+
+def test_where_no_index_is_late_a_fill_reads_each_row_once() -> None:
+    job = Job(verifies=False)
+    job.adopt()
+    job.round()
+    assert job.walks.held == frozenset()
+    assert {page.walk for page in job.walks.next(())} == {PUBLISH}
+    assert {one.of for one in job.walks.progress(0.0)} == {1}
+
+
+def test_where_no_index_is_late_a_product_with_more_columns_needs_no_new_fill() -> None:
+    job = Job(verifies=False)
+    job.adopt()
+    job.finish()
+    assert not any(walk.left for walk in job.walks.walks.values())
+    job.adopt(with_entity(PLAN, "star", used=None))
+    assert job.walks.proven(PLAN) == {"user", "star"}
+    assert job.walks.next(()) == []
 
 
 def test_a_fill_with_many_unseen_rows_takes_no_further_page() -> None:
