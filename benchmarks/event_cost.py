@@ -26,6 +26,7 @@ from processor.rounds.write_part import write_part
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial, batches
 from statestore.keys import Key
+from statestore.lone_requests import write_in_batches
 from statestore.metered import MeteredStore
 from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
 
@@ -55,13 +56,18 @@ class EventCost:
 
 
 class PurposeStore(MeteredStore):
-    """A store that counts units by purpose. `reading`: the purpose of the reads now."""
+    """A store that counts units by purpose. `reading`: the purpose of the reads now. `ledger_batch`: plain writes of a turn that
+    share a request."""
 
-    def __init__(self, slots: int, *, lag: float, clock: Any) -> None:
+    def __init__(self, slots: int, *, lag: float, clock: Any, ledger_batch: int) -> None:
         super().__init__(slots, lag=lag, clock=clock)
+        self.ledger_batch = ledger_batch
         self.units: Counter[str] = Counter()
         self.asked: Counter[str] = Counter()
         self.reading = "other reads"
+
+    def write_all(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
+        return write_in_batches(self, requests, self.ledger_batch)
 
     def write(self, write: Write) -> WriteOutcome:
         with self._counting(write.key):
@@ -89,13 +95,13 @@ class PurposeStore(MeteredStore):
 
     @contextmanager
     def _counting(self, written: Key | None = None) -> Iterator[None]:
-        before, requests = (self.written - self.copied, self.copied, self.read), self.requests.total()
+        before, requests = (self.written - self.copied, self.copied, self.read_units), self.requests.total()
         yield
         purpose = WRITES.get(written.pk.split("#")[0], "end of the round") if written else "row"
         self.asked[purpose if written else self.reading] += self.requests.total() - requests
         self.units[purpose] += self.written - self.copied - before[0]
         self.units["its index copies"] += self.copied - before[1]
-        self.units[self.reading] += self.read - before[2]  # type: ignore[assignment]
+        self.units[self.reading] += self.read_units - before[2]  # type: ignore[assignment]
 
 
 class PurposeExecutor(InProcessExecutor):
@@ -114,7 +120,7 @@ def measure_event_cost(
     settings = Settings()
     outbox = DiscardingOutbox()
     trial = Trial(plan=demo_plan(), settings=settings, published=outbox)
-    store = PurposeStore(settings.slots, lag=lag, clock=trial.clock.now)
+    store = PurposeStore(settings.slots, lag=lag, clock=trial.clock.now, ledger_batch=ledger_batch)
     store.consistent = consistent
 
     def begin(_: Round) -> tuple[int, DiscardingOutbox]:
@@ -123,9 +129,7 @@ def measure_event_cost(
         return 0, outbox
 
     trial.driver.store = store
-    trial.driver.executor = PurposeExecutor(
-        store=store, begin=begin, rejects=DiscardingOutbox(), writes_per_request=ledger_batch
-    )
+    trial.driver.executor = PurposeExecutor(store=store, begin=begin, rejects=DiscardingOutbox())
     records = generate_records(events, users)
     half = len(records) // 2
     _process(trial, records[:half])
@@ -167,10 +171,12 @@ def measure_group_cost(stars: int) -> GroupCost:
     for chunk in batches(records[:stars], 10_000):
         trial.batch(chunk)
     trial.finish()
-    written, read, cpu = store.written, store.read, process_time()
+    written, read, cpu = store.written, store.read_units, process_time()
     trial.batch(records[stars:])
     trial.finish()
-    return GroupCost(stars=stars, written=store.written - written, read=store.read - read, cpu=process_time() - cpu)
+    return GroupCost(
+        stars=stars, written=store.written - written, read=store.read_units - read, cpu=process_time() - cpu
+    )
 
 
 def _star(n: int) -> Record:

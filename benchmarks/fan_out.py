@@ -8,7 +8,6 @@ change, because an index without lag shows them at once.
 
 import gc
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,15 +74,12 @@ class CountingOutbox(MemoryOutbox):
         self.most = max(self.most, resident_memory())
 
 
-StoreAndPool = tuple[Store | None, ThreadPoolExecutor | None]
-
-
 def measure_fan_out(store: str, roots: int) -> FanOutCost:
     """Runs the change once with so many documents, on one of `STORES`."""
     outbox = CountingOutbox(times=bytearray(roots))
     settings = Settings()
-    with STORES[store](settings) as (other_store, pool):
-        trial = Trial(plan=demo_plan(), settings=settings, published=outbox, other_store=other_store, pool=pool)
+    with STORES[store](settings) as other_store:
+        trial = Trial(plan=demo_plan(), settings=settings, published=outbox, other_store=other_store)
         for chunk in batches(_starred_repo(roots), SETUP_BATCH):
             trial.batch(chunk)
             trial.driver.open_changes = OpenChanges(wait=settings.wait_seconds, settle=settings.settle_seconds)
@@ -109,30 +105,29 @@ def measure_fan_out(store: str, roots: int) -> FanOutCost:
 
 
 @contextmanager
-def _memory(_settings: Settings) -> Iterator[StoreAndPool]:
+def _memory(_settings: Settings) -> Iterator[Store | None]:
     """The memory store of the trial."""
-    yield None, None
+    yield None
 
 
 @contextmanager
-def _dynamodb_local(settings: Settings) -> Iterator[StoreAndPool]:
+def _dynamodb_local(settings: Settings) -> Iterator[Store | None]:
     """A table of DynamoDB Local."""
     set_embedded_credentials()
-    with (
-        TemporaryDirectory(prefix="statestore-bench-", ignore_cleanup_errors=True) as directory,
-        ThreadPoolExecutor(settings.threads) as pool,
-    ):
+    with TemporaryDirectory(prefix="statestore-bench-", ignore_cleanup_errors=True) as directory:
         part = start_dynamodb_local(Path(directory) / "dynamodb", progress=print_progress)
         try:
-            store = DynamoStore(table="fan-out", endpoint_url=part.endpoint, region="us-east-1")
+            store = DynamoStore(
+                table="fan-out", endpoint_url=part.endpoint, region="us-east-1", threads=settings.threads
+            )
             store.create(settings.slots)
-            yield store, pool
+            yield store
             store.close()
         finally:
             part.stop()
 
 
-STORES: Mapping[str, Callable[[Settings], AbstractContextManager[StoreAndPool]]] = {
+STORES: Mapping[str, Callable[[Settings], AbstractContextManager[Store | None]]] = {
     MEMORY: _memory,
     DYNAMODB_LOCAL_NAME: _dynamodb_local,
 }

@@ -19,7 +19,6 @@ import argparse
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,15 +89,14 @@ class Documents:
 
 
 def write_rows(store: Store, plan: Plan, rows: int) -> None:
-    """Writes the rows and the ledger entries, 16 requests side by side."""
+    """Writes the rows and the ledger entries."""
     mark = Mark(1, 0, 0, 0)
-    with ThreadPoolExecutor(16) as pool:
-        runner = StepRunner(store=store, pool=pool)
-        for first in range(0, rows // 2, 500):
-            users = range(first, min(first + 500, rows // 2))
-            runner.run(step for n in users for step in (_written(plan, "user", n), _written(plan, "pull_request", n)))
-            entry = LedgerEntry(1, hash_of(b"{}"), mark, "", 1)
-            runner.run(_asked(reserve(PRODUCT, user(n)["email"], LedgerEntry(), entry)) for n in users)
+    runner = StepRunner(store=store)
+    for first in range(0, rows // 2, 500):
+        users = range(first, min(first + 500, rows // 2))
+        runner.run(step for n in users for step in (_written(plan, "user", n), _written(plan, "pull_request", n)))
+        entry = LedgerEntry(1, hash_of(b"{}"), mark, "", 1)
+        runner.run(_asked(reserve(PRODUCT, user(n)["email"], LedgerEntry(), entry)) for n in users)
 
 
 def _written(plan: Plan, entity: str, n: int) -> Step[object]:
@@ -197,7 +195,7 @@ def measure_table(rows: int, repetitions: int) -> tuple[list[float], Counter[str
     plan = demo_plan()
     with tempfile.TemporaryDirectory(prefix="statestore-bench-", ignore_cleanup_errors=True) as directory:
         part = start_dynamodb_local(Path(directory), progress=print_progress)
-        store = DynamoStore(table="recovery", endpoint_url=part.endpoint, region="us-east-1")
+        store = DynamoStore(table="recovery", endpoint_url=part.endpoint, region="us-east-1", threads=16)
         try:
             store.create(Settings().slots)
             first = Trial(plan=plan, settings=Settings(), other_store=store)

@@ -76,7 +76,7 @@ def measure_load(records: Sequence[Record], *, held: bool) -> LoadCost:
     return LoadCost(
         documents=outbox.sent,
         written=Decimal(store.written),
-        read=Decimal(store.read),
+        read=Decimal(store.read_units),
         requests=store.requests.total(),
         cpu=process_time() - cpu,
     )

@@ -13,5 +13,9 @@ class Terminal(StoreError):
     """A later try fails too: no such table, no permission, a malformed request."""
 
 
+class FencedWrite(Terminal):
+    """A newer run took over the table: this run must stop."""
+
+
 class NewerFormat(Terminal):
     """A newer release wrote the item."""

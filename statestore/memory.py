@@ -11,28 +11,24 @@ from functools import lru_cache
 from heapq import nsmallest
 from operator import itemgetter
 from threading import Lock
-from typing import Any
 
-from statestore.attribute_values import canonical, encode, fits
+from statestore.conditional_write import evaluate_delete, evaluate_write
 from statestore.errors import Terminal
 from statestore.keys import Key, index_row
 from statestore.limits import check_condition, check_key, check_plain, check_query, is_slot, storable
+from statestore.lone_requests import read_alone, write_alone
 from statestore.requests import MAX_KEYS, MAX_STATEMENTS
 from statestore.store import (
-    MAX_ITEM_BYTES,
-    AbsentOrBelow,
-    AbsentOrWithin,
-    Condition,
     Delete,
     Done,
-    Equals,
+    Fence,
     Item,
     Page,
     Query,
+    Read,
     Refused,
     ReportIndex,
     TableDescription,
-    TooLarge,
     Write,
     WriteOutcome,
 )
@@ -102,6 +98,9 @@ class MemoryStore:
             for name in missing:
                 progress(f"index {name}: ACTIVE")
 
+    def take_over(self, fence: Fence) -> None:
+        """Does nothing: the store knows no runs."""
+
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""
         if not self._indexes:
@@ -110,6 +109,14 @@ class MemoryStore:
 
     def close(self) -> None:
         """Does nothing: there is no connection."""
+
+    def read(self, reads: Sequence[Read]) -> list[Page]:
+        """The pages of these reads."""
+        return [read_alone(self, read) for read in reads]
+
+    def write_all(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
+        """Does writes and deletes, one after the other."""
+        return [write_alone(self, request) for request in requests]
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
@@ -133,13 +140,10 @@ class MemoryStore:
         with self._lock:
             self._check_created()
             old = self._items.get(write.key)
-            if not _holds(write.when, old):
-                return Refused(old) if fits(values, MAX_ITEM_BYTES) else TooLarge()
-            new = updated(old, write, values)
-            if not fits(new, MAX_ITEM_BYTES):
-                return TooLarge()
-            self._replace(write.key, old, new)
-            return Done(old)
+            outcome, new = evaluate_write(old, write, values)
+            if isinstance(outcome, Done):
+                self._replace(write.key, old, new)
+            return outcome
 
     def delete(self, delete: Delete) -> Done | Refused:
         """Does one conditional delete and returns the former item."""
@@ -149,10 +153,10 @@ class MemoryStore:
             self._check_created()
             self.requests["DeleteItem"] += 1
             old = self._items.get(delete.key)
-            if not _holds(delete.when, old):
-                return Refused(old)
-            self._replace(delete.key, old, None)
-            return Done(old)
+            outcome, new = evaluate_delete(old, delete)
+            if isinstance(outcome, Done):
+                self._replace(delete.key, old, new)
+            return outcome
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
         """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
@@ -256,39 +260,3 @@ class MemoryStore:
 def _slots(names: tuple[str, ...]) -> frozenset[str]:
     """The slots among the attributes of an item. The items of an entity have few different sets of names."""
     return frozenset(filter(is_slot, names))
-
-
-def updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
-    """The item after the write. Copies read the item before the write."""
-    if not old:
-        return {"PK": write.key.pk, "SK": write.key.sk, **values}
-    new = {**old, **values}
-    for target, source in write.copy.items():
-        if source in old:
-            new[target] = old[source]
-        else:
-            new.pop(target, None)
-    for name in write.remove:
-        new.pop(name, None)
-    return new
-
-
-def _holds(when: Condition | None, item: Item | None) -> bool:
-    if when is None:
-        return True
-    if item is None:
-        return not isinstance(when, Equals)
-    if isinstance(when, Equals):
-        return when.attribute in item and encode(item[when.attribute]) == encode(canonical(when.value))
-    if isinstance(when, AbsentOrWithin):
-        stored = item.get(when.attribute)
-        return _below(stored, when.gap) or (_below(stored, when.end) and not _below(stored, when.start))
-    return isinstance(when, AbsentOrBelow) and _below(item.get(when.attribute), when.value)
-
-
-def _below(stored: Any, value: Any) -> bool:
-    """Whether `stored < value`, as in DynamoDB: a missing attribute, or one of another type, is below nothing."""
-    text = isinstance(stored, str)
-    if stored is None or isinstance(stored, (bool, list, dict)) or text is not isinstance(value, str):
-        return False
-    return bool(stored < value)

@@ -7,17 +7,18 @@
     query   half a unit per 4 KB of the whole answer of an index (eventually consistent); 1 unit where the table itself answers,
             strongly consistent; half a unit where a walk reads the table
 
-`written` and `read` count these units; `copied` counts those of `written` that the indexes take. Does not: cut an answer into
-pages of 1 MB, each of which DynamoDB rounds up by itself.
+`written` and `read_units` count these units; `copied` counts those of `written` that the indexes take. Does not: cut an answer
+into pages of 1 MB, each of which DynamoDB rounds up by itself.
 """
 
 from collections.abc import Callable, Collection, Iterator
 from decimal import Decimal
 
 from statestore.attribute_values import item_size
+from statestore.conditional_write import updated
 from statestore.keys import Key
 from statestore.limits import storable
-from statestore.memory import MemoryStore, updated
+from statestore.memory import MemoryStore
 from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
 from statestore.table import MAX_SLOTS
 
@@ -33,7 +34,7 @@ class MeteredStore(MemoryStore):
     ) -> None:
         super().__init__(slots, lag=lag, clock=clock)
         self.written = self.copied = 0
-        self.read = Decimal(0)
+        self.read_units = Decimal(0)
 
     def copy(self) -> "MeteredStore":
         """A store with the same items, whose indexes show all of them, and that has charged nothing."""
@@ -57,34 +58,34 @@ class MeteredStore(MemoryStore):
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
         """Reads items by key, strongly consistent."""
         found = super().get(keys)
-        self.read += sum(_units(_bytes(found.get(key)), READ_BYTES) for key in dict.fromkeys(keys))
+        self.read_units += sum(_units(_bytes(found.get(key)), READ_BYTES) for key in dict.fromkeys(keys))
         return found
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index."""
         found = super().query(query)
-        self.read += _units(sum(map(_bytes, found)), READ_BYTES) * HALF
+        self.read_units += _units(sum(map(_bytes, found)), READ_BYTES) * HALF
         return found
 
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of one index, or of one partition of the table."""
         found = super().page(source, after, limit)
         units = _units(sum(map(_bytes, found.items)), READ_BYTES)
-        self.read += units if isinstance(source, str) else units * HALF
+        self.read_units += units if isinstance(source, str) else units * HALF
         return found
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table."""
         found = super().partition(pk)
-        self.read += _units(sum(map(_bytes, found)), READ_BYTES)
+        self.read_units += _units(sum(map(_bytes, found)), READ_BYTES)
         return found
 
     def walk(self, source: Query | str, without: str) -> Iterator[Key]:
         """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
-        before = self.read
+        before = self.read_units
         found = super().walk(source, without)
         if isinstance(source, str):
-            self.read -= (self.read - before) * HALF
+            self.read_units -= (self.read_units - before) * HALF
         return found
 
     def _charge(self, key: Key, outcome: WriteOutcome, attempted: Item | None = None) -> None:

@@ -106,12 +106,28 @@ class Query(NamedTuple):
         return key == self.row if self.row is not None else self.entity in (None, entity_of(key.pk))
 
 
+class Read(NamedTuple):
+    """A read of an index, or, strongly consistent, of the partition of the table with this key: at most `limit` items behind
+    `after`, the end of an earlier page. `limit` None, without `after`: all items."""
+
+    source: Query | str
+    after: Key | None = None
+    limit: int | None = None
+
+
 class Page(NamedTuple):
     """A page of the items of a query. `after`: the key after which the next page starts, None at the end. An empty page need not
     be the last."""
 
     items: list[Item]
     after: Key | None
+
+
+class Fence(NamedTuple):
+    """The right of a run to write. `name`: whose runs; `generation`: the run's number, which rises from run to run."""
+
+    name: str
+    generation: int
 
 
 class Done(NamedTuple):
@@ -152,6 +168,8 @@ class Store(Protocol):
     Query); each page and each retry counts. `spent` counts, by the same names, retries, throttles and half units of
     capacity (`retries Query`); empty for a store that does not know them. All methods raise `statestore.errors.Transient`
     after their own retries, else `Terminal`.
+
+    `read`, `get` and `write_all` take the requests of a turn as a whole. The store decides how to send them.
     """
 
     requests: Counter[str]
@@ -169,11 +187,23 @@ class Store(Protocol):
         """Gives the table the indexes that it lacks of `GSI_1 .. GSI_n`, one after another. Waits for each until it shows the
         stored items. A later call continues a call that broke off."""
 
+    def take_over(self, fence: Fence) -> None:
+        """From now on writes in the right of this run. Where the store knows runs, it refuses every later write of a run with
+        another fence: such a write raises `statestore.errors.FencedWrite`, and so does this call for an older run. DynamoDB
+        knows no runs: there the conditions of the writes refuse what an older run sends."""
+
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""
 
     def close(self) -> None:
         """Closes the connections. The caller does not use the store afterwards."""
+
+    def read(self, reads: Sequence[Read]) -> list[Page]:
+        """The pages of these reads, in their order."""
+
+    def write_all(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
+        """Does writes and deletes of different keys; the outcomes are in their order. Each succeeds or fails alone. An outcome
+        lacks the former item where the store sent the write in a `write_batch`."""
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""

@@ -15,8 +15,9 @@ from tests.recorder.calls import FOLDER, allowed, differences, recorded
 settings.register_profile("statestore", deadline=None)  # no test checks a duration
 settings.load_profile("statestore")
 
-MAY_SKIP = ("moto_lies",)
-"""Markers of tests that a double makes impossible. A missing part of the machine is no reason for a skip."""
+MAY_SKIP = ("moto_lies", "older_postgres")
+"""Markers of tests that a double makes impossible, and of those over an older Postgres, which pip cannot install. No other
+missing part of the machine is a reason for a skip."""
 
 
 RECORDER = Path(__file__).parent / "recorder" / "start"
@@ -34,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes minutes; `make test` leaves it out, `make test-all` runs it")
+    config.addinivalue_line("markers", "older_postgres: needs a PostgreSQL 14 to 17 of the system")
     config.addinivalue_line("markers", "spark: starts Spark; `make test-spark` runs it on another Spark and Python")
     if FOLDER not in os.environ:  # the processes of pytest-xdist, and those that tests start, inherit the folder
         folder = TemporaryDirectory(prefix="statestore-calls-")

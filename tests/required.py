@@ -16,6 +16,14 @@ def required_program(name: str, cure: str) -> str:
     return found
 
 
+def required_older_postgres() -> Path:
+    """The folder of the programs of a PostgreSQL from 14 to 17."""
+    found = sorted(Path("/usr/lib/postgresql").glob("1[4-7]/bin/postgres"))
+    if not found:
+        pytest.skip("no PostgreSQL 14 to 17 in /usr/lib/postgresql: `apt-get install postgresql-15`")
+    return found[0].parent
+
+
 def required_python(version: str) -> str:
     """The path of a Python such as "3.13"."""
     if (found := find_python(version)) is None:

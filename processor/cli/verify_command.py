@@ -4,7 +4,6 @@ the rows of the state. With --repair it publishes again the documents that diffe
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from random import Random, randrange
@@ -104,8 +103,7 @@ def _verifier(settings: Settings, plan: Plan, store: Store, sql: bool) -> Iterat
     from processor.inspect.oracle import oracle
 
     with ExitStack() as stack:
-        pool = stack.enter_context(ThreadPoolExecutor(settings.threads))
-        runner = with_open_changes(StepRunner(store=store, pool=pool))
+        runner = with_open_changes(StepRunner(store=store))
         mirror = None
         if sql:
             entities = {name: entity.entity for name, entity in plan.entities.items()}

@@ -8,7 +8,6 @@ tombstone, with a higher sequence.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from processor.job.kafka.admin import Admin
@@ -39,21 +38,19 @@ def forget_progress(settings: Settings, plan: Plan, store: Store) -> None:
         forgotten = write_walk(name, walk, 0)._replace(when=None)  # the next run has any number
         store.write(forgotten) if name[0] == "truncate" else store.delete(Delete(key=forgotten.key))
     for pk in (*ledgers, *kinds):
-        _delete(store, pk, settings.threads)
-    with ThreadPoolExecutor(settings.threads) as pool:
-        for product in plan.products.values():
-            entries = _entries(settings, plan, product)
-            while chunk := list(islice(entries, CHUNK)):
-                list(pool.map(store.write, chunk))
-    _delete(store, IDENTITY.pk, 1)
+        _delete(store, pk)
+    for product in plan.products.values():
+        entries = _entries(settings, plan, product)
+        while chunk := list(islice(entries, CHUNK)):
+            store.write_all(chunk)
+    _delete(store, IDENTITY.pk)
 
 
-def _delete(store: Store, pk: str, threads: int) -> None:
+def _delete(store: Store, pk: str) -> None:
     """Deletes all items of a partition."""
     items = (Delete(key=key_of_item(item)) for item in store.items(pk))
-    with ThreadPoolExecutor(threads) as pool:
-        while chunk := list(islice(items, CHUNK)):
-            list(pool.map(store.delete, chunk))
+    while chunk := list(islice(items, CHUNK)):
+        store.write_all(chunk)
 
 
 def _entries(settings: Settings, plan: Plan, product: ProductPlan) -> Iterator[Write]:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
-from processor.job.worker import Read, Task, hand_over, pieces_of, publish, records_of, run_alone, run_part
+from processor.job.worker import ReadPieces, Task, hand_over, pieces_of, publish, records_of, run_alone, run_part
 from processor.progress.epochs import Epochs
 from processor.progress.overlay import DriverOverlay
 from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round
@@ -66,7 +66,7 @@ class SparkExecutor:
 
         return list(elements.mapPartitions(run_partition).collect())
 
-    def _distribute(self, work: SparkWork) -> tuple[RDD[Any], Read]:
+    def _distribute(self, work: SparkWork) -> tuple[RDD[Any], ReadPieces]:
         """The work as an RDD of at most as many tasks as cores, and how a task reads its elements."""
         context = self.spark.sparkContext
         tasks = 1 if _is_small(work) else context.defaultParallelism

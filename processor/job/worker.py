@@ -6,7 +6,6 @@ producer for each attempt of a lane, because a new producer fences the earlier o
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import chain
@@ -38,7 +37,7 @@ from statestore.dynamodb import DynamoStore, Patience
 
 JOB_PATIENCE = Patience(slow_s=180.0)
 """A job waits minutes for a store that answers too late, before it does a batch again."""
-Read = Callable[[Iterable[Any]], Iterable[Any]]
+ReadPieces = Callable[[Iterable[Any]], Iterable[Any]]
 """Turns the elements of a Spark partition into pieces of work."""
 
 
@@ -69,7 +68,6 @@ class Clients:
     """The clients of a process."""
 
     store: DynamoStore
-    pool: ThreadPoolExecutor
     rejects: KafkaOutbox
     registry: Registry
 
@@ -80,7 +78,6 @@ def clients(settings: Settings, letter_bytes: int | None) -> Clients:
     keep_zip_directories()
     made = Clients(
         store=open_store(settings, JOB_PATIENCE),
-        pool=ThreadPoolExecutor(settings.threads, thread_name_prefix="requests"),
         rejects=KafkaOutbox(
             settings.bootstrap_servers,
             dict(settings.kafka),
@@ -103,17 +100,18 @@ def open_store(settings: Settings, patience: Patience | None = None) -> DynamoSt
         client=client,
         patience=patience,
         show_keys=settings.log_values,
+        threads=settings.threads,
+        ledger_batch=settings.ledger_batch,
     )
 
 
-def run_part(elements: Iterable[Any], part: Part, read: Read, task: Task) -> PartResult:
+def run_part(elements: Iterable[Any], part: Part, read: ReadPieces, task: Task) -> PartResult:
     """A task of stage 1 over one Spark partition, with its requests counted."""
     mine = clients(task.settings, task.round.letter_bytes)
     runner = StepRunner(
         store=mine.store,
         outbox=mine.rejects,
         overlays=_overlays(task),
-        pool=mine.pool,
         page=task.settings.fan_out_page,
         schemas=open_schemas(task.settings.schema_registry),
     )
@@ -123,7 +121,7 @@ def run_part(elements: Iterable[Any], part: Part, read: Read, task: Task) -> Par
     return replace(result, sights=runner.sights(), tally=tally)
 
 
-def hand_over(elements: Iterable[Any], part: Part, read: Read, task: Task) -> Iterator[tuple[int, Handover]]:
+def hand_over(elements: Iterable[Any], part: Part, read: ReadPieces, task: Task) -> Iterator[tuple[int, Handover]]:
     """A task of stage 1, and the handovers that Spark shuffles to the publish tasks. Each lane has one publish task."""
     result = run_part(elements, part, read, task)
     roots: dict[int, dict[Root, float]] = {}
@@ -137,7 +135,7 @@ def hand_over(elements: Iterable[Any], part: Part, read: Read, task: Task) -> It
 
 
 def run_alone(
-    elements: Iterable[Any], part: Part, read: Read, task: Task
+    elements: Iterable[Any], part: Part, read: ReadPieces, task: Task
 ) -> list[LaneResult] | list[tuple[int, Handover]]:
     """The only task of stage 1. No other task can still write, so this task publishes a few roots itself. It hands over
     many roots, for several publish tasks."""
@@ -177,13 +175,7 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
         attempt = begin_attempt(mine.registry, task.lease, lane, task.round.number)
         return attempt, replace(runner, outbox=outbox)
 
-    runner = StepRunner(
-        store=mine.store,
-        overlays=overlays,
-        pool=mine.pool,
-        writes_per_request=settings.ledger_batch,
-        open_writer=open_avro_writer,
-    )
+    runner = StepRunner(store=mine.store, overlays=overlays, open_writer=open_avro_writer)
     before, began = spending(mine.store), perf_counter()
     try:
         result = publish_lane(lane, roots, task.round, next_attempt, partial(ask_limit, settings))

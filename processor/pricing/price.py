@@ -110,7 +110,7 @@ class EventTrials:
         trial = self._continued(store)
         if events[0].decides:
             _forget_published(self._plan, self._worlds, store)
-        written, read = store.written, store.read
+        written, read = store.written, store.read_units
         batch = trial.batch(self._changes(events))
         trial.finish()
         return BatchCost(
@@ -118,7 +118,7 @@ class EventTrials:
             requests={name: batch[f"request {name}"] for name in REQUESTS},
             later={name: trial.tally[f"request {name}"] - batch[f"request {name}"] for name in REQUESTS},
             write_units=store.written - written,
-            read_units=store.read - read,
+            read_units=store.read_units - read,
         )
 
     def _continued(self, store: MeteredStore) -> Trial:

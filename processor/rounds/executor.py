@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
 from time import perf_counter
@@ -41,16 +40,14 @@ BeginAttempt = Callable[[Round], tuple[int, Outbox]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessExecutor:
     """Runs all parts in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
-    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `pool`, `page`, `writes_per_request`, `schemas`,
-    `open_writer`: as the step runner has them. The driver counts the requests of `store`, which it shares."""
+    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
+    runner has them. The driver counts the requests of `store`, which it shares."""
 
     store: Store
     begin: BeginAttempt
     ask_limit: AskLimit | None = None
     rejects: Outbox | None = None
-    pool: ThreadPoolExecutor | None = None
     page: int = FAN_OUT_PAGE
-    writes_per_request: int = 1
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
 
@@ -62,9 +59,7 @@ class InProcessExecutor:
             store=self.store,
             outbox=self.rejects,
             overlays=overlays,
-            pool=self.pool,
             page=self.page,
-            writes_per_request=self.writes_per_request,
             schemas=self.schemas,
             open_writer=self.open_writer,
         )
@@ -82,5 +77,5 @@ class InProcessExecutor:
         return [replace(lane, tally=tally, parts=(replace(result, roots={}),), sights=runner.sights())]
 
     def run_part(self, part: Part, work: Iterable[Iterable[Any]], round_: Round) -> list[PartResult]:
-        runner = StepRunner(store=self.store, outbox=self.rejects, pool=self.pool, page=self.page, schemas=self.schemas)
+        runner = StepRunner(store=self.store, outbox=self.rejects, page=self.page, schemas=self.schemas)
         return [part(chain.from_iterable(work), round_, runner)]

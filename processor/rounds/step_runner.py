@@ -1,10 +1,9 @@
 """Runs many steps side by side: collects what they ask next, asks each distinct read once, sends, and hands back the
 answers.
 
-Promises: all keys of a turn go out in as few batched reads as possible. Equal lookups go out once per run. Writes and
-messages go out one by one in the order of the steps; with `writes_per_request`, plain writes share requests. A store that is
-faster in parallel gets its requests from a pool: the lookups of a turn side by side, then the batches of keys, then the writes.
-The runner keeps no answer beyond a run.
+Promises: the store gets the lookups of a turn together, then all its keys, then its writes in the order of the steps, and
+decides itself how to send them. Equal lookups go out once per run. Messages go out one by one in the order of the steps. The
+runner keeps no answer beyond a run.
 
 The runner lays open changes over every index answer, on the way up and on the way down. Where an open row has, or had,
 the key of a lookup, the runner compares the answer of the index with the version of the open change. If the answer lacks
@@ -17,7 +16,6 @@ that they name are strongly consistent.
 import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Any, Protocol, TypeVar
@@ -31,11 +29,9 @@ from processor.settings.settings import FAN_OUT_PAGE
 from statestore.edges import row_of
 from statestore.item_attributes import key_of_item, replace_older, version_of_item
 from statestore.keys import Key
-from statestore.requests import MAX_KEYS
-from statestore.store import Delete, Item, Page, Query, Store, Write, WriteOutcome
+from statestore.store import Delete, Item, Page, Query, Read, Store, Write
 
 T = TypeVar("T")
-A = TypeVar("A")
 _NO_ROWS: OpenRows = {}
 OpenWriter = Callable[[str], Callable[[Any], bytes]]
 Waiting = list[tuple[int, Step[Any], tuple[Request, ...]]]
@@ -61,17 +57,14 @@ class Outbox(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
-    lay over index answers. `pool`: threads for requests, None to ask one after the other. `page`: rows of a page.
-    `writes_per_request`: plain writes that share one. `seen`: the versions of open rows in index answers, by row and index;
-    "" for a row that an answer lacks. `schemas`: of records that a schema registry describes. `open_writer`: makes the function
-    that writes bodies by the text of an Avro schema, for steps that publish such documents."""
+    lay over index answers. `page`: rows of a page. `seen`: the versions of open rows in index answers, by row and index; "" for a
+    row that an answer lacks. `schemas`: of records that a schema registry describes. `open_writer`: makes the function that
+    writes bodies by the text of an Avro schema, for steps that publish such documents."""
 
     store: Store
     outbox: Outbox | None = None
     overlays: tuple[Overlay, ...] = ()
-    pool: ThreadPoolExecutor | None = None
     page: int = FAN_OUT_PAGE
-    writes_per_request: int = 1
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
@@ -114,19 +107,10 @@ class StepRunner:
             answers[n] = items.get(requests[n])
         for n in positions[Lookup]:
             answers[n] = known[requests[n]]
-        batches = self._write_batches(requests, positions[Write], positions[Delete])
-        written = self._each(self._write, [[requests[n] for n in batch] for batch in batches])
-        for n, outcome in zip(chain.from_iterable(batches), chain.from_iterable(written), strict=True):
+        written = sorted(positions[Write] + positions[Delete])
+        for n, outcome in zip(written, self.store.write_all([requests[n] for n in written]), strict=True):
             answers[n] = outcome
         return answers
-
-    def _write_batches(self, requests: Sequence[Any], writes: Sequence[int], deletes: Sequence[int]) -> list[list[int]]:
-        """The positions of the writes that go out in one request: plain ones together, the others alone."""
-        plain = [n for n in writes if self.writes_per_request > 1 and requests[n].plain]
-        alone = sorted({*writes, *deletes}.difference(plain))
-        most = self.writes_per_request
-        together = [plain[start : start + most] for start in range(0, len(plain), most)]
-        return [[n] for n in alone] + together
 
     def _send(self, request: Send) -> None:
         if self.outbox is None:
@@ -134,15 +118,12 @@ class StepRunner:
         self.outbox.send(request.message)
 
     def _read(self, keys: dict[Key, None], lookups: Sequence[Lookup], known: dict[Lookup, Page]) -> Mapping[Key, Item]:
-        """The items with these keys. Adds the answers to the lookups to `known`. The lookups go out first, side by side:
-        the rows that they lack join the batches of keys."""
-        pages = list(self._each(self._look_up, lookups))
+        """The items with these keys. Adds the answers to the lookups to `known`. The lookups go out first: the rows that they
+        lack join the keys."""
+        pages = self.store.read([self._read_of(lookup) for lookup in lookups])
         lacking = [self._lacking_rows(lookup, page) for lookup, page in zip(lookups, pages, strict=True)]
         asked = list(dict.fromkeys(chain(keys, *lacking)))
-        batches = [asked[start : start + MAX_KEYS] for start in range(0, len(asked), MAX_KEYS)]
-        items: dict[Key, Item] = {}
-        for found in self._each(self.store.get, batches):
-            items.update(found)
+        items = self.store.get(asked) if asked else {}
         for lookup, rows, page in zip(lookups, lacking, pages, strict=True):
             if isinstance(lookup.source, str):
                 known[lookup] = Page([items[key] for key in rows if key in items], page.after)
@@ -150,18 +131,9 @@ class StepRunner:
                 known[lookup] = apply_overlay(page, {key: items.get(key) for key in rows}) if rows else page
         return items
 
-    def _look_up(self, lookup: Lookup) -> Page:
+    def _read_of(self, lookup: Lookup) -> Read:
         """A page of an index query or of the edges of one key; all pages as one unless the lookup is paged."""
-        source = lookup.source
-        if lookup.paged:
-            return self.store.page(source, lookup.after, self.page)
-        return Page(self.store.partition(source) if isinstance(source, str) else self.store.query(source), None)
-
-    def _write(self, requests: Sequence[Any]) -> list[WriteOutcome]:
-        if len(requests) > 1:
-            return self.store.write_batch(requests)
-        (request,) = requests
-        return [self.store.delete(request) if isinstance(request, Delete) else self.store.write(request)]
+        return Read(lookup.source, lookup.after, self.page) if lookup.paged else Read(lookup.source)
 
     def _lacking_rows(self, lookup: Lookup, page: Page) -> Sequence[Key]:
         """The rows to read by key: those that edges name, and the open rows that the answer of an index lacks or shows
@@ -192,11 +164,6 @@ class StepRunner:
                 if query.covers(key) and row >= rows.get(key, row):
                     rows[key] = row
         return rows
-
-    def _each(self, ask: Callable[[A], T], requests: Sequence[A]) -> Iterable[T]:
-        if self.pool is None or len(requests) < 2:
-            return map(ask, requests)
-        return self.pool.map(ask, requests)
 
 
 def apply_overlay(page: Page, rows: Mapping[Key, Item | None]) -> Page:

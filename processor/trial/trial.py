@@ -7,7 +7,6 @@ imports no pyspark, boto3, SQLAlchemy or confluent_kafka.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -41,8 +40,7 @@ class MemoryOutbox:
 @dataclass(slots=True, kw_only=True)
 class Trial:
     """A job in this process: each batch takes one second. `run`: the number of this run. `lag`: how late every index
-    answers, in seconds. `other_store`: in place of memory; `pool`: threads for a store that is faster in parallel. `schemas`: of
-    records that a schema registry describes.
+    answers, in seconds. `other_store`: in place of memory. `schemas`: of records that a schema registry describes.
     `published` and `rejects` hold the messages that it sent."""
 
     plan: Plan
@@ -50,7 +48,6 @@ class Trial:
     run: int = 1
     lag: float = 0.0
     other_store: Store | None = None
-    pool: ThreadPoolExecutor | None = None
     schemas: FramedReader = NO_SCHEMAS
     published: MemoryOutbox = field(default_factory=MemoryOutbox)
     rejects: MemoryOutbox = field(default_factory=MemoryOutbox)
@@ -64,9 +61,7 @@ class Trial:
             store=store,
             begin=lambda _: (0, LaneOutbox(self)),
             rejects=self.rejects,
-            pool=self.pool,
             page=self.settings.fan_out_page,
-            writes_per_request=self.settings.ledger_batch,
             schemas=self.schemas,
         )
         self.driver = Driver(

@@ -5,6 +5,7 @@ dynamo_table.py   makes, checks and describes the table, always through boto3
 table_probe.py    looks at the table, and at the way to it, for `statestore doctor`
 boto_client.py    boto3: regions, endpoints, credentials, certificates, proxies; one of the two ways to send
 lean_client.py    the other way: sends the four requests of live work itself, for a tenth of the CPU
+request_threads.py the threads that send the requests of a turn side by side
 retries.py        which failures another attempt may outlast, and after which pause
 request_counts.py counts requests, retries, throttles and units
 signer.py         signs a request (AWS Signature Version 4)

@@ -12,8 +12,10 @@ from botocore.exceptions import (
     WaiterError,
 )
 
+from statestore import requests
 from statestore.dynamodb.retries import BROKEN, THROTTLED, error_code
 from statestore.errors import StoreError, Terminal, Transient
+from statestore.store import Item, Refused, TooLarge
 
 _REFUSED = ("ConditionalCheckFailedException", "DuplicateItemException")
 _STATEMENT_CODES = {
@@ -72,9 +74,18 @@ def is_refusal(error: ClientError) -> bool:
     return error_code(error) in _REFUSED
 
 
-def is_too_large(error: ClientError) -> bool:
-    """Whether the item would exceed DynamoDB's limit."""
-    return error_code(error) == "ValidationException" and _TOO_LARGE in _message(error)
+def unwritten(error: ClientError) -> Refused | TooLarge:
+    """The outcome of a write that DynamoDB did not do for this reason. Raises any other error."""
+    if is_refusal(error):
+        return Refused(stored_item(error.response.get("Item")))
+    if error_code(error) == "ValidationException" and _TOO_LARGE in _message(error):
+        return TooLarge()
+    raise error
+
+
+def stored_item(wire: Mapping[str, Any] | None) -> Item | None:
+    """The item in the answer to a write, None without an item. Raises Terminal, as `requests.item`."""
+    return requests.item(wire) if wire else None
 
 
 def _message(error: ClientError) -> str:

@@ -1,7 +1,7 @@
 """The store over DynamoDB: sends the requests that `requests` builds, and reads their answers.
 
 Promises: every failure is a `Transient` or a `Terminal` that names table, key and cause, and says what to do. Threads may share
-a store, and a forked process may read and write items through a store of its parent, except with `client="boto3"`. Does not:
+a store. A forked process may send single requests through a store of its parent, except with `client="boto3"`. Does not:
 hide that DynamoDB may have applied a write whose answer timed out: the retry is then `Refused`, with the item that the write
 itself made.
 """
@@ -10,6 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from random import Random
 from typing import Any, Literal
 
@@ -19,22 +21,26 @@ from statestore import requests
 from statestore import table as definition
 from statestore.attribute_values import fits
 from statestore.dynamodb.boto_client import BotoClient
-from statestore.dynamodb.client_failures import failure, is_refusal, is_too_large, statement_error
+from statestore.dynamodb.client_failures import failure, is_refusal, statement_error, stored_item, unwritten
 from statestore.dynamodb.dynamo_table import add_slots, create_table, describe_table, enable_ttl
 from statestore.dynamodb.lean_client import LeanClient
 from statestore.dynamodb.request_counts import RequestCounts
+from statestore.dynamodb.request_threads import RequestThreads
 from statestore.dynamodb.retries import Patience, is_throttle, may_pass
 from statestore.dynamodb.table_probe import TableProbe
 from statestore.errors import Terminal, Transient
 from statestore.keys import Key
-from statestore.limits import key_text
+from statestore.limits import key_text, without_values
+from statestore.lone_requests import read_alone, write_in_batches
 from statestore.store import (
     MAX_ITEM_BYTES,
     Delete,
     Done,
+    Fence,
     Item,
     Page,
     Query,
+    Read,
     Refused,
     ReportIndex,
     TableDescription,
@@ -46,8 +52,9 @@ from statestore.store import (
 
 class DynamoStore:
     """A `Store` over one DynamoDB table. `client`: the way to send reads and writes of items; boto3 alone makes and describes
-    tables. `show_keys`: whether errors name the rows, or only their partition. Raises Terminal for a malformed table name or when
-    no region is known."""
+    tables. `show_keys`: whether errors name the rows, or only their partition. `threads`: requests of a turn that are on their
+    way at a time. `ledger_batch`: plain writes of a turn that share a request. Raises Terminal for a malformed table name or
+    when no region is known."""
 
     consistent = False
 
@@ -61,6 +68,8 @@ class DynamoStore:
         patience: Patience | None = None,
         random: Random | None = None,
         show_keys: bool = True,
+        threads: int = 1,
+        ledger_batch: int = 1,
     ) -> None:
         self.table = definition.table_name(table)
         self._counts = RequestCounts()
@@ -68,6 +77,7 @@ class DynamoStore:
         self._patience = patience or Patience()
         self._random = random or Random()
         self._show_keys = show_keys
+        self._threads, self._ledger_batch = RequestThreads(threads), ledger_batch
         with self._failures("connecting"):
             try:
                 self._boto3 = BotoClient(endpoint_url, region, self._patience, self._counts)
@@ -100,6 +110,9 @@ class DynamoStore:
         with self._failures("adding slots"):
             add_slots(self._boto3.api, self.table, slots, progress)
 
+    def take_over(self, fence: Fence) -> None:
+        """Does nothing: DynamoDB knows no runs."""
+
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""
         with self._failures("describing"):
@@ -111,8 +124,17 @@ class DynamoStore:
 
     def close(self) -> None:
         """Closes the connections. The caller does not use the store afterwards."""
+        self._threads.close()
         self._client.close()
         self._boto3.close()
+
+    def read(self, reads: Sequence[Read]) -> list[Page]:
+        """The pages of these reads, side by side."""
+        return list(self._threads.each(partial(read_alone, self), reads))
+
+    def write_all(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
+        """Does writes and deletes side by side. Plain writes share requests where the store was made so."""
+        return write_in_batches(self, requests, self._ledger_batch, self._threads.each)
 
     def write(self, write: Write) -> WriteOutcome:
         """Sends one conditional update and returns the former item."""
@@ -123,8 +145,8 @@ class DynamoStore:
             try:
                 answer = self._send("UpdateItem", request)
             except ClientError as error:
-                return _unwritten(error)
-            return Done(_item(answer.get("Attributes")))
+                return unwritten(error)
+            return Done(stored_item(answer.get("Attributes")))
 
     def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
         """Does plain writes of different keys, 25 in a request. Sends a write again that was throttled in its batch. The outcomes
@@ -144,18 +166,15 @@ class DynamoStore:
                 answer = self._send("DeleteItem", request)
             except ClientError as error:
                 if is_refusal(error):
-                    return Refused(_item(error.response.get("Item")))
+                    return Refused(stored_item(error.response.get("Item")))
                 raise
-            return Done(_item(answer.get("Attributes")))
+            return Done(stored_item(answer.get("Attributes")))
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
         """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
-        found: dict[Key, Item] = {}
-        for request in requests.batch_get_item(self.table, keys):
-            for wire in self._batch(request):
-                item = requests.item(wire)
-                found[Key(item["PK"], item["SK"])] = item
-        return found
+        batches = self._threads.each(self._batch, requests.batch_get_item(self.table, keys))
+        items = map(requests.item, chain.from_iterable(batches))
+        return {Key(item["PK"], item["SK"]): item for item in items}
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. The answer is a hint: the index may be late."""
@@ -197,14 +216,14 @@ class DynamoStore:
             page = self._send("Query", request)
         return [requests.item(wire) for wire in page["Items"]], page.get("LastEvaluatedKey") or {}
 
-    def _batch(self, request: requests.ClientCall) -> Iterator[Mapping[str, Any]]:
+    def _batch(self, request: requests.ClientCall) -> list[Mapping[str, Any]]:
         """The items of one BatchGetItem. Keys that DynamoDB leaves unprocessed go out again, after a pause where no item came."""
-        idle = 0
+        idle, items = 0, list[Mapping[str, Any]]()
         while request["RequestItems"]:
             with self._failures("reading", *_keys(request, self.table)):
                 answer = self._send("BatchGetItem", request)
             found = answer["Responses"].get(self.table, [])
-            yield from found
+            items += found
             request = {"RequestItems": answer.get("UnprocessedKeys", {})}
             if request["RequestItems"]:
                 self._counts.throttle("BatchGetItem")
@@ -216,6 +235,7 @@ class DynamoStore:
                 )
             if request["RequestItems"] and idle:
                 time.sleep(self._patience.pause(idle, self._random))
+        return items
 
     def _execute(self, statements: Sequence[requests.ClientCall], keys: Sequence[Key]) -> list[WriteOutcome]:
         """The outcomes of the statements of one request. `keys`: the keys of their items."""
@@ -233,7 +253,7 @@ class DynamoStore:
                         if is_throttle(error):
                             self._counts.throttle("BatchExecuteStatement")
                     elif error is not None:
-                        outcomes[n] = _unwritten(error)
+                        outcomes[n] = unwritten(error)
             asked = list(failed)
             if not asked:
                 return outcomes
@@ -258,11 +278,11 @@ class DynamoStore:
 
     def _reading(self, source: Query | str) -> str:
         if isinstance(source, str):
-            return f"reading partition {source if self._show_keys else _without_values(source)}"
+            return f"reading partition {source if self._show_keys else without_values(source)}"
         return f"querying {source.slot}" + (f" for {source.value!r}" if self._show_keys else "")
 
     def _named(self, key: Key) -> str:
-        return key_text(key) if self._show_keys else _without_values(key.pk)
+        return key_text(key) if self._show_keys else without_values(key.pk)
 
     @contextmanager
     def _failures(self, doing: str, *keys: Key) -> Iterator[None]:
@@ -272,24 +292,6 @@ class DynamoStore:
         except (ClientError, BotoCoreError) as error:
             where = f"table {self.table}: {doing}" + (f" {self._named(keys[0])}" if keys else "")
             raise failure(where, error) from error
-
-
-def _without_values(pk: str) -> str:
-    """A partition key as messages show it. The partition of edges ends with a value of the rows."""
-    return pk.partition("=")[0]
-
-
-def _unwritten(error: ClientError) -> Refused | TooLarge:
-    """The outcome of a write that DynamoDB did not do for this reason. Raises any other error."""
-    if is_refusal(error):
-        return Refused(_item(error.response.get("Item")))
-    if is_too_large(error):
-        return TooLarge()
-    raise error
-
-
-def _item(wire: Mapping[str, Any] | None) -> Item | None:
-    return requests.item(wire) if wire else None
 
 
 def _keys(request: requests.ClientCall, name: str) -> list[Key]:

@@ -128,10 +128,10 @@ def units_of_a_star(stargazers: int) -> tuple[int, Decimal]:
     stars = [{**STAR, "username": f"fan {n}"} for n in range(stargazers)]
     trial.batch([record("star", star, n) for n, star in enumerate(stars)] + [record("user", OCTO, 0)])
     trial.finish()
-    written, read = store.written, store.read
+    written, read = store.written, store.read_units
     trial.batch([record("star", STAR, stargazers)])
     trial.finish()
-    return store.written - written, store.read - read
+    return store.written - written, store.read_units - read
 
 
 def test_a_star_of_a_popular_repository_costs_no_more_than_one_of_a_small_repository() -> None:

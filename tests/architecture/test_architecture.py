@@ -37,7 +37,7 @@ DOORWAYS = {
     "confluent_kafka": r"processor\.job\.(kafka|schema_registry)\..*",
     "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",
-    "psycopg": r"processor\.inspect\.oracle|registry\.repository\.connection",  # the latter tells the registry's errors apart
+    "psycopg": r"statestore\.postgres\.\w+|processor\.inspect\.oracle|registry\.repository\.connection",
     "pyspark": r"processor\.job\.(checkpoint|job|run_job|spark_executor|source|worker_daemon)",
     "sqlglot": r"processor\.definitions\.sql\.sql_parser",
     "pydbzengine": r"processor\.demo\.live\.debezium_engine",

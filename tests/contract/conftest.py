@@ -1,8 +1,10 @@
-"""The stores of the contract tests: memory, and the DynamoDB doorway to moto and to DynamoDB Local, by the lean client and by
-boto3, also behind a proxy. The proxy fails every fourth request and cuts the answers of queries into pages of unusual size.
+"""The stores of the contract tests: memory, Postgres of the newest release and of an older one, and the DynamoDB doorway to moto
+and to DynamoDB Local, by the lean client and by boto3, also behind a proxy. The proxy fails every fourth request and cuts the
+answers of queries into pages of unusual size.
 
 A test with the marker `moto_lies(reason)` does not run on moto, whose answer there differs from DynamoDB's. A test with the
-marker `counted` does not run behind the proxy, where a retried request counts again and pages differ.
+marker `counted` does not run behind the proxy, where a retried request counts again and pages differ. A test with the marker
+`bundled` does not run on Postgres, where a request takes more keys and writes than DynamoDB's.
 """
 
 from collections.abc import Iterator
@@ -15,15 +17,19 @@ import pytest
 
 from statestore.dynamodb import DynamoStore
 from statestore.memory import MemoryStore
+from statestore.postgres import PostgresStore
 from statestore.store import Store
 from tests.contract.behind import Behind, lean_stores_behind
+from tests.contract.postgres_servers import execute, running_postgres
 from tests.faulty.faults import UNNOTICED, Faults
 from tests.faulty.indexes import Pages
 from tests.faulty.proxy import proxy
+from tests.required import required_older_postgres
 
 SLOTS = 3
 BY_BOTO3 = " by boto3"
 STORES = ("memory", "moto", "moto by boto3", "dynamodb_local")
+ON_POSTGRES = ("postgres", "older_postgres")
 BEHIND_PROXY = ("faulty_moto", "faulty_dynamodb_local")
 SLOW = ("dynamodb_local by boto3",)
 SLOW_BEHIND_PROXY = ("faulty_moto by boto3", "faulty_dynamodb_local by boto3")
@@ -34,6 +40,7 @@ _numbers = count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "moto_lies(reason): moto's answer differs from DynamoDB's here")
+    config.addinivalue_line("markers", "bundled: counts requests of DynamoDB's sizes")
     config.addinivalue_line("markers", "counted: counts requests or rows of a page, which faults change")
 
 
@@ -43,7 +50,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         often = STORES if counted else STORES + BEHIND_PROXY
         rarely = SLOW if counted else SLOW + SLOW_BEHIND_PROXY
         slow = [pytest.param(name, marks=pytest.mark.slow) for name in rarely]
-        metafunc.parametrize("store", [*often, *slow], indirect=True)
+        postgres = [] if metafunc.definition.get_closest_marker("bundled") else params_on_postgres()
+        metafunc.parametrize("store", [*often, *postgres, *slow], indirect=True)
+
+
+def params_on_postgres() -> list[Any]:
+    """The names of the Postgres servers, as parameters of tests."""
+    return ["postgres", pytest.param("older_postgres", marks=pytest.mark.older_postgres)]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of an embedded Postgres."""
+    with running_postgres() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def older_postgres() -> Iterator[str]:
+    """The address of a Postgres of an older release."""
+    with running_postgres(required_older_postgres()) as url:
+        yield url
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -75,19 +102,21 @@ def _endpoint(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def tables() -> Iterator[dict[str, DynamoStore]]:
+def tables() -> Iterator[dict[str, DynamoStore | PostgresStore]]:
     """One table with three slots for each parameter of `store`. A new table for each test would take most of the time."""
-    made: dict[str, DynamoStore] = {}
+    made: dict[str, DynamoStore | PostgresStore] = {}
     yield made
     for store in made.values():
         store.close()
 
 
 @pytest.fixture
-def store(request: pytest.FixtureRequest, tables: dict[str, DynamoStore]) -> Store:
+def store(request: pytest.FixtureRequest, tables: dict[str, DynamoStore | PostgresStore]) -> Store:
     """An empty store with three slots."""
     if request.param == "memory":
         return MemoryStore(SLOTS)
+    if request.param in ON_POSTGRES:
+        return _on_postgres(request, tables)
     endpoint, way = _endpoint(request), request.param
     if way not in tables:
         client: Literal["lean", "boto3"] = "boto3" if way.endswith(BY_BOTO3) else "lean"
@@ -96,6 +125,16 @@ def store(request: pytest.FixtureRequest, tables: dict[str, DynamoStore]) -> Sto
     _empty(endpoint, "contract")
     tables[way].requests.clear()
     return tables[way]
+
+
+def _on_postgres(request: pytest.FixtureRequest, tables: dict[str, DynamoStore | PostgresStore]) -> Store:
+    url = str(request.getfixturevalue(request.param))
+    if request.param not in tables:
+        tables[request.param] = PostgresStore(url=url, table="contract")
+        tables[request.param].create(SLOTS)
+    execute(url, "TRUNCATE state_contract.items")
+    tables[request.param].requests.clear()
+    return tables[request.param]
 
 
 def _empty(endpoint: str, table: str) -> None:

@@ -20,6 +20,7 @@ def test_keys_are_read_at_once_and_missing_ones_left_out(store: Store) -> None:
 
 
 @pytest.mark.counted
+@pytest.mark.bundled
 def test_250_keys_cost_three_requests_however_often_each_is_named(store: Store) -> None:
     keys = [Key("TABLE#user", f"{number:03d}") for number in range(250)]
     for key in keys[::10]:

@@ -42,7 +42,7 @@ class OwnMeter:
     def units(self) -> tuple[float, float, float]:
         store = self.store
         assert isinstance(store, MeteredStore)
-        return store.written - store.copied, store.copied, float(store.read)
+        return store.written - store.copied, store.copied, float(store.read_units)
 
 
 class LocalMeter:

@@ -11,7 +11,9 @@ from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.metered import MeteredStore
+from statestore.postgres import PostgresStore
 from statestore.store import Delete, Query, Store, TableDescription, Write
+from tests.contract.conftest import params_on_postgres
 
 USER = Key("TABLE#user", "octocat")
 INDEXED = {"PK": USER.pk, "SK": USER.sk, "GSI_1": "a", "GSI_SK": "user#octocat"}
@@ -19,7 +21,7 @@ INDEXED = {"PK": USER.pk, "SK": USER.sk, "GSI_1": "a", "GSI_SK": "user#octocat"}
 _numbers = count(1)
 
 
-@pytest.fixture(params=["memory", "metered", "moto", "dynamodb_local"])
+@pytest.fixture(params=["memory", "metered", "moto", "dynamodb_local", *params_on_postgres()])
 def new_store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """A store whose table does not exist yet."""
     made: Store
@@ -28,6 +30,9 @@ def new_store(request: pytest.FixtureRequest) -> Iterator[Store]:
             made = MemoryStore(None)
         case "metered":
             made = MeteredStore(None)
+        case "postgres" | "older_postgres" as server:
+            url = request.getfixturevalue(server)
+            made = PostgresStore(url=url, table=f"new-{next(_numbers)}")
         case api:
             endpoint = request.getfixturevalue(api)
             made = DynamoStore(table=f"new-{next(_numbers)}", endpoint_url=endpoint, region="eu-west-1")

@@ -59,6 +59,7 @@ def test_a_write_of_a_batch_keeps_the_attributes_that_it_does_not_name(store: St
 
 @pytest.mark.moto_lies("its PartiQL fails with HTTP 500 for an INSERT with parameters")
 @pytest.mark.counted
+@pytest.mark.bundled
 def test_a_batch_takes_a_request_for_25_writes(store: Store) -> None:
     before = store.requests.copy()
     store.write_batch([entry(n, Absent()) for n in range(26)])

@@ -8,14 +8,15 @@ The clients here are doubles of the product's clients. They send every request t
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from processor.records.message import Message
 from registry.model import Lease, Snapshot
 from statestore.keys import Key
-from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
+from statestore.lone_requests import read_alone, write_alone
+from statestore.store import Delete, Done, Item, Page, Query, Read, Refused, Write, WriteOutcome
 
 if TYPE_CHECKING:
     from tests.simulator.world import World
@@ -110,6 +111,14 @@ class TableClient:
         self._actor, self._table = actor, actor.world.table
         self.requests: Counter[str] = Counter()
         self.spent: Counter[str] = Counter()
+
+    def read(self, reads: Sequence[Read]) -> list[Page]:
+        store: Any = self
+        return [read_alone(store, read) for read in reads]
+
+    def write_all(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
+        store: Any = self
+        return [write_alone(store, request) for request in requests]
 
     @property
     def consistent(self) -> bool:

@@ -85,7 +85,7 @@ def doubles(world: World) -> Iterator[None]:
         store: Any = TableClient(actor)
         registry: Any = RegistryClient(actor)
         rejects: Any = DeadLetterOutbox(actor)
-        return Clients(store=store, pool=None, rejects=rejects, registry=registry)  # type: ignore[arg-type]
+        return Clients(store=store, rejects=rejects, registry=registry)
 
     def producer(_: str, __: object, transactional_id: str, **___: int) -> ProducerClient:
         return ProducerClient(world.actor, transactional_id)

@@ -96,7 +96,7 @@ def test_the_last_documents_equal_the_sql_answer_despite_faults_and_late_indexes
     history = build_history(load_events(EXAMPLE / "events.ndjson.gz")[:events])
     recorded = tmp_path / "topics.jsonl"
     recorded.write_text("".join(canonical_json.dumps(line) + "\n" for line in history.records), encoding="utf-8")
-    definitions, settings = load(read_directory(EXAMPLE)), Settings(ledger_batch=ledger_batch)
+    definitions, settings = load(read_directory(EXAMPLE)), Settings()
     clock = VirtualClock()
     faults, pages = Faults(seed, ALL, rate=0.2, late=0.6), Pages(seed)
     late = LateIndexes(seed, draw_lags, clock=clock.now)
@@ -106,7 +106,7 @@ def test_the_last_documents_equal_the_sql_answer_despite_faults_and_late_indexes
     direct = open_table(endpoint_url=address)
     direct.create(settings.slots)
     with proxy(address, faults, pages, late) as endpoint:
-        store = open_table(endpoint_url=endpoint, patience=Patience(attempts=3, read_s=0.5))
+        store = open_table(endpoint_url=endpoint, patience=Patience(attempts=3, read_s=0.5), ledger_batch=ledger_batch)
         plan = plan_alone(definitions, settings.slots)
         job = RestartedTrial(Trial(plan=plan, settings=settings, other_store=store, clock=clock))
         for chunk in batches(read_records(str(recorded)), 25):

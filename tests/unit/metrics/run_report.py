@@ -37,7 +37,7 @@ class ThrottledStore(MeteredStore):
 
     @property
     def spent(self) -> Counter[str]:
-        units = {"half units UpdateItem": 2 * self.written, "half units Query": int(2 * self.read)}
+        units = {"half units UpdateItem": 2 * self.written, "half units Query": int(2 * self.read_units)}
         each = {f"{kind} {name}": n for kind in ("throttles", "retries") for name, n in self.requests.items()}
         return Counter({**units, **each})
 

@@ -94,7 +94,7 @@ def test_an_estimate_is_near_the_metered_cost_of_the_event_less_the_part_that_a_
 ) -> None:
     store = state.store
     assert isinstance(store, MeteredStore)
-    written, read = store.written, store.read
+    written, read = store.written, store.read_units
     state.batch([record(PLAN, entity, row, 10_000 + state.tally["batches"])])
     state.finish()
 
@@ -102,7 +102,7 @@ def test_an_estimate_is_near_the_metered_cost_of_the_event_less_the_part_that_a_
     shared = float(cost.write_units - cost.batch_write_units)
     assert estimate.documents == pytest.approx(documents, rel=0.1)
     assert estimate.write_units == pytest.approx(store.written - written - shared, rel=0.1, abs=1)
-    assert estimate.read_units == pytest.approx(float(store.read - read), rel=0.3)
+    assert estimate.read_units == pytest.approx(float(store.read_units - read), rel=0.3)
 
 
 def test_a_join_without_statistics_counts_as_finding_one_row(state: Trial) -> None:

@@ -1,9 +1,6 @@
 """What the runner sends for steps that run side by side, and what each step gets back."""
 
-from collections import Counter
-from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,9 +8,7 @@ import pytest
 from processor.plan.step import Lookup, Send
 from processor.records.message import Message
 from processor.rounds.step_runner import StepRunner
-from statestore.keys import Key
-from statestore.memory import MemoryStore
-from statestore.store import Absent, Delete, Done, Equals, Item, Page, Query, Refused, Write
+from statestore.store import Absent, Delete, Done, Page, Query, Read, Refused, Write, WriteOutcome
 from tests.unit.rounds.logging_store import ADA, BOB, CYD, STARS, LoggingStore, V, asks, put, star
 
 # Reads
@@ -98,52 +93,28 @@ def test_a_step_gets_its_answers_in_the_order_of_its_requests(store: LoggingStor
     assert store.log == [send.message, STARS, ("get", ADA, CYD), write, Delete(key=CYD), ("get", ADA)]
 
 
-def test_a_pool_of_threads_changes_no_answer(store: LoggingStore) -> None:
-    items = [put(store, star(str(n)), GSI_1=str(n)) for n in range(20)]
-    lookups = tuple(Lookup(Query("GSI_1", str(n), "star")) for n in range(20))
-    writes = tuple(Write(key, {"_v": V[1]}) for key in (ADA, BOB, CYD))
-    with ThreadPoolExecutor(4) as pool:
-        (answers,) = StepRunner(store=store, pool=pool).run([asks((*lookups, *writes))])
-    assert answers == [*[Page([item], None) for item in items], Done(None), Done(None), Done(None)]
+class TurnStore(LoggingStore):
+    """A store that logs the requests of a turn as it gets them."""
+
+    def read(self, reads: Sequence[Read]) -> list[Page]:
+        self.log.append(("reads", *reads))
+        return [Page([], None) for _ in reads]
+
+    def write_all(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
+        self.log.append(("writes", *requests))
+        return [Done(None) for _ in requests]
 
 
-def test_plain_writes_share_requests_where_the_runner_may(store: LoggingStore) -> None:
-    entries = tuple(Write(Key("LEDGER#profile", str(n)), {"seq": 1}, when=Absent()) for n in range(5))
-    row, marker = Write(ADA, {"_v": V[1]}), Write(BOB, {"_v": V[1]}, remove=("name",), when=Absent())
-    refused = Write(Key("LEDGER#profile", "9"), {"seq": 2}, when=Equals("seq", 1))
-    steps = [asks((entries[0], row)), asks(entries[1:3]), asks((marker, Delete(key=CYD), refused, *entries[3:]))]
-    answers = StepRunner(store=store, writes_per_request=4).run(steps)
-
-    done = Done(None)
-    assert answers == [[done, done], [done, done], [done, done, Refused(None), done, done]]
-    assert store.log == [row, marker, Delete(key=CYD)]
-    assert store.requests == {"BatchExecuteStatement": 2, "UpdateItem": 2, "DeleteItem": 1}
-
-
-class MeetingStore(MemoryStore):
-    """A store that answers no read before `together` reads wait for their answers."""
-
-    def __init__(self, together: int) -> None:
-        super().__init__()
-        self._meeting = Barrier(together, timeout=60)
-
-    def get(self, keys: Collection[Key]) -> dict[Key, Item]:
-        self._meeting.wait()
-        return super().get(keys)
-
-    def query(self, query: Query) -> list[Item]:
-        self._meeting.wait()
-        return super().query(query)
-
-
-def test_with_a_pool_the_lookups_of_a_turn_go_out_side_by_side_then_the_batches_of_keys() -> None:
-    store = MeetingStore(2)
-    keys = tuple(Key("TABLE#user", str(n)) for n in range(150))
-    lookups = (Lookup(STARS), Lookup(Query("GSI_1", "sun", "star")))
-    with ThreadPoolExecutor(4) as pool:
-        (answers,) = StepRunner(store=store, pool=pool).run([asks((*keys, *lookups))])
-    assert answers == [*[None] * 150, Page([], None), Page([], None)]
-    assert store.requests == Counter(BatchGetItem=2, Query=2)
+def test_the_store_gets_the_lookups_of_a_turn_then_its_keys_then_its_writes() -> None:
+    store, sun = TurnStore(), Query("GSI_1", "sun", "star")
+    row, gone = Write(CYD, {"_v": V[1]}), Delete(key=BOB)
+    steps = [asks((row, ADA, Lookup(STARS))), asks((Lookup(sun, paged=True, after=star("1")), gone, BOB))]
+    StepRunner(store=store, page=7).run(steps)
+    assert store.log[:3] == [
+        ("reads", Read(STARS), Read(sun, star("1"), 7)),
+        ("get", ADA, BOB),
+        ("writes", row, gone),
+    ]
 
 
 def test_a_step_that_ends_early_leaves_the_others_running(store: LoggingStore) -> None:

@@ -1,0 +1,305 @@
+"""The store over Postgres: sends the requests of a turn together, one statement for each kind.
+
+Promises: every failure is a `Transient` or a `Terminal` that names table, key and cause, and says what to do. Indexes show every
+acknowledged write. Threads may share a store, and take turns. Does not: hide that the server may have committed writes whose
+answer was lost; the retry is then `Refused`, with the items that the writes themselves made. Does not: serve a forked process.
+
+A turn's writes are one transaction, in two trips:
+
+    1. Hold the fence, and lock the rows of all keys in the order of keys. So no two writers wait for each other.
+    2. Evaluate the conditions here, as the memory store does. Then insert, update, delete and commit. Another writer may have
+       inserted one of the keys meanwhile: then the server refuses the whole transaction, and the store begins again.
+"""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from random import Random
+from typing import Any, Final, TypeVar
+
+import psycopg
+
+from statestore.errors import FencedWrite, Terminal
+from statestore.keys import Key
+from statestore.limits import check_key, check_plain, check_query, key_text, without_values
+from statestore.postgres import postgres_table
+from statestore.postgres.bounds import bound_columns
+from statestore.postgres.postgres_session import ATTEMPTS, PostgresSession
+from statestore.postgres.statements import Statements
+from statestore.postgres.stored_text import key_of, read_item
+from statestore.postgres.turn_writes import Changes, evaluate, item_columns, key_columns, settable
+from statestore.store import (
+    Delete,
+    Done,
+    Fence,
+    Item,
+    Page,
+    Query,
+    Read,
+    Refused,
+    ReportIndex,
+    TableDescription,
+    Write,
+    WriteOutcome,
+)
+from statestore.table import slot_names
+
+PAGE: Final = 1_000
+"""The items of a page, where the caller reads all, and the most rows of one statement."""
+EXPIRE_SECONDS: Final = 60.0
+"""So often a store deletes expired rows, with its writes."""
+EXPIRE_ROWS: Final = 1_000
+_T = TypeVar("_T")
+_Connection = psycopg.Connection[Any]
+
+
+class PostgresStore:
+    """A `Store` over one table at `url`, in a schema of its own (`state_<table>`). `fence`: the right of a run that has taken the
+    table over; None for a store that no run fences. `unlogged`: `create` makes a table that is faster, and empty after a crash of
+    the server. `attempts`: of one request. `show_keys`: whether errors name the rows. `clock`: seconds since 1970, for rows that
+    expire. Connects at the first request. Raises Terminal for a malformed address or table name."""
+
+    consistent = True
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        table: str,
+        fence: Fence | None = None,
+        unlogged: bool = False,
+        attempts: int = ATTEMPTS,
+        random: Random | None = None,
+        show_keys: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.table = postgres_table.table_name(table)
+        self._session = PostgresSession(url, attempts=attempts, random=random or Random())
+        self.requests = self._session.requests
+        self._statements = Statements(table)
+        self._fence, self._unlogged, self._show_keys, self._clock = fence, unlogged, show_keys, clock
+        self._expires_at = 0.0
+        self._slots = 0
+
+    @property
+    def spent(self) -> Counter[str]:
+        """The retries so far, by the name of the request (`retries Query`)."""
+        return self._session.spent
+
+    def create(self, slots: int) -> None:
+        """Creates the table with its indexes, or checks the one that exists."""
+        slot_names(slots)
+        self._manage("creating", lambda c: postgres_table.create_table(c, self.table, slots, unlogged=self._unlogged))
+
+    def add_slots(self, slots: int, progress: ReportIndex) -> None:
+        """Adds the missing indexes, while other requests go on."""
+        slot_names(slots)
+        self._manage("adding slots", lambda c: postgres_table.add_slots(c, self.table, slots, progress))
+
+    def describe(self) -> TableDescription | None:
+        """Describes the table; None when there is none."""
+        return self._manage("describing", lambda c: postgres_table.describe_table(c, self.table))
+
+    def misfits(self) -> list[str]:
+        """The differences of the table from one of this release, each with its cure."""
+        return self._manage("describing", lambda c: postgres_table.misfits(c, self.table, 0))
+
+    def take_over(self, fence: Fence) -> None:
+        """Writes in the right of this run, and fences all others: waits for their transactions, and refuses later ones."""
+
+        def take(connection: _Connection) -> bool:
+            with connection.transaction():
+                connection.execute(self._statements.drop_others, [fence.name])
+                return connection.execute(self._statements.take, fence).fetchone() is not None
+
+        if not self._manage("taking over", take):
+            raise self._fenced(fence)
+        self._fence = fence
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._session.close()
+
+    def read(self, reads: Sequence[Read]) -> list[Page]:
+        """The pages of these reads: one statement for each index, and one for partitions."""
+        groups: dict[str | None, list[int]] = defaultdict(list)
+        for n, (source, _, _) in enumerate(reads):
+            if not isinstance(source, str):
+                check_query(source)
+                self._check_slot(source.slot)
+            groups[None if isinstance(source, str) else source.slot].append(n)
+        asked = [(slot, ns[i : i + PAGE]) for slot, ns in groups.items() for i in range(0, len(ns), PAGE)]
+        found: list[list[Item]] = [[] for _ in reads]
+
+        def send(connection: _Connection) -> None:
+            for items in found:
+                items.clear()
+            with connection.pipeline():
+                sent = [
+                    (
+                        ns,
+                        connection.execute(
+                            self._statements.read(slot), bound_columns([reads[n] for n in ns]), binary=True
+                        ),
+                    )
+                    for slot, ns in asked
+                ]
+                for ns, cursor in sent:
+                    for number, text in cursor:
+                        found[ns[number - 1]].append(read_item(text))
+
+        if asked:
+            self._session.send({"Query": len(asked)}, self._where(self._reading(reads[0].source)), send)
+        return [
+            Page(items, key_of(items[-1]) if len(items) == read.limit else None)
+            for items, read in zip(found, reads, strict=True)
+        ]
+
+    def write_all(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
+        """Does writes and deletes in one transaction for each thousand of them."""
+        outcomes: list[WriteOutcome] = []
+        for start in range(0, len(requests), PAGE):
+            outcomes += self._write_some(requests[start : start + PAGE])
+        return outcomes
+
+    def write(self, write: Write) -> WriteOutcome:
+        """Does one conditional update and returns the former item."""
+        return self.write_all([write])[0]
+
+    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
+        """Does plain writes of different keys. The outcomes lack the former items."""
+        check_plain(writes)
+        outcomes = self.write_all(writes)
+        return [type(one)(None) if isinstance(one, (Done, Refused)) else one for one in outcomes]
+
+    def delete(self, delete: Delete) -> Done | Refused:
+        """Does one conditional delete and returns the former item."""
+        outcome: Any = self.write_all([delete])[0]
+        return outcome  # type: ignore[no-any-return]
+
+    def get(self, keys: Collection[Key]) -> dict[Key, Item]:
+        """Reads items by key. Leaves out keys without an item."""
+        unique = list(dict.fromkeys(keys))
+        for key in unique:
+            check_key(key)
+        asked = [key_columns(unique[start : start + PAGE]) for start in range(0, len(unique), PAGE)]
+
+        def send(connection: _Connection) -> dict[Key, Item]:
+            sent = [connection.execute(self._statements.get, columns, binary=True) for columns in asked]
+            return {key_of(item): item for item in (read_item(text) for (text,) in chain.from_iterable(sent))}
+
+        if not asked:
+            return {}
+        return self._session.send({"BatchGetItem": len(asked)}, self._where(f"reading {self._named(unique[0])}"), send)
+
+    def query(self, query: Query) -> list[Item]:
+        """Reads one index."""
+        return self.read([Read(query)])[0].items
+
+    def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of one index, or of one partition of the table, from the end of an earlier page."""
+        return self.read([Read(source, after, limit)])[0]
+
+    def partition(self, pk: str) -> list[Item]:
+        """Reads all items of one partition of the table, by sort key."""
+        return self.read([Read(pk)])[0].items
+
+    def items(self, pk: str) -> Iterator[Item]:
+        """The same items, a page at a time."""
+        return self._pages(pk)
+
+    def walk(self, source: Query | str, without: str) -> Iterator[Key]:
+        """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
+        return (key_of(item) for item in self._pages(source) if without not in item)
+
+    def _pages(self, source: Query | str) -> Iterator[Item]:
+        after: Key | None = None
+        while True:
+            page = self.page(source, after, PAGE)
+            yield from page.items
+            if (after := page.after) is None:
+                return
+
+    def _write_some(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
+        """The outcomes of one transaction."""
+        values = [settable(request) for request in requests]
+        locks = key_columns(sorted({request.key for request in requests}))
+        now = self._clock()
+
+        def send(connection: _Connection) -> list[WriteOutcome]:
+            with connection.pipeline():
+                connection.execute("BEGIN")
+                held = self._fence and connection.execute(self._statements.hold, self._fence)
+                rows = connection.execute(self._statements.lock, locks, binary=True).fetchall()
+                if self._fence and held and held.fetchone() is None:
+                    raise self._fenced(self._fence)
+                stored = {key_of(item): item for item in (read_item(text) for (text,) in rows)}
+                outcomes, changes = evaluate(requests, values, stored)
+                self._change(connection, stored, changes)
+                expired = self._expire(connection, now)
+                connection.execute("COMMIT")
+            if expired is not None and expired.rowcount < EXPIRE_ROWS:
+                self._expires_at = now + EXPIRE_SECONDS
+            return outcomes
+
+        names = {"DeleteItem" if isinstance(request, Delete) else "UpdateItem" for request in requests}
+        where = self._where(f"writing {self._named(requests[0].key)}")
+        return self._session.send(dict.fromkeys(names, 1), where, send)
+
+    def _change(self, connection: _Connection, stored: Mapping[Key, Item], changes: Changes) -> None:
+        """Sends the statements that change the rows, in the order of keys."""
+        kept = [(key, item) for key, item in sorted(changes.items(), key=_first) if item is not None]
+        for statement, rows in (
+            (self._statements.insert, [(key, item) for key, item in kept if key not in stored]),
+            (self._statements.update, [(key, item) for key, item in kept if key in stored]),
+        ):
+            if rows:
+                connection.execute(statement, item_columns(rows))
+        if gone := [key for key, item in changes.items() if item is None and key in stored]:
+            connection.execute(self._statements.delete, key_columns(gone))
+
+    def _expire(self, connection: _Connection, now: float) -> psycopg.Cursor[Any] | None:
+        """Sends the statement that deletes expired rows, where it is time."""
+        if now < self._expires_at:
+            return None
+        return connection.execute(self._statements.expire, [int(now), EXPIRE_ROWS])
+
+    def _check_slot(self, slot: str) -> None:
+        """Raises Terminal for an index that the table does not have. Looks again: another process may have added it."""
+        if slot not in _names(self._slots):
+            description = self.describe()
+            if description is None:
+                raise Terminal(f"there is no table {self.table}: create it")
+            self._slots = description.slots
+            if slot not in _names(self._slots):
+                raise Terminal(f"no index {slot}: the table has {self._slots} slots; create it with more of them")
+
+    def _manage(self, doing: str, work: Callable[[_Connection], _T]) -> _T:
+        return self._session.send({}, self._where(doing), work)
+
+    def _where(self, doing: str) -> str:
+        return f"table {self.table}: {doing}"
+
+    def _reading(self, source: Query | str) -> str:
+        if isinstance(source, str):
+            return f"reading partition {source if self._show_keys else without_values(source)}"
+        return f"querying {source.slot}" + (f" for {source.value!r}" if self._show_keys else "")
+
+    def _named(self, key: Key) -> str:
+        return key_text(key) if self._show_keys else without_values(key.pk)
+
+    def _fenced(self, fence: Fence) -> FencedWrite:
+        return FencedWrite(
+            f"table {self.table}: a newer run than {fence.generation} took over: this run must stop and writes nothing"
+        )
+
+
+def _first(change: tuple[Key, Item | None]) -> Key:
+    return change[0]
+
+
+@lru_cache
+def _names(slots: int) -> frozenset[str]:
+    return frozenset(slot_names(slots)) if slots else frozenset()

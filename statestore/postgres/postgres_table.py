@@ -1,0 +1,155 @@
+"""Makes, checks, describes and widens a table: a schema of its own, `state_<table>`, with the tables `items` and `fences`.
+
+    items     pk, sk, gsi_1 .. gsi_20, gsi_sk, ttl, and the item as JSON. A slot is there when its index is.
+    fences    the generation of the newest run
+
+An update that leaves slots and `ttl` as they are changes no index (a HOT update), if the page of the row has room. So pages are
+filled to 80 %, and autovacuum comes after 2 % of changed rows, not after 20 %.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import psycopg
+from psycopg.sql import SQL, Identifier
+
+from statestore.errors import Terminal
+from statestore.postgres.statements import FENCES, ITEMS, SLOTS, schema_name
+from statestore.store import ReportIndex, TableDescription
+from statestore.table import MAX_SLOTS, slot_names, too_few
+
+_Connection = psycopg.Connection[Any]
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,57}")
+_TEXT: Final = 'text COLLATE "C"'
+_OPTIONS: Final = (
+    "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1, "
+    "autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0"
+)
+_COLUMNS: Final = [
+    *[("pk", _TEXT, True), ("sk", _TEXT, True)],
+    *[(slot, _TEXT, False) for slot in SLOTS],
+    *[("gsi_sk", _TEXT, False), ("ttl", "bigint", False), ("item", "text", True)],
+]
+"""Name, type, and whether a row must have it."""
+
+
+def table_name(name: str) -> str:
+    """The name itself. Raises Terminal for a name that does not fit into the name of a schema."""
+    if not _NAME.fullmatch(name):
+        raise Terminal(f"{name!r} cannot name a table: give 3 to 57 letters, digits, '_', '-' or '.'")
+    return name
+
+
+def create_table(connection: _Connection, table: str, slots: int, *, unlogged: bool) -> None:
+    """Creates the table with its indexes unless it exists. Raises Terminal, with the differences, when the existing table has
+    other columns or fewer indexes; the errors of psycopg."""
+    schema, names = schema_name(table), slot_names(slots)
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [schema])  # another start may create it now
+        if describe_table(connection, table) is None:
+            _make(connection, schema, unlogged=unlogged)
+            for name in names:
+                connection.execute(_index(schema, name))
+    _check(connection, table, slots)
+
+
+def add_slots(connection: _Connection, table: str, slots: int, progress: ReportIndex) -> None:
+    """Adds the indexes that the table lacks, without a lock on its rows. Makes an index again that an earlier call left invalid.
+    Raises Terminal when the table does not fit; the errors of psycopg."""
+    if describe_table(connection, table) is None:
+        raise Terminal(f"there is no table {table}: create it")
+    schema, valid = schema_name(table), _indexes(connection, table)
+    _check(connection, table, 0)
+    for name in slot_names(slots):
+        if not valid.get(_index_name(name)):
+            progress(f"index {name}: CREATING")
+            drop = SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(Identifier(schema, _index_name(name)))
+            connection.execute(drop, prepare=False)
+            connection.execute(_index(schema, name, " CONCURRENTLY"), prepare=False)
+            progress(f"index {name}: ACTIVE")
+
+
+def describe_table(connection: _Connection, table: str) -> TableDescription | None:
+    """The table as it is; None when there is none. Raises the errors of psycopg."""
+    if not _columns(connection, table):
+        return None
+    valid = _indexes(connection, table)
+    slots = next((n for n, name in enumerate(slot_names(MAX_SLOTS)) if not valid.get(_index_name(name))), MAX_SLOTS)
+    return TableDescription(name=table, slots=slots, keys=("PK", "SK"), expires=True)
+
+
+def misfits(connection: _Connection, table: str, slots: int) -> list[str]:
+    """The differences of an existing table from one with so many slots, each with what to do. Raises the errors of psycopg."""
+    found = _columns(connection, table)
+    wrong = [
+        f"its column {name} is {found.get(name, 'missing')}, not {kind}: give another table name"
+        for name, kind, _ in _COLUMNS
+        if found.get(name) != kind
+    ]
+    wrong += [f"it has a column {name}: give another table name" for name in sorted(found.keys() - _known(_COLUMNS))]
+    if not _indexes(connection, table).get(f"{ITEMS}_pkey"):
+        wrong.append("it lacks its primary key (pk, sk): give another table name")
+    description = describe_table(connection, table)
+    if description is not None and description.slots < slots:
+        wrong.append(too_few(description.slots, slots))
+    return wrong
+
+
+def _make(connection: _Connection, schema: str, *, unlogged: bool) -> None:
+    kind = SQL("UNLOGGED TABLE" if unlogged else "TABLE")
+    items, fences = Identifier(schema, ITEMS), Identifier(schema, FENCES)
+    columns = ", ".join(f"{name} {column}{' NOT NULL' if must else ''}" for name, column, must in _COLUMNS)
+    connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
+    connection.execute(
+        SQL("CREATE {} {} ({}, PRIMARY KEY (pk, sk)) WITH ({})").format(kind, items, SQL(columns), SQL(_OPTIONS))
+    )
+    connection.execute(SQL("CREATE INDEX ON {} (ttl) WHERE ttl IS NOT NULL").format(items))
+    connection.execute(
+        SQL("CREATE TABLE {} (name text PRIMARY KEY, generation bigint NOT NULL)").format(fences),
+    )
+
+
+def _check(connection: _Connection, table: str, slots: int) -> None:
+    if wrong := misfits(connection, table, slots):
+        raise Terminal(f"table {table} exists, but does not fit: " + "; ".join(wrong))
+
+
+def _columns(connection: _Connection, table: str) -> dict[str, str]:
+    """The type of each column of the items; empty without a table."""
+    rows = connection.execute(
+        "SELECT a.attname, format_type(a.atttypid, a.atttypmod), c.collname FROM pg_attribute a "
+        "LEFT JOIN pg_collation c ON c.oid = a.attcollation AND c.collname <> 'default' "
+        "WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped",
+        [_regclass(table)],
+    )
+    return {name: f'{kind} COLLATE "{collation}"' if collation else kind for name, kind, collation in rows}
+
+
+def _indexes(connection: _Connection, table: str) -> dict[str, bool]:
+    """The indexes of the items, and whether each is valid."""
+    rows = connection.execute(
+        "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+        "WHERE i.indrelid = to_regclass(%s)",
+        [_regclass(table)],
+    )
+    return dict(rows.fetchall())
+
+
+def _regclass(table: str) -> str:
+    return Identifier(schema_name(table), ITEMS).as_string()
+
+
+def _index(schema: str, name: str, how: str = "") -> Any:
+    column = Identifier(name.lower())
+    return SQL("CREATE INDEX{} {} ON {} ({}, gsi_sk) WHERE {} IS NOT NULL").format(
+        SQL(how), Identifier(_index_name(name)), Identifier(schema, ITEMS), column, column
+    )
+
+
+def _index_name(slot: str) -> str:
+    return f"{ITEMS}_{slot.lower()}"
+
+
+def _known(columns: Iterable[tuple[str, str, bool]]) -> set[str]:
+    return {name for name, _, _ in columns}
