@@ -18,7 +18,7 @@ from processor.job.dead_letter_topic import letter_bytes
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.message_limits import ask_limit, message_limits
 from processor.job.kafka.outbox import BATCH_BYTES, TransactionalOutbox
-from processor.job.lease import LeaseRenewal, lease_check
+from processor.job.lease import LeaseRenewal, lease_check, take_table
 from processor.job.worker import begin_attempt, transactional_id
 from processor.plan.plan import Plan
 from processor.progress.ledger import Run
@@ -57,6 +57,7 @@ class Repair:
         renewal.start()
         try:
             self.registry.applied(lease, self.plan.version)
+            take_table(self.registry, lease, self.store)
             fence_other_jobs(settings, self.registry)
             for lane in range(lease.lanes):
                 self._outbox(lane)
