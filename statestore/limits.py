@@ -124,11 +124,6 @@ def key_text(key: Key) -> str:
     return f"{key.pk} / {key.sk}"[:200]
 
 
-def without_values(pk: str) -> str:
-    """A partition key as messages show it where they show no values of rows. The partition of edges ends with such a value."""
-    return pk.partition("=")[0]
-
-
 @lru_cache(maxsize=4096)
 def _names(
     sets: tuple[str, ...], copies: tuple[tuple[str, str], ...], removes: tuple[str, ...]

@@ -1,9 +1,9 @@
 """The contract of a store: the table itself, four requests over its items, and their answers, as plain values.
 
 An item is a flat map from attribute name to value (str, int, Decimal, bool, bytes, None, or a list or map). `PK` and `SK` are
-among its attributes. `GSI_1 .. GSI_n` put it into the indexes, and the store adds `GSI_SK`, the item's name there. Two
-implementations keep one contract (tests/contract): `statestore.memory`, the plainest, which defines the meaning, and
-`statestore.dynamodb`.
+among its attributes. `GSI_1 .. GSI_n` put it into the indexes, and the store adds `GSI_SK`, the item's name there. Three
+implementations keep one contract (tests/contract): `statestore.memory`, the plainest, which defines the meaning,
+`statestore.dynamodb` and `statestore.postgres`.
 """
 
 from collections import Counter

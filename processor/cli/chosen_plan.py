@@ -1,16 +1,13 @@
 """The plan that a verb works with: that of `--definitions`, or that of the registry; and the registry's table."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from processor.cli.options import load_definitions, load_settings, reachable_settings
 from processor.job.open_registry import open_registry
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, plan_of
 from processor.settings.settings import Settings
-
-if TYPE_CHECKING:
-    from statestore.dynamodb import DynamoStore
+from statestore.store import Store
 
 
 def chosen_plan(options: argparse.Namespace) -> Plan:
@@ -27,7 +24,7 @@ def stored_plan(settings: Settings) -> Plan:
         return plan_of(registry.snapshot())
 
 
-def stored_state(settings: Settings) -> "tuple[Plan, DynamoStore]":
+def stored_state(settings: Settings) -> tuple[Plan, Store]:
     """The plan of the registry, and the store of its table. Raises ForeignPart when the table is not that of the registry."""
     from processor.job.binding import open_readable_store
 

@@ -24,14 +24,14 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.doctor.doctor_checks import CHECKS
+    from processor.doctor.doctor_checks import CHECKS, CHECKS_OF_POSTGRES
     from processor.doctor.examine import examine
     from processor.doctor.surroundings import RealSurroundings
 
     with reachable_settings(options) as settings:
         around = RealSurroundings(settings, embedded=options.embedded)
         try:
-            found = list(examine(CHECKS, around))
+            found = list(examine(CHECKS_OF_POSTGRES if settings.store == "postgres" else CHECKS, around))
         finally:
             around.close()
     print(json.dumps(findings_json(found), indent=2) if options.json else visible_lines(findings_text(found)))

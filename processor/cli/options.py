@@ -18,7 +18,7 @@ from processor.settings.settings import Settings, read_settings, setting_flags
 from registry.errors import RegistryUnreachable
 
 REGISTRY = ("registry", "registry_schema")
-TABLE = ("table", "endpoint", "region")
+TABLE = ("store", "store_url", "table", "endpoint", "region")
 KAFKA = ("bootstrap_servers",)
 JOB = (*REGISTRY, *TABLE, *KAFKA, "job")
 """The settings that a verb needs to reach the registry, the table and Kafka, and all that a job reaches."""
@@ -130,6 +130,8 @@ def with_addresses(settings: Settings, addresses: "Addresses") -> Settings:
         bootstrap_servers=addresses.bootstrap_servers,
         registry=addresses.registry_url,
         registry_password="",
+        store_url=addresses.registry_url,
+        store_password="",
         endpoint=addresses.dynamodb_endpoint,
         region=settings.region or "us-east-1",
     )

@@ -135,6 +135,14 @@ TABLE = (
         needs=("permissions", "definitions"),
     ),
 )
+STORE = "correct --store-url, --table, or the role in Postgres"
+POSTGRES_TABLE = (
+    DoctorCheck(name="table", looks_at="the table in Postgres", look=check_table, cure=STORE),
+    DoctorCheck(name="keys", looks_at="columns and indexes", look=check_keys, cure=STORE, needs=("table",)),
+    DoctorCheck(name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=STORE, needs=("table",)),
+    *(check for check in TABLE if check.name in ("slots", "permissions", "items")),
+)
+"""In place of `TABLE`, where the table is in Postgres."""
 TOPICS = (
     DoctorCheck(
         name="kafka login", looks_at="the settings of [kafka]", look=check_login_to_kafka, cure=KAFKA, needs=("kafka",)
@@ -200,3 +208,11 @@ PLACES = (
     ),
 )
 CHECKS = (*MACHINE, *WAYS, *REGISTRY, *TABLE, *TOPICS, *PLACES)
+CHECKS_OF_POSTGRES = (
+    *MACHINE,
+    *(check for check in WAYS if not check.name.startswith("dynamodb")),
+    *REGISTRY,
+    *POSTGRES_TABLE,
+    *TOPICS,
+    *PLACES,
+)

@@ -74,10 +74,11 @@ def _one_line(error: Exception) -> str:
 
 def _secrets(settings: Settings) -> Iterator[str]:
     """The values that no finding shows."""
-    with suppress(ValueError):
-        address = urlsplit(settings.registry)
-        password = address.password or ""
-        yield from {password, unquote(password), *parse_qs(address.query).get("password", ())}
+    for url in (settings.registry, settings.store_url):
+        with suppress(ValueError):
+            address = urlsplit(url)
+            password = address.password or ""
+            yield from {password, unquote(password), *parse_qs(address.query).get("password", ())}
     with suppress(StatestoreError):
         resolved = resolve_tables(settings)
         yield from (value for _, value in (*resolved.kafka, *resolved.schema_registry) if isinstance(value, Secret))

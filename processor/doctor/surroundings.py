@@ -5,7 +5,7 @@ import re
 import socket
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,6 @@ from statestore.table_state import TableState
 if TYPE_CHECKING:
     from processor.job.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
     from registry.repository import Registry
-    from statestore.dynamodb import DynamoStore
     from statestore.dynamodb.table_probe import TableProbe
 
 CONNECT_SECONDS = 3.0
@@ -99,22 +98,32 @@ class RealSurroundings:
         return open_registry(self.settings)
 
     @cached_property
-    def store(self) -> "DynamoStore":
+    def store(self) -> Store:
         """Raises StoreError for a wrong address, or without a region."""
-        from processor.job.worker import open_store
+        from processor.job.worker import open_dynamo, open_postgres
         from statestore.dynamodb import Patience
 
-        return open_store(self.settings, Patience(attempts=1))
+        if self.settings.store == "postgres":
+            return open_postgres(self.settings, attempts=1)
+        return open_dynamo(self.settings, Patience(attempts=1))
 
     @cached_property
     def table(self) -> "TableProbe":
-        """Raises StoreError as `store` does."""
-        return self.store.probe()
+        """The way to a table in DynamoDB. Raises StoreError as `store` does."""
+        from processor.job.worker import open_dynamo
+        from statestore.dynamodb import Patience
+
+        return open_dynamo(self.settings, Patience(attempts=1)).probe()
 
     @cached_property
     def table_state(self) -> TableState | None:
         """The state of the table; None when there is none. Raises StoreError."""
-        return self.table.state()
+        if self.settings.store == "dynamodb":
+            return self.table.state()
+        from processor.job.worker import open_postgres
+
+        with closing(open_postgres(self.settings, attempts=1)) as store:
+            return store.state()
 
     @cached_property
     def plan(self) -> Plan:

@@ -32,7 +32,6 @@ from processor.settings.settings import Settings
 from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry
-from statestore.dynamodb import DynamoStore
 from statestore.keys import progress_partition
 from statestore.store import Refused, ReportIndex, Store
 
@@ -71,7 +70,7 @@ def check_new_registry(settings: Settings, registry: Registry) -> None:
             ) from None
 
 
-def open_readable_store(settings: Settings, registry: Registry) -> DynamoStore:
+def open_readable_store(settings: Settings, registry: Registry) -> Store:
     """The table's store, for a verb that reads rows. Raises ForeignPart when they are not rows of this registry."""
     store = open_store(settings)
     check_readable(registry.binding(), settings.table, _identity(store))

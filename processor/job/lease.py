@@ -11,6 +11,7 @@ from processor.settings.settings import Settings
 from registry.errors import LeaseHeld, LeaseLost
 from registry.model import Lease
 from registry.repository import Registry
+from statestore.store import Fence, Store
 
 JOIN_SECONDS = 10
 
@@ -46,6 +47,15 @@ def lease_check(registry: Registry, lease: Lease, stopping: Event | None = None)
             raise lease_lost(lease)
 
     return check
+
+
+def take_table(registry: Registry, lease: Lease, store: Store) -> Fence:
+    """Takes the table over from the earlier runs: a store that knows runs refuses their writes from now on. The registry's
+    identity names the runs, since their generations rise with it, also when the job gets another name. Raises FencedWrite when a
+    later run has taken the table."""
+    fence = Fence(registry.binding().identity, lease.generation)
+    store.take_over(fence)
+    return fence
 
 
 def lease_lost(lease: Lease) -> Fenced:

@@ -19,7 +19,7 @@ from processor.job.job import Job
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.check_access import check_access
 from processor.job.kafka.message_limits import message_limits
-from processor.job.lease import LeaseRenewal, lease_check, take_lease
+from processor.job.lease import LeaseRenewal, lease_check, take_lease, take_table
 from processor.job.product_topics import ProductTopics
 from processor.job.schema_registry.document_schemas import SchemaRegistration
 from processor.job.schema_registry.open_schemas import open_schemas
@@ -83,6 +83,7 @@ def open_job(
             check_parts(settings, registry, store, checkpoint)
             bind_parts(settings, registry, store, checkpoint)
             store.create(registry.snapshot().slots)
+            fence = take_table(registry, lease, store)
             fence_other_jobs(settings, registry)
             admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
             admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
@@ -90,7 +91,7 @@ def open_job(
                 settings=settings,
                 plan=plan,
                 store=store,
-                executor=SparkExecutor(spark=spark, settings=settings, lease=lease),
+                executor=SparkExecutor(spark=spark, settings=settings, lease=lease, fence=fence),
                 clock=SystemClock(),
                 run=Run(number=lease.generation),
                 check_lease=lease_check(registry, lease, stopping),

@@ -18,7 +18,7 @@ from processor.job.dead_letter_topic import letter_bytes
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.message_limits import ask_limit, message_limits
 from processor.job.kafka.outbox import BATCH_BYTES, TransactionalOutbox
-from processor.job.lease import LeaseRenewal, lease_check
+from processor.job.lease import LeaseRenewal, lease_check, take_table
 from processor.job.schema_registry.document_schemas import SchemaRegistration
 from processor.job.schema_registry.open_schemas import open_avro_writer
 from processor.job.worker import begin_attempt, transactional_id
@@ -60,6 +60,7 @@ class Repair:
         renewal.start()
         try:
             self.registry.applied(lease, self.plan.version)
+            take_table(self.registry, lease, self.store)
             fence_other_jobs(settings, self.registry)
             for lane in range(lease.lanes):
                 self._outbox(lane)

@@ -18,6 +18,7 @@ from processor.progress.overlay import DriverOverlay
 from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round
 from processor.settings.settings import Settings
 from registry.model import Lease
+from statestore.store import Fence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +35,18 @@ SparkWork = BatchFrame | Sequence[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkExecutor:
-    """Runs parts on a Spark session."""
+    """Runs parts on a Spark session. `fence`: the right of the run to write to the table."""
 
     spark: SparkSession
     settings: Settings
     lease: Lease
+    fence: Fence | None = None
 
     def run_round(self, part: Part, work: SparkWork, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
         context = self.spark.sparkContext
         broadcast = context.broadcast(overlay.encode()) if overlay else None
         publishers = min(self.settings.lanes, context.defaultParallelism)
-        task = Task(round=round_, settings=self.settings, lease=self.lease, overlay=broadcast, publishers=publishers)
+        task = self._task(round_, broadcast, publishers)
         elements, read = self._distribute(work)
         try:
             if not _is_small(work):
@@ -58,13 +60,23 @@ class SparkExecutor:
                 broadcast.destroy()
 
     def run_part(self, part: Part, work: SparkWork, round_: Round) -> list[PartResult]:
-        task = Task(round=round_, settings=self.settings, lease=self.lease, overlay=None)
+        task = self._task(round_, None, 1)
         elements, read = self._distribute(work)
 
         def run_partition(elements: Any) -> list[PartResult]:
             return [run_part(elements, part, read, task)]
 
         return list(elements.mapPartitions(run_partition).collect())
+
+    def _task(self, round_: Round, overlay: Any, publishers: int) -> Task:
+        return Task(
+            round=round_,
+            settings=self.settings,
+            lease=self.lease,
+            overlay=overlay,
+            publishers=publishers,
+            fence=self.fence,
+        )
 
     def _distribute(self, work: SparkWork) -> tuple[RDD[Any], ReadPieces]:
         """The work as an RDD of at most as many tasks as cores, and how a task reads its elements."""

@@ -34,6 +34,8 @@ from processor.settings.settings import Settings
 from registry.model import Lease
 from registry.repository import Registry
 from statestore.dynamodb import DynamoStore, Patience
+from statestore.postgres import ATTEMPTS, PostgresStore
+from statestore.store import Fence, Store
 
 JOB_PATIENCE = Patience(slow_s=180.0)
 """A job waits minutes for a store that answers too late, before it does a batch again."""
@@ -44,13 +46,15 @@ ReadPieces = Callable[[Iterable[Any]], Iterable[Any]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """The data that a task gets: the round, and how to reach the outside. `overlay`: the driver's overlay, as a
-    broadcast; None where it is empty. `publishers`: the number of tasks that share the lanes."""
+    broadcast; None where it is empty. `publishers`: the number of tasks that share the lanes. `fence`: the right of the run to
+    write to the table."""
 
     round: Round
     settings: Settings
     lease: Lease
     overlay: Any
     publishers: int = 1
+    fence: Fence | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +71,18 @@ class Handover:
 class Clients:
     """The clients of a process."""
 
-    store: DynamoStore
+    store: Store
     rejects: KafkaOutbox
     registry: Registry
 
 
 @lru_cache(maxsize=1)
-def clients(settings: Settings, letter_bytes: int | None) -> Clients:
-    """This process's clients. A batch of dead letters has at most `letter_bytes`, like each of them."""
+def clients(settings: Settings, letter_bytes: int | None, fence: Fence | None) -> Clients:
+    """This process's clients. A batch of dead letters has at most `letter_bytes`, like each of them. `fence`: the right of the
+    run to write to the table."""
     keep_zip_directories()
     made = Clients(
-        store=open_store(settings, JOB_PATIENCE),
+        store=open_store(settings, JOB_PATIENCE, fence),
         rejects=KafkaOutbox(
             settings.bootstrap_servers,
             dict(settings.kafka),
@@ -89,8 +94,24 @@ def clients(settings: Settings, letter_bytes: int | None) -> Clients:
     return made
 
 
-def open_store(settings: Settings, patience: Patience | None = None) -> DynamoStore:
-    """The table's store. A job opens it with JOB_PATIENCE."""
+def open_store(settings: Settings, patience: Patience | None = None, fence: Fence | None = None) -> Store:
+    """The table's store, which writes in the right of `fence`. A job opens that of a table in DynamoDB with JOB_PATIENCE."""
+    return open_postgres(settings, fence) if settings.store == "postgres" else open_dynamo(settings, patience)
+
+
+def open_postgres(settings: Settings, fence: Fence | None = None, attempts: int = ATTEMPTS) -> PostgresStore:
+    """The store of a table in Postgres. `attempts`: of one request."""
+    return PostgresStore(
+        url=settings.store_url or settings.registry,
+        table=settings.table,
+        fence=fence,
+        attempts=attempts,
+        show_keys=settings.log_values,
+    )
+
+
+def open_dynamo(settings: Settings, patience: Patience | None) -> DynamoStore:
+    """The store of a table in DynamoDB."""
     region = settings.region or os.environ.get("AWS_REGION")
     endpoint, client = settings.endpoint or None, settings.dynamodb_client
     return DynamoStore(
@@ -107,7 +128,7 @@ def open_store(settings: Settings, patience: Patience | None = None) -> DynamoSt
 
 def run_part(elements: Iterable[Any], part: Part, read: ReadPieces, task: Task) -> PartResult:
     """A task of stage 1 over one Spark partition, with its requests counted."""
-    mine = clients(task.settings, task.round.letter_bytes)
+    mine = clients(task.settings, task.round.letter_bytes, task.fence)
     runner = StepRunner(
         store=mine.store,
         outbox=mine.rejects,
@@ -161,7 +182,7 @@ def publish(handovers: Iterable[tuple[int, Handover]], task: Task) -> list[LaneR
 def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> LaneResult:
     """The publish part of one lane. Each attempt first takes the lane at the broker, then checks the lease. So either a
     run that took over has fenced this producer, or the check notices that run."""
-    mine, settings = clients(task.settings, task.round.letter_bytes), task.settings
+    mine, settings = clients(task.settings, task.round.letter_bytes, task.fence), task.settings
     overlays = (*_overlays(task), opened)
 
     def next_attempt(attempted: Round) -> tuple[int, StepRunner]:

@@ -23,12 +23,20 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def resolve_registry(settings: Settings) -> Settings:
-    """The settings with the whole address of the registry, its password included, in place of references."""
-    address = resolve_reference("registry", settings.registry)
-    if settings.registry_password:
-        password = resolve_reference("registry_password", settings.registry_password)
-        address += f"{'&' if '?' in address else '?'}password={quote(password, safe='')}"
-    return replace(settings, registry=Secret(address), registry_password="")
+    """The settings with the whole addresses of the registry and of the store, with passwords, in place of references."""
+    registry = _address("registry", settings.registry, "registry_password", settings.registry_password)
+    store = ""
+    if settings.store_url:
+        store = _address("store_url", settings.store_url, "store_password", settings.store_password)
+    return replace(settings, registry=registry, registry_password="", store_url=store, store_password="")
+
+
+def _address(setting: str, text: str, password_setting: str, password: str) -> Secret:
+    address = resolve_reference(setting, text)
+    if password:
+        secret = quote(resolve_reference(password_setting, password), safe="")
+        address += f"{'&' if '?' in address else '?'}password={secret}"
+    return Secret(address)
 
 
 def resolve_kafka(kafka: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

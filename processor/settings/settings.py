@@ -25,7 +25,7 @@ ENV = "STATESTORE_"
 FAN_OUT_PAGE = 1_000
 """Rows above one change that one round follows up."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-CONFIDENTIAL = ("registry", "registry_password")
+CONFIDENTIAL = ("registry", "registry_password", "store_url", "store_password")
 """The settings that no error and no representation shows."""
 _TABLES: dict[str, Callable[[Any, str | None], tuple[tuple[str, str], ...]]] = {
     "kafka": read_kafka,
@@ -45,7 +45,12 @@ class Settings:
     """The settings of one job. Times are in seconds unless the name says otherwise."""
 
     job: str = _setting("statestore", "name of the job: its lease and its transactional ids contain it")
-    table: str = _setting("statestore", "name of the DynamoDB table")
+    store: Literal["dynamodb", "postgres"] = _setting("dynamodb", "where the table is: dynamodb or postgres")
+    store_url: str = _setting(
+        "", "address of the Postgres that holds the table, for --store postgres; empty: the registry's Postgres"
+    )
+    store_password: str = _setting("", "reference to the password of the store's user: env:, file: or secret:")
+    table: str = _setting("statestore", "name of the table; in Postgres it is in the schema state_<table>")
     slots: int = _setting(
         20, "number of index columns GSI_n of a new registry and its table (`add-slots` raises it later)", 1, 20
     )
@@ -142,6 +147,10 @@ def read_settings(
         raise SettingError(
             f"registry_schema: {settings.registry_schema!r} is not a plain Postgres name; use a-z, 0-9 and _"
         )
+    if settings.store not in ("dynamodb", "postgres"):
+        raise SettingError(f"store: there is no {settings.store!r}; use dynamodb or postgres")
+    if settings.store == "postgres" and settings.registry_schema == f"state_{settings.table}":
+        raise SettingError(f"registry_schema: {settings.registry_schema} is the schema of the table; give another one")
     if settings.dynamodb_client not in ("lean", "boto3"):
         raise SettingError(f"dynamodb_client: there is no {settings.dynamodb_client!r}; use lean or boto3")
     if not re.fullmatch(r"(?!AWS/)[\w./#:-]{0,255}", settings.cloudwatch_namespace, re.ASCII):
@@ -186,9 +195,10 @@ def _is_text(value: Any) -> bool:
 def _without_secret(f: Any, value: Any, where: str) -> Any:
     """The value of a setting in a file or on the command line, which other users may read. Raises SettingError for a secret."""
     made = _value(f, value, where)
-    if f.name == "registry" and not is_reference(made) and _PASSWORD.search(made):
-        raise SettingError(f"{where}: the address holds a password; leave it out, and for registry_password {EXAMPLES}")
-    if f.name == "registry_password" and made and not is_reference(made):
+    if f.name in ("registry", "store_url") and not is_reference(made) and _PASSWORD.search(made):
+        password = f"{f.name.partition('_')[0]}_password"
+        raise SettingError(f"{where}: the address holds a password; leave it out, and for {password} {EXAMPLES}")
+    if f.name in ("registry_password", "store_password") and made and not is_reference(made):
         raise SettingError(f"{where} holds the password itself: {EXAMPLES}")
     return made
 

@@ -30,8 +30,8 @@ from statestore.dynamodb.retries import Patience, is_throttle, may_pass
 from statestore.dynamodb.table_probe import TableProbe
 from statestore.errors import Terminal, Transient
 from statestore.keys import Key
-from statestore.limits import key_text, without_values
 from statestore.lone_requests import read_alone, write_in_batches
+from statestore.request_names import RequestNames
 from statestore.store import (
     MAX_ITEM_BYTES,
     Delete,
@@ -76,7 +76,7 @@ class DynamoStore:
         self.requests = self._counts.requests
         self._patience = patience or Patience()
         self._random = random or Random()
-        self._show_keys = show_keys
+        self._names = RequestNames(show_keys)
         self._threads, self._ledger_batch = RequestThreads(threads), ledger_batch
         with self._failures("connecting"):
             try:
@@ -178,7 +178,7 @@ class DynamoStore:
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. The answer is a hint: the index may be late."""
-        return list(self._pages(requests.query(self.table, query), self._reading(query)))
+        return list(self._pages(requests.query(self.table, query), self._names.reading(query)))
 
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of one index, or of one partition of the table, from the end of an earlier page."""
@@ -186,7 +186,7 @@ class DynamoStore:
             request = requests.partition(self.table, source, after, limit)
         else:
             request = requests.query(self.table, source, after, limit)
-        items, last = self._page(request, self._reading(source))
+        items, last = self._page(request, self._names.reading(source))
         return Page(items, Key(last["PK"]["S"], last["SK"]["S"]) if last else None)
 
     def partition(self, pk: str) -> list[Item]:
@@ -195,11 +195,11 @@ class DynamoStore:
 
     def items(self, pk: str) -> Iterator[Item]:
         """The same items, a page at a time."""
-        return self._pages(requests.partition(self.table, pk), self._reading(pk))
+        return self._pages(requests.partition(self.table, pk), self._names.reading(pk))
 
     def walk(self, source: Query | str, without: str) -> Iterator[Key]:
         """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
-        found = self._pages(requests.walk(self.table, source, without), self._reading(source))
+        found = self._pages(requests.walk(self.table, source, without), self._names.reading(source))
         return (Key(item["PK"], item["SK"]) for item in found)
 
     def _pages(self, request: requests.ClientCall, what: str) -> Iterator[Item]:
@@ -229,9 +229,9 @@ class DynamoStore:
                 self._counts.throttle("BatchGetItem")
             idle = 0 if found else idle + 1
             if request["RequestItems"] and idle >= self._patience.attempts:
-                (first, *_) = _keys(request, self.table)
+                first = self._names.row(_keys(request, self.table)[0])
                 raise Transient(
-                    f"table {self.table}: reading {self._named(first)}: unprocessed {idle} times: the table is throttled; wait"
+                    f"table {self.table}: reading {first}: unprocessed {idle} times: the table is throttled; wait"
                 )
             if request["RequestItems"] and idle:
                 time.sleep(self._patience.pause(idle, self._random))
@@ -276,21 +276,13 @@ class DynamoStore:
         self._counts.consume(operation, answer)
         return answer
 
-    def _reading(self, source: Query | str) -> str:
-        if isinstance(source, str):
-            return f"reading partition {source if self._show_keys else without_values(source)}"
-        return f"querying {source.slot}" + (f" for {source.value!r}" if self._show_keys else "")
-
-    def _named(self, key: Key) -> str:
-        return key_text(key) if self._show_keys else without_values(key.pk)
-
     @contextmanager
     def _failures(self, doing: str, *keys: Key) -> Iterator[None]:
         """Turns the errors of botocore into ours. Of several keys the message names the first."""
         try:
             yield
         except (ClientError, BotoCoreError) as error:
-            where = f"table {self.table}: {doing}" + (f" {self._named(keys[0])}" if keys else "")
+            where = f"table {self.table}: {doing}" + (f" {self._names.row(keys[0])}" if keys else "")
             raise failure(where, error) from error
 
 

@@ -9,6 +9,7 @@ stored_text.py       items and keys as the table holds them
 server_failures.py   the errors of psycopg -> `Transient` or `Terminal`
 """
 
+from statestore.postgres.postgres_session import ATTEMPTS
 from statestore.postgres.postgres_store import PostgresStore
 
-__all__ = ["PostgresStore"]
+__all__ = ["ATTEMPTS", "PostgresStore"]

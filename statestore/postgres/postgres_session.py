@@ -22,7 +22,8 @@ from statestore.store import RETRIES
 
 OLDEST: Final = 14
 """The oldest PostgreSQL that works."""
-ATTEMPTS: Final = 8
+ATTEMPTS: Final = 16
+"""Of one request: they take about 20 s, and outlast a restart of the server."""
 BACKOFF_S: Final = 0.02
 BACKOFF_CAP_S: Final = 5.0
 CONNECT_S: Final = 10

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
+from operator import itemgetter
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -23,13 +24,14 @@ import psycopg
 
 from statestore.errors import FencedWrite, Terminal
 from statestore.keys import Key
-from statestore.limits import check_key, check_plain, check_query, key_text, without_values
+from statestore.limits import check_key, check_plain, check_query
 from statestore.postgres import postgres_table
 from statestore.postgres.bounds import bound_columns
 from statestore.postgres.postgres_session import ATTEMPTS, PostgresSession
 from statestore.postgres.statements import Statements
 from statestore.postgres.stored_text import key_of, read_item
 from statestore.postgres.turn_writes import Changes, evaluate, item_columns, key_columns, settable
+from statestore.request_names import RequestNames
 from statestore.store import (
     Delete,
     Done,
@@ -45,6 +47,7 @@ from statestore.store import (
     WriteOutcome,
 )
 from statestore.table import slot_names
+from statestore.table_state import TableState
 
 PAGE: Final = 1_000
 """The items of a page, where the caller reads all, and the most rows of one statement."""
@@ -79,7 +82,8 @@ class PostgresStore:
         self._session = PostgresSession(url, attempts=attempts, random=random or Random())
         self.requests = self._session.requests
         self._statements = Statements(table)
-        self._fence, self._unlogged, self._show_keys, self._clock = fence, unlogged, show_keys, clock
+        self._names = RequestNames(show_keys)
+        self._fence, self._unlogged, self._clock = fence, unlogged, clock
         self._expires_at = 0.0
         self._slots = 0
 
@@ -102,9 +106,9 @@ class PostgresStore:
         """Describes the table; None when there is none."""
         return self._manage("describing", lambda c: postgres_table.describe_table(c, self.table))
 
-    def misfits(self) -> list[str]:
-        """The differences of the table from one of this release, each with its cure."""
-        return self._manage("describing", lambda c: postgres_table.misfits(c, self.table, 0))
+    def state(self) -> TableState | None:
+        """The table as it is now, for a person who checks a set-up; None when there is none."""
+        return self._manage("describing", lambda c: postgres_table.table_state(c, self.table))
 
     def take_over(self, fence: Fence) -> None:
         """Writes in the right of this run, and fences all others: waits for their transactions, and refuses later ones."""
@@ -151,7 +155,7 @@ class PostgresStore:
                         found[ns[number - 1]].append(read_item(text))
 
         if asked:
-            self._session.send({"Query": len(asked)}, self._where(self._reading(reads[0].source)), send)
+            self._session.send({"Query": len(asked)}, self._where(self._names.reading(reads[0].source)), send)
         return [
             Page(items, key_of(items[-1]) if len(items) == read.limit else None)
             for items, read in zip(found, reads, strict=True)
@@ -192,7 +196,9 @@ class PostgresStore:
 
         if not asked:
             return {}
-        return self._session.send({"BatchGetItem": len(asked)}, self._where(f"reading {self._named(unique[0])}"), send)
+        return self._session.send(
+            {"BatchGetItem": len(asked)}, self._where(f"reading {self._names.row(unique[0])}"), send
+        )
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index."""
@@ -245,12 +251,12 @@ class PostgresStore:
             return outcomes
 
         names = {"DeleteItem" if isinstance(request, Delete) else "UpdateItem" for request in requests}
-        where = self._where(f"writing {self._named(requests[0].key)}")
+        where = self._where(f"writing {self._names.row(requests[0].key)}")
         return self._session.send(dict.fromkeys(names, 1), where, send)
 
     def _change(self, connection: _Connection, stored: Mapping[Key, Item], changes: Changes) -> None:
         """Sends the statements that change the rows, in the order of keys."""
-        kept = [(key, item) for key, item in sorted(changes.items(), key=_first) if item is not None]
+        kept = [(key, item) for key, item in sorted(changes.items(), key=itemgetter(0)) if item is not None]
         for statement, rows in (
             (self._statements.insert, [(key, item) for key, item in kept if key not in stored]),
             (self._statements.update, [(key, item) for key, item in kept if key in stored]),
@@ -282,22 +288,10 @@ class PostgresStore:
     def _where(self, doing: str) -> str:
         return f"table {self.table}: {doing}"
 
-    def _reading(self, source: Query | str) -> str:
-        if isinstance(source, str):
-            return f"reading partition {source if self._show_keys else without_values(source)}"
-        return f"querying {source.slot}" + (f" for {source.value!r}" if self._show_keys else "")
-
-    def _named(self, key: Key) -> str:
-        return key_text(key) if self._show_keys else without_values(key.pk)
-
     def _fenced(self, fence: Fence) -> FencedWrite:
         return FencedWrite(
             f"table {self.table}: a newer run than {fence.generation} took over: this run must stop and writes nothing"
         )
-
-
-def _first(change: tuple[Key, Item | None]) -> Key:
-    return change[0]
 
 
 @lru_cache

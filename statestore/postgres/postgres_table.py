@@ -17,7 +17,8 @@ from psycopg.sql import SQL, Identifier
 from statestore.errors import Terminal
 from statestore.postgres.statements import FENCES, ITEMS, SLOTS, schema_name
 from statestore.store import ReportIndex, TableDescription
-from statestore.table import MAX_SLOTS, slot_names, too_few
+from statestore.table import MAX_SLOTS, TTL, slot_names, too_few
+from statestore.table_state import TableState
 
 _Connection = psycopg.Connection[Any]
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,57}")
@@ -77,6 +78,24 @@ def describe_table(connection: _Connection, table: str) -> TableDescription | No
     valid = _indexes(connection, table)
     slots = next((n for n, name in enumerate(slot_names(MAX_SLOTS)) if not valid.get(_index_name(name))), MAX_SLOTS)
     return TableDescription(name=table, slots=slots, keys=("PK", "SK"), expires=True)
+
+
+def table_state(connection: _Connection, table: str) -> TableState | None:
+    """The state of the table; None when there is none. Raises the errors of psycopg."""
+    description = describe_table(connection, table)
+    if description is None:
+        return None
+    indexes = {name: "ACTIVE" if valid else "INVALID" for name, valid in _indexes(connection, table).items()}
+    return TableState(
+        status="ACTIVE",
+        slots=description.slots,
+        misfits=tuple(misfits(connection, table, 0)),
+        indexes=indexes,
+        expires_by=TTL,
+        on_demand=True,
+        protected=False,
+        recoverable=None,
+    )
 
 
 def misfits(connection: _Connection, table: str, slots: int) -> list[str]:

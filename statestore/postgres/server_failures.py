@@ -11,6 +11,8 @@ _PASSING: Final = ("08", "40", "53", "57P", "57014", "55P03", "25006", "25P03", 
 """The beginnings of the codes after which another attempt may succeed: a lost connection, a deadlock, a server that starts or
 stops, a standby, a lack of memory or connections, a lock that another writer holds, a row that another writer made."""
 _STARTING: Final = re.compile(r"starting up|shutting down|recovery|too many|connection slots|not yet accepting")
+_REFUSED: Final = re.compile(r"FATAL:|connection option")
+"""In a failure to connect, which has no code: the server refuses the user or the database, or libpq a part of the address."""
 _CURES: Final = {
     "42P01": "create it, or set the table's name and the store's address",
     "3F000": "create it, or set the table's name and the store's address",
@@ -28,7 +30,7 @@ def failure(where: str, error: psycopg.Error) -> StoreError:
         cure = _CURES.get(code, "trying again does not help: see the cause")
         return Terminal(f"{where}: {message}: {cure}")
     if isinstance(error, psycopg.OperationalError):
-        if "FATAL:" in message and not _STARTING.search(message):  # the server refuses the user or the database
+        if _REFUSED.search(message) and not _STARTING.search(message):
             return Terminal(f"{where}: {message}: correct the store's address or its user")
         return Transient(f"{where}: {message}: try again; is the store's address right and reachable?")
     return Terminal(f"{where}: {message}: correct the store's address")

@@ -80,7 +80,7 @@ class WorldClock:
 def doubles(world: World) -> Iterator[None]:
     """Replaces the clients of the product by doubles of this world, inside the block."""
 
-    def clients(_: Settings, __: int | None) -> Clients:
+    def clients(_: Settings, __: int | None, ___: object) -> Clients:
         actor = world.actor
         store: Any = TableClient(actor)
         registry: Any = RegistryClient(actor)

@@ -47,7 +47,7 @@ def refused(scene: Scene, message: str, **changes: Any) -> None:
 
 def items(scene: Scene) -> list[Any]:
     store = open_store(scene.settings)
-    found = plain_client(scene.settings).scan(TableName=store.table)["Items"] if store.describe() else []
+    found = plain_client(scene.settings).scan(TableName=scene.settings.table)["Items"] if store.describe() else []
     store.close()
     return sorted(found, key=str)
 
@@ -128,7 +128,7 @@ def test_a_lost_table_is_built_again_with_a_new_checkpoint_and_higher_sequences(
     scene.produce(rows.user(2, "bob"), rows.gone(rows.user(2, "bob")), partition=1)
     scene.run(batch_size=3)
     store = open_store(scene.settings)
-    plain_client(scene.settings).delete_table(TableName=store.table)
+    plain_client(scene.settings).delete_table(TableName=scene.settings.table)
     if state == "empty":
         store.create(scene.settings.slots)
 

@@ -11,7 +11,7 @@ import pytest
 
 from processor.definitions.load import load
 from processor.job.open_registry import open_registry
-from processor.job.worker import open_store
+from processor.job.worker import open_dynamo
 from processor.plan.planning import plan_of, requirements_of
 from statestore.errors import Terminal
 from statestore.item_format import FORMAT
@@ -61,7 +61,7 @@ def test_the_job_of_this_release_goes_on_where_an_earlier_one_stopped(left: Scen
 
 def refuses_items_of_a_newer_release(left: Scene) -> None:
     """A newer release raises the format of the identity first: then this one does not start, and writes nothing."""
-    store = open_store(left.settings)
+    store = open_dynamo(left.settings, None)
     key, before = {"PK": {"S": "IDENTITY"}, "SK": {"S": "table"}}, left.published()
     update = {"TableName": left.settings.table, "Key": key, "UpdateExpression": "SET #f = :f"}
     update |= {"ExpressionAttributeNames": {"#f": "_f"}}

@@ -1,5 +1,6 @@
 """Settings come from flags, the environment and a file. A wrong one is an error that names it."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 from processor.errors import SettingError
 from processor.pricing.price_list import read_prices
-from processor.settings.settings import read_settings
+from processor.settings.resolve_secrets import resolve_registry
+from processor.settings.settings import Settings, read_settings
 
 
 @pytest.mark.parametrize("written", ["nan", "inf", "-inf", "1e999"])
@@ -71,3 +73,33 @@ def test_a_namespace_that_cloudwatch_refuses_is_an_error(name: str) -> None:
     assert read_settings({"cloudwatch_namespace": "team/statestore"}, {}).cloudwatch_namespace == "team/statestore"
     with pytest.raises(SettingError, match="cloudwatch_namespace: CloudWatch refuses"):
         read_settings({"cloudwatch_namespace": name}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"store": "mysql"}, "store: there is no 'mysql'; use dynamodb or postgres"),
+        (
+            {"store": "postgres", "table": "mine", "registry_schema": "state_mine"},
+            "registry_schema: state_mine is the schema of the table; give another one",
+        ),
+        (
+            {"store_url": "postgresql://a:hidden@b/c"},
+            "--store-url: the address holds a password; leave it out, and for store_password write",
+        ),
+        ({"store_password": "hidden"}, "--store-password holds the password itself: write"),
+    ],
+)
+def test_a_wrong_store_is_refused_without_its_password(given: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingError, match=re.escape(message)) as refused:
+        read_settings(given, {})
+    assert "hidden" not in str(refused.value)
+
+
+def test_the_address_of_the_store_gets_its_password_by_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATE_PASSWORD", "a/b")
+    read = read_settings({"store_url": "postgresql://u@h/d", "store_password": "env:STATE_PASSWORD"}, {})
+    resolved = resolve_registry(read)
+    assert resolved.store_url == "postgresql://u@h/d?password=a%2Fb"
+    assert "a%2Fb" not in repr(resolved)
+    assert resolve_registry(Settings()).store_url == ""
