@@ -1,6 +1,6 @@
 """`make bench-peers`, second part: the two designs that statestore replaces, and their table of docs/benchmarks.md.
 
-    python -m benchmarks.old_ways [--products 1 3 10] [--joins 3 6 9] [--events 12000] [--users 1000] [--quick] [--write]
+    python -m benchmarks.old_ways [--products 1 3 10] [--joins 3 6 9] [--events 12000] [--users 1000] [--batch 2000] [--quick]
 
 Progress goes to standard error. `--write` writes the table into docs/benchmarks.md, between its markers.
 """
@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from benchmarks.old_ways.measure import WayCost, measure_ways
 from benchmarks.report import format_table, machine_name
 from benchmarks.run import DOCUMENT, insert_tables
+from benchmarks.steps import BATCH
 from processor.cli.options import print_progress
 
 BEGIN, END = "<!-- old ways: begin -->", "<!-- old ways: end -->"
@@ -29,17 +30,18 @@ def main() -> None:
     options.add_argument("--joins", type=int, nargs="+", default=[3, 6, 9], choices=range(3, 10), metavar="3..9")
     options.add_argument("--events", type=int, default=12_000)
     options.add_argument("--users", type=int, default=1_000)
+    options.add_argument("--batch", type=int, default=BATCH, help="events of a batch")
     options.add_argument("--quick", action="store_true", help="a small history of two products, to test the benchmark")
     options.add_argument("--write", action="store_true", help=f"write the table into {DOCUMENT.name}")
     given = options.parse_args()
     if given.quick and given.write:
         options.error("--quick does not measure enough to write its table: leave out --quick or --write")
     if given.quick:
-        given.products, given.joins, given.events, given.users = [2], [5], 1_000, 80
+        given.products, given.joins, given.events, given.users, given.batch = [2], [5], 1_000, 80, 100
     costs = []
     for products in given.products:
         for joins in given.joins:
-            for cost in measure_ways(products, joins, given.events, given.users):
+            for cost in measure_ways(products, joins, given.events, given.users, given.batch):
                 print_progress(f"{products} products of {joins} joins, {cost.way}: {cost.cpu:.1f} CPU seconds")
                 costs.append(cost)
     text = format_ways(costs)

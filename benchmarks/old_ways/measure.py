@@ -17,7 +17,6 @@ from benchmarks.old_ways.rows_in_postgres import RowsInPostgres
 from benchmarks.old_ways.stored_rows import StoredRows
 from benchmarks.old_ways.way import Way, WayCounts, last_changes
 from benchmarks.old_ways.workload import joined_definitions, joined_records
-from benchmarks.steps import BATCH
 from processor.definitions.load import load
 from processor.inspect.oracle import oracle
 from processor.local.postgres_server import start_postgres
@@ -69,7 +68,7 @@ WAYS: dict[str, Callable[[Plan], AbstractContextManager[Way]]] = {
 """Each way by its name in the table. Another store of statestore gets a line here."""
 
 
-def measure_ways(products: int, joins: int, events: int, users: int, batch: int = BATCH) -> Iterator[WayCost]:
+def measure_ways(products: int, joins: int, events: int, users: int, batch: int) -> Iterator[WayCost]:
     """The cost of each way, in batches of so many events."""
     definitions = load(joined_definitions(products, joins))
     records = joined_records(events, users, joins)
