@@ -152,6 +152,11 @@ class LookUpTables:
             self._entries[pk] = [item["SK"] for item in self._store.partition(pk)]
         return self._entries[pk]
 
+    def _below(self, product: ProductPlan, node: JoinPlan, above: Match) -> list[str]:
+        """The keys of the rows that a join finds for a row above."""
+        wanted = filter(None, node.parent_keys(above.columns))
+        return [sk for key in wanted for sk in self._side(product, node, key, up=False)]
+
     def _read(self, entity: str, sks: Iterable[str]) -> dict[str, Item]:
         """The columns of the rows with these keys. Leaves out keys without a row."""
         wanted = {sk: self._plan.entities[entity].key(sk) for sk in sks}
@@ -168,18 +173,7 @@ class LookUpTables:
         tops = {sk: Match(row, {}) for sk, row in self._read(product.product.root, roots).items()}
         levels: dict[int | None, list[Match]] = {None: list(tops.values())}
         for index, node in enumerate(product.nodes):
-            found = [
-                (
-                    match,
-                    [
-                        sk
-                        for key in node.parent_keys(match.columns)
-                        if key
-                        for sk in self._side(product, node, key, up=False)
-                    ],
-                )
-                for match in levels[node.parent]
-            ]
+            found = [(match, self._below(product, node, match)) for match in levels[node.parent]]
             read = self._read(node.join.entity, [sk for _, sks in found for sk in sks])
             for match, sks in found:
                 match.found[node.join.name] = [Match(read[sk], {}) for sk in sks if sk in read]
