@@ -109,7 +109,9 @@ class ReadCountingStore(MeteredStore):
     def counts(self, documents: int) -> WayCounts:
         """What the store has charged so far, with so many documents."""
         requests = self.requests.total()
-        return WayCounts(requests=requests, rows=self.rows, documents=documents, written=self.written, read=self.read)
+        return WayCounts(
+            requests=requests, rows=self.rows, documents=documents, written=self.written, read=self.read_units
+        )
 
 
 def last_changes(records: Iterable[Record], plan: Plan) -> dict[RowKey, Change]:
