@@ -8,7 +8,9 @@ second batch on: the events of the later batches, and their seconds to the end. 
 that it started, without the embedded parts (Kafka, Postgres, DynamoDB); `parts` is theirs. The figures come from /proc, so Linux
 only.
 
-With `--store postgres` the table is in a server of its own, which syncs each commit to the disk.
+With `--store postgres` the table is in a server of its own, which syncs each commit to the disk. With `--snapshot` the events are
+the rows of the source's tables, table by table. The job takes itself for far behind: it writes rows first, and publishes
+each root once, its walk without a limit of rows a second.
 """
 
 import argparse
@@ -20,8 +22,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+from typing import Any
+from zlib import crc32
 
 from benchmarks.history import generate_history
+from benchmarks.snapshot import generate_snapshot
 from benchmarks.steps import EXAMPLE
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
 from processor.cli.output import write_published
@@ -48,11 +53,15 @@ DURABLE = {"fsync": "on", "full_page_writes": "on", "shared_buffers": "1GB", "ma
 """The settings of the Postgres that holds the table."""
 
 
-def measure_job(store: str, events: int, users: int, batch: int, documents: str | None = None) -> dict[str, float]:
+def measure_job(
+    store: str, events: int, users: int, batch: int, documents: str | None = None, *, snapshot: bool = False
+) -> dict[str, float]:
     """Runs the job once, with new embedded parts and a new history. Writes its messages to the file `documents`, if given."""
     with start_parts(store, batch) as (settings, directory):
         file = directory / "topics.jsonl"
-        lines = (canonical_json.dumps(line) + "\n" for line in generate_history(1, events, users))
+        history = snapshot_lines(events, users) if snapshot else generate_history(1, events, users)
+        settings = replace(settings, catch_up_records=1, walk_rate=0) if snapshot else settings
+        lines = (canonical_json.dumps(line) + "\n" for line in history)
         file.write_text("".join(lines), encoding="utf-8")
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
         feed(settings, plan, str(file))
@@ -73,6 +82,14 @@ def measure_job(store: str, events: int, users: int, batch: int, documents: str 
             topic = plan.products["user_profile"].product.topic
             write_published(read_topic(settings.bootstrap_servers, dict(settings.kafka), topic), documents)
     return {"events": events, "users": users, "batch": batch, "wall": wall, "cpu": cpu, **later, **job.driver.tally}
+
+
+def snapshot_lines(rows: int, users: int) -> Iterator[dict[str, Any]]:
+    """The recorded lines of a snapshot of the source's tables."""
+    for record in generate_snapshot(rows, users, mixed=False):
+        key, value = (canonical_json.loads((text or b"null").decode()) for text in (record.key, record.value))
+        partition = crc32(record.key or b"") % 2
+        yield {"topic": record.topic, "partition": partition, "key": key, "value": value, "timestamp": record.timestamp}
 
 
 def open_bench_job(settings: Settings, plan: Plan, ends: list[tuple[float, int]] | None = None) -> Job:
@@ -169,9 +186,11 @@ def main() -> None:
     options.add_argument("--events", type=int, required=True)
     options.add_argument("--users", type=int, required=True)
     options.add_argument("--batch", type=int, required=True)
+    options.add_argument("--snapshot", action="store_true", help="the events are a first snapshot")
     options.add_argument("--documents", help="file for the messages of the job")
     given = options.parse_args()
-    print(json.dumps(measure_job(given.store, given.events, given.users, given.batch, given.documents)))
+    sizes = (given.events, given.users, given.batch)
+    print(json.dumps(measure_job(given.store, *sizes, given.documents, snapshot=given.snapshot)))
 
 
 if __name__ == "__main__":
