@@ -29,7 +29,7 @@ from statestore.postgres import postgres_table
 from statestore.postgres.bounds import bound_columns
 from statestore.postgres.postgres_session import ATTEMPTS, PostgresSession
 from statestore.postgres.statements import Statements
-from statestore.postgres.stored_text import key_of, read_item
+from statestore.postgres.stored_text import key_of, read_item, stored_key
 from statestore.postgres.turn_writes import Changes, evaluate, item_columns, key_columns, settable
 from statestore.request_names import RequestNames
 from statestore.store import (
@@ -219,6 +219,17 @@ class PostgresStore:
     def walk(self, source: Query | str, without: str) -> Iterator[Key]:
         """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
         return (key_of(item) for item in self._pages(source) if without not in item)
+
+    def scan(self, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of the whole table, in the order of keys."""
+        behind = [stored_key(part) for part in after or ("", "")]
+
+        def send(connection: _Connection) -> list[Item]:
+            found = connection.execute(self._statements.scan, [*behind, limit], binary=True)
+            return [read_item(text) for (text,) in found]
+
+        items = self._session.send({"Scan": 1}, self._where("reading all items"), send)
+        return Page(items, key_of(items[-1]) if len(items) == limit else None)
 
     def _pages(self, source: Query | str) -> Iterator[Item]:
         after: Key | None = None
