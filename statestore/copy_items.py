@@ -41,7 +41,7 @@ class CopyCounts:
         return f"{self.read:,} items read, {self.written:,} written, {self.deleted:,} deleted, {self.equal:,} compared"
 
 
-Report = Callable[[CopyCounts], object]
+ReportCounts = Callable[[CopyCounts], object]
 """Gets the counts after each page."""
 
 
@@ -50,7 +50,7 @@ def copy_items(
     target: Store,
     *,
     without: Key,
-    report: Report,
+    report: ReportCounts,
     pause: Callable[[float], object] = time.sleep,
 ) -> CopyCounts:
     """Makes the target hold the items of the source. `without`: the key of an item that each table has for itself. `pause`: waits

@@ -19,7 +19,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--from", dest="source", metavar="ADDRESS", required=True, help=f"the table of the job: {_FORMS}"
     )
     parser.add_argument(
-        "--to", dest="target", metavar="ADDRESS", required=True, help="an empty or a new table, likewise"
+        "--to",
+        dest="target",
+        metavar="ADDRESS",
+        required=True,
+        help="an empty or a new table, in one of these forms too",
     )
     add_settings(parser, *REGISTRY, *TABLE, "job")
     parser.set_defaults(run=run)

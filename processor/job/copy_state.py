@@ -9,7 +9,6 @@
 A call that broke off can be repeated. Until the end the job goes on with the source.
 """
 
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 
@@ -20,13 +19,13 @@ from processor.job.worker import open_store
 from processor.progress.identity import IDENTITY, identity_in, replace_identity, unfinished
 from processor.settings.settings import Settings
 from registry.repository import Registry
-from statestore.copy_items import CopyCounts, copy_items
+from statestore.copy_items import CopyCounts, ReportCounts, copy_items
 from statestore.store import Store
 
-Report = Callable[[CopyCounts], object]
 
-
-def copy_state(source: Settings, target: Settings, registry: Registry, *, owner: str, report: Report) -> CopyCounts:
+def copy_state(
+    source: Settings, target: Settings, registry: Registry, *, owner: str, report: ReportCounts
+) -> CopyCounts:
     """Copies the table of `source` to that of `target`. `owner`: of the lease; `report` gets the counts after each page.
 
     Raises LeaseHeld while a job lives, ForeignPart for a table that does not belong to the registry, StatestoreError where there

@@ -204,7 +204,7 @@ class DynamoStore:
 
     def scan(self, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of the whole table, in the order of DynamoDB's partitions."""
-        return _page_of(*self._page(requests.scan(self.table, after, limit), "reading all items", "Scan"))
+        return _page_of(*self._page(requests.scan(self.table, after, limit), "scanning", "Scan"))
 
     def _pages(self, request: requests.ClientCall, what: str) -> Iterator[Item]:
         while True:
@@ -293,7 +293,6 @@ class DynamoStore:
 
 
 def _page_of(items: list[Item], last: Mapping[str, Any]) -> Page:
-    """The page that ended at the wire key `last`."""
     return Page(items, Key(last["PK"]["S"], last["SK"]["S"]) if last else None)
 
 
