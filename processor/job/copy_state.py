@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from processor.errors import ForeignPart, StatestoreError
 from processor.job.binding import check_parts
-from processor.job.lease import LeaseRenewal, take_table
+from processor.job.lease import LeaseRenewal, lease_check, take_table
 from processor.job.worker import open_store
 from processor.progress.identity import IDENTITY, identity_in, replace_identity, unfinished
 from processor.settings.settings import Settings
@@ -35,7 +35,8 @@ def copy_state(
         raise StatestoreError(
             f"--to is {target.place}, like --from: the registry tells tables apart by store and name. Give another table name"
         )
-    with closing(open_store(source)) as former, closing(open_store(target)) as new:
+    one_by_one = replace(target, ledger_batch=1)  # a statement of PartiQL has 8 KB, which a wide row may exceed
+    with closing(open_store(source)) as former, closing(open_store(one_by_one)) as new:
         binding = registry.binding()
         if not binding.table:
             raise StatestoreError("no job has run with this registry: there is nothing to copy")
@@ -52,11 +53,13 @@ def copy_state(
             report(counts)
 
         try:
+            check_parts(source, registry, former, None)  # another copy may have ended before the lease
             new.create(registry.snapshot().slots)
             for store in (former, new):
                 take_table(registry, lease, store)
             new.write(replace_identity(unfinished(binding.identity)))
             counts = copy_items(former, new, without=IDENTITY, report=go_on)
+            lease_check(registry, lease)()
             new.write(replace_identity(binding.identity))
             registry.bind(replace(binding, table=target.place))
             return counts

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from processor.errors import ForeignPart, StatestoreError
+from processor.errors import Fenced, ForeignPart, StatestoreError
 from processor.job.copy_state import copy_state
 from processor.job.worker import open_store
 from processor.progress.identity import replace_identity, unfinished
 from processor.settings.settings import Settings
 from registry.errors import LeaseHeld
+from registry.model import Lease
 from statestore.copy_items import CopyCounts
 from statestore.keys import Key
 from statestore.store import Write
@@ -82,6 +83,20 @@ def test_a_copy_onto_the_same_table_is_refused(started: Scene) -> None:
 def test_a_copy_before_the_first_run_is_refused(new_scene: Callable[..., Scene]) -> None:
     with pytest.raises(StatestoreError, match="no job has run with this registry: there is nothing to copy"):
         copy(new_scene(), "postgres")
+
+
+def test_a_copy_that_loses_the_lease_ends_without_effect_on_the_registry(started: Scene) -> None:
+    settings, registry = started.settings, started.registry
+    taken: list[Lease] = []
+
+    def take_over(_: CopyCounts) -> None:
+        taken.append(registry.take_lease(settings.job, "another", 2, take_over=True, expires_after=60))
+
+    target = replace(settings, store="postgres", table=f"{settings.table}_lost")
+    with pytest.raises(Fenced, match="lost its lease; another job took over"):
+        copy_state(settings, target, registry, owner="a test", report=take_over)
+    registry.release(taken[-1])
+    assert registry.binding().table == settings.table
 
 
 def test_a_copy_that_broke_off_is_no_table_for_a_job_and_is_repeated(started: Scene) -> None:
