@@ -205,6 +205,14 @@ class MemoryStore:
         found = self.partition(source) if isinstance(source, str) else self.query(source)
         return (Key(item["PK"], item["SK"]) for item in found if without not in item)
 
+    def scan(self, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of the whole table, in the order of keys."""
+        with self._lock:
+            self._check_created()
+            self.requests["Scan"] += 1
+            keys = nsmallest(limit, (key for key in self._items if after is None or key > after))
+            return Page([self._items[key] for key in keys], keys[-1] if len(keys) == limit else None)
+
     def _check_created(self) -> None:
         if not self._indexes:
             raise Terminal(f"there is no table {_NAME}: create it")

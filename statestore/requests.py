@@ -119,6 +119,12 @@ def walk(table: str, source: Query | str, without: str) -> ClientCall:
     }
 
 
+def scan(table: str, after: Key | None, limit: int) -> ClientCall:
+    """A page of the whole table, strongly consistent, of at most `limit` items, behind an earlier page that ended at `after`."""
+    start = {} if after is None else {"ExclusiveStartKey": _key(after)}
+    return {"TableName": table, "ConsistentRead": True, "Limit": limit, **start}
+
+
 def item(wire: Mapping[str, Any]) -> Item:
     """The item in an answer, without the targets of copies whose source was missing.
 

@@ -165,7 +165,7 @@ class Store(Protocol):
     """A table with its indexes.
 
     `requests` counts the requests by their names in DynamoDB's API (UpdateItem, BatchExecuteStatement, DeleteItem, BatchGetItem,
-    Query); each page and each retry counts. `spent` counts, by the same names, retries, throttles and half units of
+    Query, Scan); each page and each retry counts. `spent` counts, by the same names, retries, throttles and half units of
     capacity (`retries Query`); empty for a store that does not know them. All methods raise `statestore.errors.Transient`
     after their own retries, else `Terminal`.
 
@@ -234,3 +234,7 @@ class Store(Protocol):
     def walk(self, source: Query | str, without: str) -> Iterator[Key]:
         """The keys of the items of a query, or of the partition of the table with this key, page by page, eventually consistent.
         Leaves out items with the attribute `without`. For counts and samples of any number of items."""
+
+    def scan(self, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of the whole table, strongly consistent, in the store's own order. Starts behind `after`,
+        the end of an earlier page. Live work never uses this."""

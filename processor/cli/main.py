@@ -15,6 +15,7 @@ from processor.cli import (
     apply_command,
     backfill_command,
     completion_command,
+    copy_command,
     demo_command,
     doctor_command,
     erase_command,
@@ -66,6 +67,7 @@ VERBS = (
     erase_command,
     roles_command,
     rebuild_registry_command,
+    copy_command,
     local_command,
     completion_command,
 )

@@ -55,7 +55,7 @@ def check_identities(around: Surroundings) -> Iterator[Finding]:
     bound = around.registry.binding()
     check_binding(
         bound,
-        Binding(identity="", job=settings.job, table=settings.table),
+        Binding(identity="", job=settings.job, table=settings.place),
         table=table,
         used=traces,
         checkpoint=_identity(around),

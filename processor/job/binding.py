@@ -43,7 +43,7 @@ def check_parts(
     table = _identity(store)
     check_binding(
         registry.binding(),
-        Binding(identity="", job=settings.job, table=settings.table),
+        Binding(identity="", job=settings.job, table=settings.place),
         table=table,
         used=table == "" and any(store.partition(progress_partition(kind)) for kind in TRACES),
         checkpoint=_checkpoint_identity(checkpoint),
@@ -73,7 +73,7 @@ def check_new_registry(settings: Settings, registry: Registry) -> None:
 def open_readable_store(settings: Settings, registry: Registry) -> Store:
     """The table's store, for a verb that reads rows. Raises ForeignPart when they are not rows of this registry."""
     store = open_store(settings)
-    check_readable(registry.binding(), settings.table, _identity(store))
+    check_readable(registry.binding(), settings.place, _identity(store))
     return store
 
 
@@ -84,7 +84,7 @@ def widen_table(settings: Settings, registry: Registry, slots: int, progress: Re
     try:
         binding, identity = registry.binding(), _identity(store)
         if binding.table or identity:
-            check_readable(binding, settings.table, identity)
+            check_readable(binding, settings.place, identity)
         if identity is not None:
             store.add_slots(slots, progress)
     finally:
@@ -102,7 +102,7 @@ def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store
     """Lets the registry forget its table, in whose place the job uses an empty or a restored one. A restored table keeps its rows
     and forgets its progress. The caller holds the lease and has called `check_parts`."""
     table, identity = registry.binding().table, _identity(store)
-    if table and identity and table != settings.table:
+    if table and identity and table != settings.place:
         forget_progress(settings, plan, store)
         identity = ""
     if table and not identity:
@@ -118,8 +118,8 @@ def bind_parts(settings: Settings, registry: Registry, store: Store, checkpoint:
         written = store.write(write_identity(binding.identity))
         if isinstance(written, Refused) and identity_in(written.current) != binding.identity:
             raise ForeignPart(f"another job bound the table {settings.table} just now: start again")
-    if (binding.job, binding.table) != (settings.job, settings.table):
-        registry.bind(replace(binding, job=settings.job, table=settings.table))
+    if (binding.job, binding.table) != (settings.job, settings.place):
+        registry.bind(replace(binding, job=settings.job, table=settings.place))
     if checkpoint is not None and not checkpoint.began():
         checkpoint.write(IDENTITY_FILE, json.dumps({"id": binding.identity}))
 

@@ -1,7 +1,7 @@
 """The identity that binds registry, table and checkpoint: a random id, made with the registry, and the name of the job.
 
-    registry     the id, the job, and the name of the table (`registry.model.Binding`)
-    table        IDENTITY, table: the id
+    registry     the id, the job, and the place of the table: its name, `postgres:NAME` in Postgres (`registry.model.Binding`)
+    table        IDENTITY, table: the id; in a copy that is not finished, another text
     checkpoint   the file `statestore.identity`: the id
 
 `check_binding` decides from these what does not belong together. Others read and write them. The table also keeps, for
@@ -23,6 +23,7 @@ IDENTITY_FILE = "statestore.identity"
 """The file of the checkpoint."""
 TRACES: tuple[ProgressKind, ...] = ("RUNS", "OPEN")
 """The partitions in which a run leaves items."""
+_UNFINISHED = "unfinished copy of "
 
 
 def check_binding(
@@ -39,7 +40,7 @@ def check_binding(
     commands that mean to use it.
 
     Args:
-        settings: the job and the table that the settings name. `identity` does not count.
+        settings: the job and the place of the table that the settings name. `identity` does not count.
         table: the id in the table; empty for a table without one, None where there is no table.
         used: whether a table without an id holds the progress of runs.
         checkpoint: the id in the checkpoint; empty for a checkpoint without one, None where no stream has begun.
@@ -51,6 +52,12 @@ def check_binding(
             f"the job {settings.job} is foreign: the registry's job is {registry.job}. Run with --job {registry.job}, or "
             f"rename the job with `statestore run --job {settings.job} --adopt`"
         )
+    own = _flags(registry.table, settings.table)
+    if table == unfinished(registry.identity):
+        raise ForeignPart(
+            f"the table {settings.table} is foreign: the copy of {registry.table} into it is not finished. "
+            f"Give `statestore copy` again, or run with {own}"
+        )
     if table and table != registry.identity:
         raise ForeignPart(
             f"the table {settings.table} is foreign: it belongs to another registry, whose slots mean other columns. Give that "
@@ -60,7 +67,7 @@ def check_binding(
     if restored and not adopt:
         raise ForeignPart(
             f"the table {settings.table} is foreign: it is a copy of {registry.table}, the table of the registry's job, as that "
-            f"one was at an earlier moment. Run with --table {registry.table}, or go on from that moment: `statestore run "
+            f"one was at an earlier moment. Run with {own}, or go on from that moment: `statestore run "
             "--adopt` with this --table and a new --checkpoint"
         )
     empty = not table
@@ -72,7 +79,7 @@ def check_binding(
         state = "there is no such table" if table is None else "it is empty"
         raise ForeignPart(
             f"the table {settings.table} is foreign: {state}, but the registry's job has stored rows in {registry.table}. "
-            f"Run with --table {registry.table}, or build the state again from the topics: `statestore run --adopt` with "
+            f"Run with {own}, or build the state again from the topics: `statestore run --adopt` with "
             "this --table and a new --checkpoint"
         )
     rebuilt = restored or (empty and bool(registry.table))
@@ -105,6 +112,16 @@ def write_identity(identity: str) -> Write:
     return write_note(IDENTITY, {"id": identity}, when=Absent())
 
 
+def replace_identity(identity: str) -> Write:
+    """Puts the id into a table in place of another one."""
+    return write_note(IDENTITY, {"id": identity})
+
+
+def unfinished(identity: str) -> str:
+    """The id of a table into which a copy of the registry's table is on its way."""
+    return _UNFINISHED + identity
+
+
 def read_sequences(items: Iterable[Item]) -> dict[str, int]:
     """Product -> the highest sequence that its topic had before the table's first message."""
     return {item["SK"]: item["above"] for item in items}
@@ -119,6 +136,12 @@ def highest_sequence(headers: Iterable[Mapping[str, bytes | None]]) -> int:
     """The highest sequence in the headers of a topic's messages; 0 without one."""
     texts = (one.get("statestore.sequence") or b"" for one in headers)
     return max((int(text) for text in texts if text.isdigit()), default=0)
+
+
+def _flags(place: str, other: str) -> str:
+    """The flags for the table at a place. `other`: the place that the flags must differ from."""
+    (kind, name), (other_kind, _) = (one.rpartition(":")[::2] for one in (place, other))
+    return f"--table {name}" if kind == other_kind else f"--store {kind or 'dynamodb'} --table {name}"
 
 
 def _named(registry: Binding) -> str:

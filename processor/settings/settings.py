@@ -32,7 +32,7 @@ _TABLES: dict[str, Callable[[Any, str | None], tuple[tuple[str, str], ...]]] = {
     "schema_registry": read_schema_registry,
 }
 """The settings that are tables of the file, without a flag and a variable."""
-_PASSWORD = re.compile(r"://[^:/@]*:[^@]+@|[?&](ssl)?password=")
+PASSWORD = re.compile(r"://[^:/@]*:[^@]+@|[?&](ssl)?password=")
 """In an address: its password."""
 
 
@@ -109,6 +109,11 @@ class Settings:
     )
     kafka: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
     schema_registry: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
+
+    @property
+    def place(self) -> str:
+        """The table as the registry names it: `statestore` in DynamoDB, `postgres:statestore` in Postgres."""
+        return self.table if self.store == "dynamodb" else f"{self.store}:{self.table}"
 
 
 def setting_flags() -> list[tuple[str, str]]:
@@ -195,7 +200,7 @@ def _is_text(value: Any) -> bool:
 def _without_secret(f: Any, value: Any, where: str) -> Any:
     """The value of a setting in a file or on the command line, which other users may read. Raises SettingError for a secret."""
     made = _value(f, value, where)
-    if f.name in ("registry", "store_url") and not is_reference(made) and _PASSWORD.search(made):
+    if f.name in ("registry", "store_url") and not is_reference(made) and PASSWORD.search(made):
         password = f"{f.name.partition('_')[0]}_password"
         raise SettingError(f"{where}: the address holds a password; leave it out, and for {password} {EXAMPLES}")
     if f.name in ("registry_password", "store_password") and made and not is_reference(made):

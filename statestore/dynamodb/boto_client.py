@@ -45,6 +45,7 @@ class BotoClient:
             "DeleteItem": self.api.delete_item,
             "BatchGetItem": self.api.batch_get_item,
             "Query": self.api.query,
+            "Scan": self.api.scan,
         }
 
         def count_attempt(event_name: str, **_: Any) -> None:

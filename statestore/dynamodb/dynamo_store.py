@@ -187,7 +187,7 @@ class DynamoStore:
         else:
             request = requests.query(self.table, source, after, limit)
         items, last = self._page(request, self._names.reading(source))
-        return Page(items, Key(last["PK"]["S"], last["SK"]["S"]) if last else None)
+        return _page_of(items, last)
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, strongly consistent, by sort key."""
@@ -202,6 +202,10 @@ class DynamoStore:
         found = self._pages(requests.walk(self.table, source, without), self._names.reading(source))
         return (Key(item["PK"], item["SK"]) for item in found)
 
+    def scan(self, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of the whole table, in the order of DynamoDB's partitions."""
+        return _page_of(*self._page(requests.scan(self.table, after, limit), "scanning", "Scan"))
+
     def _pages(self, request: requests.ClientCall, what: str) -> Iterator[Item]:
         while True:
             found, last = self._page(request, what)
@@ -210,10 +214,12 @@ class DynamoStore:
                 return
             request = {**request, "ExclusiveStartKey": last}
 
-    def _page(self, request: requests.ClientCall, what: str) -> tuple[list[Item], dict[str, Any]]:
+    def _page(
+        self, request: requests.ClientCall, what: str, operation: str = "Query"
+    ) -> tuple[list[Item], dict[str, Any]]:
         """The items of a page, and the wire key at which it ended: empty at the end."""
         with self._failures(what):
-            page = self._send("Query", request)
+            page = self._send(operation, request)
         return [requests.item(wire) for wire in page["Items"]], page.get("LastEvaluatedKey") or {}
 
     def _batch(self, request: requests.ClientCall) -> list[Mapping[str, Any]]:
@@ -284,6 +290,10 @@ class DynamoStore:
         except (ClientError, BotoCoreError) as error:
             where = f"table {self.table}: {doing}" + (f" {self._names.row(keys[0])}" if keys else "")
             raise failure(where, error) from error
+
+
+def _page_of(items: list[Item], last: Mapping[str, Any]) -> Page:
+    return Page(items, Key(last["PK"]["S"], last["SK"]["S"]) if last else None)
 
 
 def _keys(request: requests.ClientCall, name: str) -> list[Key]:

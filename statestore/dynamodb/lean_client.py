@@ -1,4 +1,4 @@
-"""The lean client: sends UpdateItem, DeleteItem, BatchGetItem and Query itself, for less than a tenth of boto3's CPU.
+"""The lean client: sends UpdateItem, DeleteItem, BatchGetItem, Query and Scan itself, for less than a tenth of boto3's CPU.
 
 Promises: a request is tried as often as `Patience` says. Three failures have a cure. After the cure the client repeats the
 request without a pause, and does not count this attempt: a connection that the server closed between two requests, and, once

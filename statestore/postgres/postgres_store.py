@@ -14,7 +14,6 @@ A turn's writes are one transaction, in two trips:
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 from random import Random
@@ -29,7 +28,7 @@ from statestore.postgres import postgres_table
 from statestore.postgres.bounds import bound_columns
 from statestore.postgres.postgres_session import ATTEMPTS, PostgresSession
 from statestore.postgres.statements import Statements
-from statestore.postgres.stored_text import key_of, read_item
+from statestore.postgres.stored_text import key_of, read_item, stored_key
 from statestore.postgres.turn_writes import Changes, evaluate, item_columns, key_columns, settable
 from statestore.request_names import RequestNames
 from statestore.store import (
@@ -85,7 +84,7 @@ class PostgresStore:
         self._names = RequestNames(show_keys)
         self._fence, self._unlogged, self._clock = fence, unlogged, clock
         self._expires_at = 0.0
-        self._slots = 0
+        self._slots = frozenset[str]()
 
     @property
     def spent(self) -> Counter[str]:
@@ -220,6 +219,13 @@ class PostgresStore:
         """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
         return (key_of(item) for item in self._pages(source) if without not in item)
 
+    def scan(self, after: Key | None, limit: int) -> Page:
+        """Reads at most `limit` items of the whole table, in the order of keys."""
+        where, values = self._where("scanning"), [*map(stored_key, after or ("", "")), limit]
+        rows = self._session.send({"Scan": 1}, where, lambda c: c.execute(self._statements.scan, values).fetchall())
+        items = [read_item(text) for (text,) in rows]
+        return Page(items, key_of(items[-1]) if len(items) == limit else None)
+
     def _pages(self, source: Query | str) -> Iterator[Item]:
         after: Key | None = None
         while True:
@@ -274,13 +280,13 @@ class PostgresStore:
 
     def _check_slot(self, slot: str) -> None:
         """Raises Terminal for an index that the table does not have. Looks again: another process may have added it."""
-        if slot not in _names(self._slots):
+        if slot not in self._slots:
             description = self.describe()
             if description is None:
                 raise Terminal(f"there is no table {self.table}: create it")
-            self._slots = description.slots
-            if slot not in _names(self._slots):
-                raise Terminal(f"no index {slot}: the table has {self._slots} slots; create it with more of them")
+            self._slots = frozenset(slot_names(description.slots)) if description.slots else frozenset()
+            if slot not in self._slots:
+                raise Terminal(f"no index {slot}: the table has {description.slots} slots; create it with more of them")
 
     def _manage(self, doing: str, work: Callable[[_Connection], _T]) -> _T:
         return self._session.send({}, self._where(doing), work)
@@ -292,8 +298,3 @@ class PostgresStore:
         return FencedWrite(
             f"table {self.table}: a newer run than {fence.generation} took over: this run must stop and writes nothing"
         )
-
-
-@lru_cache
-def _names(slots: int) -> frozenset[str]:
-    return frozenset(slot_names(slots)) if slots else frozenset()

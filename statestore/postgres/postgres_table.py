@@ -109,6 +109,10 @@ def misfits(connection: _Connection, table: str, slots: int) -> list[str]:
     wrong += [f"it has a column {name}: give another table name" for name in sorted(found.keys() - _known(_COLUMNS))]
     if not _indexes(connection, table).get(f"{ITEMS}_pkey"):
         wrong.append("it lacks its primary key (pk, sk): give another table name")
+    if connection.execute(
+        "SELECT 1 FROM pg_partitioned_table WHERE partrelid = to_regclass(%s)", [_regclass(table)]
+    ).fetchone():
+        wrong.append("it is partitioned, which the store does not support: give another table name")
     description = describe_table(connection, table)
     if description is not None and description.slots < slots:
         wrong.append(too_few(description.slots, slots))
@@ -119,7 +123,8 @@ def _make(connection: _Connection, schema: str, *, unlogged: bool) -> None:
     kind = SQL("UNLOGGED TABLE" if unlogged else "TABLE")
     items, fences = Identifier(schema, ITEMS), Identifier(schema, FENCES)
     columns = ", ".join(f"{name} {column}{' NOT NULL' if must else ''}" for name, column, must in _COLUMNS)
-    connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
+    if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone():
+        connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))  # needs a right on the whole database
     connection.execute(
         SQL("CREATE {} {} ({}, PRIMARY KEY (pk, sk)) WITH ({})").format(kind, items, SQL(columns), SQL(_OPTIONS))
     )

@@ -60,6 +60,11 @@ class Statements:
             .as_bytes()
         )
         self.drop_others = SQL("DELETE FROM {} WHERE name <> %s").format(fences).as_bytes()
+        self.scan = (
+            SQL('SELECT item FROM {} WHERE (pk, sk) > (%s COLLATE "C", %s COLLATE "C") ORDER BY pk, sk LIMIT %s')
+            .format(self._items)
+            .as_bytes()
+        )
         self.read = cache(self._read)
 
     def _read(self, slot: str | None) -> bytes:

@@ -33,7 +33,7 @@ from tests.acceptance.pages import (
 from tests.sampled import sampled
 
 DOCS = ROOT / "docs"
-SLOW = {DOCS / "disasters.md", DOCS / "edits.md"}
+SLOW = {DOCS / "disasters.md", DOCS / "edits.md", DOCS / "postgres-store.md"}
 """Pages whose blocks start the job many times."""
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
 TERMS = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([^`]+)`: `(\w+)` \|$", GLOSSARY, re.MULTILINE)

@@ -1,11 +1,12 @@
 """The parts that belong to a registry, and those that are foreign."""
 
+import re
 from typing import Any
 
 import pytest
 
 from processor.errors import ForeignPart
-from processor.progress.identity import check_binding, check_readable, highest_sequence
+from processor.progress.identity import check_binding, check_readable, highest_sequence, unfinished
 from registry.model import Binding
 
 NEW = Binding(identity="id", job="", table="")
@@ -96,3 +97,27 @@ def test_the_highest_sequence_of_a_topic_leaves_out_messages_of_others() -> None
     ]
     assert highest_sequence(headers) == 7
     assert highest_sequence([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("bound", "here", "flags"),
+    [
+        ("t", "postgres:t", "--store dynamodb --table t"),
+        ("postgres:t", "t", "--store postgres --table t"),
+        ("postgres:t", "postgres:other", "--table t"),
+        ("t", "other", "--table t"),
+    ],
+)
+def test_a_table_that_a_copy_left_behind_is_foreign(bound: str, here: str, flags: str) -> None:
+    registry, settings = (Binding(identity="id", job="job", table=place) for place in (bound, here))
+    with pytest.raises(ForeignPart, match=f"table {here} is foreign: it is a copy of {bound}, .* Run with {flags}, or"):
+        check_binding(registry, settings, table="id")
+    check_binding(registry, settings, table="id", adopt=True)
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+def test_a_copy_that_is_not_finished_is_foreign(adopt: bool) -> None:
+    settings = Binding(identity="", job="job", table="postgres:t")
+    said = "the copy of t into it is not finished. Give `statestore copy` again, or run with --store dynamodb --table t"
+    with pytest.raises(ForeignPart, match=re.escape(said)):
+        check_binding(BOUND, settings, table=unfinished("id"), adopt=adopt)
