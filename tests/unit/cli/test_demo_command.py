@@ -8,7 +8,7 @@ from processor.demo.report import readable_lines
 
 def test_a_step_says_how_many_there_are(capsys: Any) -> None:
     print_step(3, "producing records")
-    assert capsys.readouterr().err == "step 3 of 6: producing records\n"
+    assert capsys.readouterr().err == "step 3 of 5: producing records\n"
 
 
 def test_a_document_has_a_line_for_each_member_and_ends_early_if_it_is_long() -> None:
