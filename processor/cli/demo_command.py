@@ -85,7 +85,8 @@ def _run_recorded(stores: Sequence[str]) -> int:
         runs.append(_run_on(store, recorded, follow=not runs))
     for made in runs:
         print("\n".join(["", *made.lines]))
-    differing = {key for made in runs for key in made.documents if made.documents[key] != runs[0].documents.get(key)}
+    roots = {key for made in runs for key in made.documents}
+    differing = {key for key in roots if len({made.documents.get(key) for made in runs}) > 1}
     if len(runs) > 1:
         same = (
             "the runs published different documents"
