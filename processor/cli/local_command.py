@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from processor.errors import PartError
-from processor.local.parts import Addresses
+from processor.local.parts import STORES, Addresses
 from processor.local.shared_parts import PartsStatus, down, status, up
 from processor.local.state import LOCAL_DIR
 from processor.text_table import table_lines
@@ -27,7 +28,8 @@ DONE, FAILED = 0, 1
 def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb `local` with its three actions."""
     local = subparsers.add_parser(
-        "local", help="start, show or stop embedded parts: Kafka, Postgres and the DynamoDB API on this machine"
+        "local",
+        help="start, show or stop embedded parts: Kafka and Postgres, or also the DynamoDB API, on this machine",
     )
     actions = local.add_subparsers(dest="action", required=True, metavar="up|status|down")
     for name, run, help_text in (
@@ -41,15 +43,18 @@ def add_parser(subparsers: Subparsers) -> None:
         )
         action.add_argument("--json", action="store_true", help="print one JSON object")
         action.set_defaults(run=run)
+        if name == "up":
+            store = "where jobs keep their table: postgres (default), or dynamodb, which also starts moto"
+            action.add_argument("--store", choices=STORES, default=STORES[0], help=store)
 
 
 def run_up(args: argparse.Namespace) -> int:
     """Starts the parts that do not run, and prints the addresses."""
     try:
-        addresses = up(args.dir, _print_progress)
+        addresses = up(args.dir, _print_progress, args.store)
     except PartError as error:
         return _fail(error)
-    _print(args, asdict(addresses), _address_lines(addresses))
+    _print(args, _known(addresses), _address_lines(addresses))
     return DONE
 
 
@@ -62,7 +67,7 @@ def run_status(args: argparse.Namespace) -> int:
     if found is None:
         _print(args, {"up": False}, ["no part is running; start them with `statestore local up`"])
         return FAILED
-    _print(args, {"up": found.all_alive, "alive": found.alive} | asdict(found.addresses), _status_lines(found))
+    _print(args, {"up": found.all_alive, "alive": found.alive} | _known(found.addresses), _status_lines(found))
     return DONE if found.all_alive else FAILED
 
 
@@ -77,16 +82,21 @@ def run_down(args: argparse.Namespace) -> int:
 
 
 def _address_lines(addresses: Addresses) -> list[str]:
-    return list(table_lines(list(asdict(addresses).items())))
+    return list(table_lines(list(_known(addresses).items())))
+
+
+def _known(addresses: Addresses) -> dict[str, str]:
+    """The addresses of the parts that there are."""
+    return {name: address for name, address in asdict(addresses).items() if address}
 
 
 def _status_lines(found: PartsStatus) -> list[str]:
     words = {True: "runs", False: "ended; `statestore local up` starts it again"}
     parts = [(name, words[alive]) for name, alive in found.alive.items()]
-    return list(table_lines([*asdict(found.addresses).items(), *parts]))
+    return list(table_lines([*_known(found.addresses).items(), *parts]))
 
 
-def _print(args: argparse.Namespace, value: dict[str, object], lines: list[str]) -> None:
+def _print(args: argparse.Namespace, value: Mapping[str, object], lines: list[str]) -> None:
     print(json.dumps(value) if args.json else "\n".join(lines))
 
 

@@ -63,7 +63,8 @@ def add_settings(parser: argparse.ArgumentParser, *needed: str) -> None:
     parser.add_argument(
         "--embedded",
         action="store_true",
-        help="use Kafka, Postgres and the DynamoDB API on this machine: the parts of `local up` if they run, else new ones",
+        help="use Kafka and Postgres on this machine: the parts of `local up` if they run, else new ones; "
+        "the table is in that Postgres, with --store dynamodb in moto",
     )
     parser.add_argument(
         "--local-dir",
@@ -74,10 +75,10 @@ def add_settings(parser: argparse.ArgumentParser, *needed: str) -> None:
     )
 
 
-def load_settings(options: argparse.Namespace) -> Settings:
-    """The settings of the flags, the environment and the settings file."""
+def load_settings(options: argparse.Namespace, **otherwise: Any) -> Settings:
+    """The settings of the flags, the environment and the settings file. `otherwise`: defaults in place of the usual ones."""
     given = {name: getattr(options, name, None) for name, _ in setting_flags()}
-    return read_settings(given, file=getattr(options, "settings", None))
+    return read_settings(given, file=getattr(options, "settings", None), otherwise=otherwise)
 
 
 def load_definitions(options: argparse.Namespace) -> Definitions:
@@ -88,10 +89,11 @@ def load_definitions(options: argparse.Namespace) -> Definitions:
 @contextmanager
 def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
     """The settings of the flags. With `--embedded` their addresses are those of the parts of `local up` if these run, else of new
-    parts, which end with the block. References to secrets of the registry are resolved. Raises SettingError for one that leads
-    to nothing, PartError if a part of `local up` died."""
-    settings = load_settings(options)
+    parts, which end with the block. The table is in the store of those parts, unless a setting names another. References to
+    secrets of the registry are resolved. Raises SettingError for one that leads to nothing, PartError if a part of `local up`
+    does not run."""
     if not options.embedded:
+        settings = load_settings(options)
         try:
             yield resolve_registry(settings)
         except (AddressMissing, RegistryUnreachable) as error:
@@ -107,9 +109,14 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
         dead = [name for name, alive in running.alive.items() if not alive]
         if dead:
             raise PartError(", ".join(dead), "died since `local up`", "start it again with `statestore local up`")
+        settings = load_settings(options, store=running.addresses.store)
+        if settings.store == "dynamodb" and not running.addresses.dynamodb_endpoint:
+            cure = "start it with `statestore local up --store dynamodb`, or leave out --store"
+            raise PartError("DynamoDB (moto)", f"it does not run among the parts in {options.local_dir}", cure)
         yield with_addresses(settings, running.addresses)
     else:
-        with parts.embedded_parts(progress=print_progress) as addresses:
+        settings = load_settings(options, store=parts.STORES[0])
+        with parts.embedded_parts(progress=print_progress, store=settings.store) as addresses:
             yield with_addresses(settings, addresses)
 
 
@@ -120,7 +127,7 @@ def _embedded_cure(local_dir: Path) -> str:
     with suppress(PartError):
         if (running := shared_parts.status(local_dir)) and running.all_alive:
             return f"or add --embedded, which takes the parts of `local up`: they run ({local_dir})"
-    return "or add --embedded, which starts Kafka, Postgres and the DynamoDB API on this machine"
+    return "or add --embedded, which starts Kafka and Postgres on this machine"
 
 
 def with_addresses(settings: Settings, addresses: "Addresses") -> Settings:

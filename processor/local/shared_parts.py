@@ -1,33 +1,24 @@
 """The shared parts: embedded parts that `up` starts, that later commands use, and that `down` stops.
 
 A directory holds their state file and their data until `down`. `up` starts a part that died again, on its old port if that
-port is still free. Kafka and Postgres come back with their data. DynamoDB (moto) has its tables in memory only: its tables
-end with its process, and a job must create and fill them again.
+port is still free. Kafka and Postgres, with the table in it, come back with their data. DynamoDB (moto) runs only where
+`up --store dynamodb` has started it, or a release before Postgres was the default. Its tables are in memory only: they end with
+its process, and a job must create and fill them again.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
 from processor.local.cache import ShowProgress, locked
-from processor.local.dynamodb_api import start_moto
 from processor.local.jars import kafka_broker_jars, silent
-from processor.local.kafka_broker import start_kafka
 from processor.local.open_folder import find_open_folder, remove_folder
-from processor.local.parts import Addresses
-from processor.local.postgres_server import start_postgres
-from processor.local.program import EmbeddedPart
+from processor.local.parts import START_FUNCTIONS, STORES, Addresses, addresses_of, named, parts_of
 from processor.local.state import PartsState
-
-START_FUNCTIONS: dict[str, Callable[..., EmbeddedPart]] = {
-    "kafka": start_kafka,
-    "postgres": start_postgres,
-    "dynamodb": start_moto,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +33,14 @@ class PartsStatus:
         return all(self.alive.values())
 
 
-def up(directory: Path, progress: ShowProgress = silent) -> Addresses:
-    """Start the parts that do not run. Returns the addresses of all parts. Raises PartError, and stops what it started."""
+def up(directory: Path, progress: ShowProgress = silent, store: str = STORES[0]) -> Addresses:
+    """Start those parts that do not run: of the store, and those that the directory has. Returns the addresses of all parts.
+    Raises PartError, and stops what it started."""
     kafka_broker_jars(progress)
     with _locked_state(directory, progress) as (home, state):
-        missing = [name for name in START_FUNCTIONS if not _runs(state, name)]
+        missing = [name for name in parts_of(store) | state.parts.keys() if not _runs(state, name)]
         if missing:
-            progress(f"starting {', '.join(missing)}")
+            progress(f"starting {named(missing)}")
             _start(missing, home, state)
         return _addresses(state)
 
@@ -56,9 +48,11 @@ def up(directory: Path, progress: ShowProgress = silent) -> Addresses:
 def status(directory: Path) -> PartsStatus | None:
     """The status of the parts of a directory; None before `up` and after `down`."""
     state = PartsState(directory / "state.json")
-    if any(name not in state.parts or state.parts[name].endpoint is None for name in START_FUNCTIONS):
+    needed = parts_of(STORES[0]) | state.parts.keys()
+    if any(name not in state.parts or state.parts[name].endpoint is None for name in needed):
         return None
-    return PartsStatus(addresses=_addresses(state), alive={name: _runs(state, name) for name in START_FUNCTIONS})
+    alive = {name: _runs(state, name) for name in START_FUNCTIONS if name in needed}
+    return PartsStatus(addresses=_addresses(state), alive=alive)
 
 
 def down(directory: Path, progress: ShowProgress = silent) -> bool:
@@ -108,9 +102,4 @@ def _runs(state: PartsState, name: str) -> bool:
 
 
 def _addresses(state: PartsState) -> Addresses:
-    endpoints = {name: state.parts[name].endpoint or "" for name in START_FUNCTIONS}
-    return Addresses(
-        bootstrap_servers=endpoints["kafka"],
-        registry_url=endpoints["postgres"],
-        dynamodb_endpoint=endpoints["dynamodb"],
-    )
+    return addresses_of({name: part.endpoint or "" for name, part in state.parts.items()})

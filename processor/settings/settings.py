@@ -45,7 +45,9 @@ class Settings:
     """The settings of one job. Times are in seconds unless the name says otherwise."""
 
     job: str = _setting("statestore", "name of the job: its lease and its transactional ids contain it")
-    store: Literal["dynamodb", "postgres"] = _setting("dynamodb", "where the table is: dynamodb or postgres")
+    store: Literal["dynamodb", "postgres"] = _setting(
+        "dynamodb", "where the table is: dynamodb or postgres; with --embedded postgres by default"
+    )
     store_url: str = _setting(
         "", "address of the Postgres that holds the table, for --store postgres; empty: the registry's Postgres"
     )
@@ -122,9 +124,13 @@ def setting_flags() -> list[tuple[str, str]]:
 
 
 def read_settings(
-    given: Mapping[str, Any], environment: Mapping[str, str] | None = None, file: str | None = None
+    given: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+    file: str | None = None,
+    otherwise: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Reads the settings from flags (`given`, None for an absent flag), environment and file.
+    """Reads the settings from flags (`given`, None for an absent flag), environment and file. `otherwise`: defaults in place of
+    the usual ones.
 
     Raises SettingError, which names the wrong setting.
     """
@@ -135,7 +141,7 @@ def read_settings(
     for name in stored:
         if name not in known:
             raise SettingError(f"{path}: there is no setting `{name}`; the settings are {', '.join(sorted(known))}")
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = dict(otherwise or {})
     for name, f in known.items():
         if name in _TABLES:
             values[name] = _TABLES[name](stored.get(name, {}), path)

@@ -109,13 +109,14 @@ def statestore() -> list[str]:
 
 @pytest.fixture(scope="session")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The directory of parts that `statestore local up` started."""
+    """The directory of parts that `statestore local up --store dynamodb` started: the stories have their table in moto. The
+    pages of docs, and `test_run.py`, also have it in Postgres."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         os.environ.setdefault(name, "embedded")
     directory = tmp_path_factory.mktemp("local") / "parts"
     directory.parent.chmod(0o711)  # a root user starts Postgres as the user nobody, who must be able to enter
     try:
-        up(directory)
+        up(directory, store="dynamodb")
         yield directory
     finally:
         stop_spark()

@@ -131,8 +131,8 @@ def stop_parts(checkout: Path) -> None:
 
 def _write_production(page: Path, checkout: Path) -> None:
     """Writes the `production.toml` of the page, with the addresses of the embedded parts and a checkpoint in the checkout."""
-    status = bash(".venv/bin/statestore local status --json", checkout)
-    parts: dict[str, Any] = json.loads(status.stdout)
+    started = bash(".venv/bin/statestore local up --store dynamodb --json", checkout)
+    parts: dict[str, Any] = json.loads(started.stdout)
     (block,) = blocks_of(page, "toml")
     (checkout / "registry").write_text(parts["registry_url"])
     own = {

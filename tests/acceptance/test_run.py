@@ -15,17 +15,21 @@ from processor.records.recorded_topics import read_records
 Story = Any  # the class in conftest.py
 
 
-@pytest.fixture(scope="module")
-def both(module_story: Story, statestore: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The published messages that `try`, and `run` on embedded parts of its own, wrote for the same file."""
+@pytest.fixture(scope="module", params=[(), ("--store", "dynamodb")], ids=["postgres", "dynamodb"])
+def both(
+    request: pytest.FixtureRequest, module_story: Story, statestore: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    """The published messages that `try`, and `run` on embedded parts of its own, wrote for the same file. Without `--store` those
+    parts have no DynamoDB API."""
     tried, ran = (tmp_path_factory.mktemp(name) / "published.jsonl" for name in ("try", "run"))
     words = [*module_story.define, "--from", module_story.file]
     assert main(["try", *words, "--to", str(tried)]) == 0
     words += ["--to", str(ran), "--embedded", "--once", "--batch", "120", "--local-dir", str(ran.parent / "none")]
-    words += ["--wait-seconds", "0.2", "--settle-seconds", "0.2"]
+    words += ["--wait-seconds", "0.2", "--settle-seconds", "0.2", *request.param]
     done = subprocess.run([*statestore, "run", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(" info    batch ") >= 3
+    assert ("starting kafka, postgres, dynamodb" in done.stderr) == bool(request.param)
     return tried, ran
 
 

@@ -234,7 +234,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def addresses() -> Iterator[Addresses]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         os.environ.setdefault(name, "embedded")
-    with embedded_parts() as started:
+    with embedded_parts(store="dynamodb") as started:
         yield started
         if (session := SparkSession.getActiveSession()) is not None:
             session.stop()

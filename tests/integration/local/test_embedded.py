@@ -48,7 +48,7 @@ def owner(tmp_path: Path, processes: Processes) -> subprocess.Popen[str]:
     assert running.stdout is not None
     with running.stdout:
         assert running.stdout.readline() == "up\n"
-    assert len(processes(tmp_path)) >= 3
+    assert len(processes(tmp_path)) >= 2
     return running
 
 
@@ -56,10 +56,11 @@ def test_two_sets_of_parts_answer_at_the_same_time_in_paths_with_spaces_and_leav
     tmp_path: Path, talk: SimpleNamespace, processes: Processes
 ) -> None:
     places = tmp_path / "with a space, a comma and é", tmp_path / "b"
-    with embedded_parts(places[0]) as one, embedded_parts(places[1]) as two:
+    with embedded_parts(places[0]) as one, embedded_parts(places[1], store="dynamodb") as two:
+        assert (one.store, two.store) == ("postgres", "dynamodb")
         talk.use(one)
         talk.use(two)
-        assert len(processes(tmp_path)) >= 6
+        assert len(processes(tmp_path)) >= 5
     assert processes(tmp_path) == []
     assert [list(place.iterdir()) for place in places] == [[], []]
 
@@ -80,7 +81,7 @@ def test_a_part_that_cannot_start_ends_the_others(
     def refuse(*_: object, **__: object) -> None:
         raise PartError("Postgres", "it does not start", "look")
 
-    monkeypatch.setattr(parts, "start_postgres", refuse)
+    monkeypatch.setitem(parts.START_FUNCTIONS, "postgres", refuse)
     with pytest.raises(PartError, match="Postgres: it does not start"), embedded_parts(tmp_path):
         pass
     assert gone(processes, tmp_path, within=0.1)

@@ -8,17 +8,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from processor.cli.local_command import add_parser
+from processor.job.worker import open_store
 from processor.local.shared_parts import down, status, up
+from processor.settings.settings import Settings
+from statestore.keys import Key
+from statestore.store import Write
 
 Processes = Callable[[Path], list[str]]
-ABSENT = {"kafka": False, "postgres": False, "dynamodb": False}
-ALL = {"kafka": True, "postgres": True, "dynamodb": True}
+ALL = {"kafka": True, "postgres": True}
 
 
 @pytest.fixture
@@ -73,12 +77,61 @@ def test_a_part_that_died_is_reported_and_started_again_with_its_data(directory:
         kill(directory, part)
     found = status(directory)
     assert found is not None
-    assert found.alive == ABSENT | {"dynamodb": True}
+    assert found.alive == {"kafka": False, "postgres": False}
     assert not found.all_alive
 
     assert up(directory) == addresses
     assert talk.kafka(addresses.bootstrap_servers, create=False) == [b"v"]
     assert talk.postgres(addresses.registry_url, "select n from t") == [(7,)]
+
+
+@pytest.mark.slow
+def test_the_table_in_postgres_is_synced_to_disk_and_stays_when_the_server_dies(
+    directory: Path, talk: SimpleNamespace
+) -> None:
+    addresses = up(directory)
+    assert talk.postgres(addresses.registry_url, "show fsync") == [("on",)]
+    assert talk.postgres(addresses.registry_url, "show full_page_writes") == [("on",)]
+    settings = Settings(store="postgres", store_url=addresses.registry_url)
+    store = open_store(settings)
+    store.create(1)
+    store.write(Write(Key("a", "b"), {"n": 1}))
+    store.close()
+    kill(directory, "postgres")
+    up(directory)
+    again = open_store(settings)
+    assert again.get([Key("a", "b")])[Key("a", "b")]["n"] == 1
+    again.close()
+
+
+@pytest.mark.slow
+def test_a_directory_with_moto_keeps_moto_as_those_of_the_release_before_postgres_was_the_default(
+    directory: Path, talk: SimpleNamespace
+) -> None:
+    before = up(directory, store="dynamodb")
+    known = json.loads((directory / "state.json").read_text())
+    assert (known["version"], set(known["parts"])) == (1, {"kafka", "postgres", "dynamodb"})  # as that release wrote it
+    kill(directory, "dynamodb")
+
+    assert up(directory) == before
+    found = status(directory)
+    assert found is not None
+    assert found.alive == ALL | {"dynamodb": True}
+    assert found.addresses.store == "dynamodb"
+    talk.use(before)
+
+
+@pytest.mark.slow
+def test_moto_starts_next_to_the_parts_that_run(directory: Path) -> None:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    before = up(directory)
+    args = parser.parse_args(["local", "up", "--store", "dynamodb", "--dir", str(directory)])
+    assert args.run(args) == 0
+    found = status(directory)
+    assert found is not None
+    assert found.addresses == replace(before, dynamodb_endpoint=found.addresses.dynamodb_endpoint)
+    assert found.addresses.store == "dynamodb"
 
 
 def test_the_command_prints_results_to_stdout_and_the_rest_to_stderr(
@@ -94,13 +147,14 @@ def test_the_command_prints_results_to_stdout_and_the_rest_to_stderr(
     assert run("status") == (1, "no part is running; start them with `statestore local up`\n", "")
     code, out, err = run("up", "--json")
     assert code == 0
-    assert set(json.loads(out)) == {"bootstrap_servers", "registry_url", "dynamodb_endpoint"}
-    assert err == "starting kafka, postgres, dynamodb\n"
+    assert set(json.loads(out)) == {"bootstrap_servers", "registry_url"}
+    assert err == "starting kafka, postgres\n"
     code, out, err = run("status", "--json")
     assert (code, json.loads(out)["alive"], err) == (0, ALL, "")
-    kill(directory, "dynamodb")
+    kill(directory, "kafka")
     code, out, err = run("status")
     assert code == 1
-    assert "dynamodb           ended; `statestore local up` starts it again" in out
+    assert "kafka              ended; `statestore local up` starts it again" in out
+    assert "dynamodb" not in out
     assert run("down") == (0, "stopped\n", "")
     assert run("down", "--json") == (0, '{"stopped": false}\n', "")

@@ -84,7 +84,7 @@ def test_missing_addresses_are_named_with_the_embedded_parts_and_those_that_run(
     cure = (
         f"or add --embedded, which takes the parts of `local up`: they run ({tmp_path})"
         if running
-        else "or add --embedded, which starts Kafka, Postgres and the DynamoDB API on this machine"
+        else "or add --embedded, which starts Kafka and Postgres on this machine"
     )
     for name in ("BOOTSTRAP_SERVERS", "CHECKPOINT", "REGISTRY"):
         monkeypatch.delenv(f"STATESTORE_{name}", raising=False)
