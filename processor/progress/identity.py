@@ -72,8 +72,8 @@ def check_binding(
         state = "there is no such table" if table is None else "it is empty"
         raise ForeignPart(
             f"the table {settings.table} is foreign: {state}, but the registry's job has stored rows in {registry.table}. "
-            f"Run with --table {registry.table} and its --store, or build the state again from the topics: `statestore run "
-            "--adopt` with this --table and a new --checkpoint"
+            f"Run with --table {registry.table}, or build the state again from the topics: `statestore run --adopt` with "
+            "this --table and a new --checkpoint"
         )
     rebuilt = restored or (empty and bool(registry.table))
     if checkpoint is not None and (checkpoint != registry.identity or rebuilt):
