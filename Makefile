@@ -98,8 +98,9 @@ check: setup ## run ruff, mypy --strict (tests too) and import-linter
 bench: setup ## measure the steps alone and the Spark job, and print the tables of docs/benchmarks.md
 	@$(PY) -m benchmarks.run
 
-bench-peers: setup ## run one history through statestore, Pathway and Flink SQL, and print their table of docs/benchmarks.md
+bench-peers: setup ## run histories through statestore, other systems and older designs, and print their tables of docs/benchmarks.md
 	@$(PY) -m benchmarks.peers
+	@$(PY) -m benchmarks.old_ways
 
 docs: setup ## build the pages as a static site into site/; fetches the site generator into .venv
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

@@ -3,9 +3,14 @@
     python -m benchmarks.job --store moto --events 2000 --users 150 --batch 500
 
 The clock runs from the start of the stream to its end. It includes the start of Spark's Python workers and of the first batch; it
-does not include producing the records, the start of Spark or the start of the embedded parts. CPU is that of this process
-and of all processes that it started, without the embedded parts (Kafka, Postgres, DynamoDB). The figures come from /proc, so
-Linux only.
+does not include producing the records, the start of Spark or the start of the embedded parts. `steady` counts from the end of the
+second batch on: the events of the later batches, and their seconds to the end. CPU is that of this process and of all processes
+that it started, without the embedded parts (Kafka, Postgres, DynamoDB); `parts` is theirs. The figures come from /proc, so Linux
+only.
+
+With `--store postgres` the table is in a server of its own, which syncs each commit to the disk. With `--snapshot` the events are
+the rows of the source's tables, table by table. The job takes itself for far behind: it writes rows first, and publishes
+each root once, its walk without a limit of rows a second.
 """
 
 import argparse
@@ -17,8 +22,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+from typing import Any
+from zlib import crc32
 
 from benchmarks.history import generate_history
+from benchmarks.snapshot import generate_snapshot
 from benchmarks.steps import EXAMPLE
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
 from processor.cli.output import write_published
@@ -33,36 +41,66 @@ from processor.job.run_job import run_job
 from processor.local import parts
 from processor.local.dynamodb_api import start_dynamodb_local
 from processor.local.jars import spark_kafka_jars
+from processor.local.postgres_server import start_postgres
 from processor.plan.plan import Plan
 from processor.records import canonical_json
+from processor.rounds.job_event import JobEvent
 from processor.settings.settings import Settings, read_settings
 
 TICKS = os.sysconf("SC_CLK_TCK")
-STORES = ("moto", "local")
+STORES = ("moto", "local", "postgres")
+DURABLE = {"fsync": "on", "full_page_writes": "on", "shared_buffers": "1GB", "max_wal_size": "4GB"}
+"""The settings of the Postgres that holds the table."""
 
 
-def measure_job(store: str, events: int, users: int, batch: int, documents: str | None = None) -> dict[str, float]:
+def measure_job(
+    store: str, events: int, users: int, batch: int, documents: str | None = None, *, snapshot: bool = False
+) -> dict[str, float]:
     """Runs the job once, with new embedded parts and a new history. Writes its messages to the file `documents`, if given."""
     with start_parts(store, batch) as (settings, directory):
         file = directory / "topics.jsonl"
-        lines = (canonical_json.dumps(line) + "\n" for line in generate_history(1, events, users))
+        history = snapshot_lines(events, users) if snapshot else generate_history(1, events, users)
+        settings = replace(settings, catch_up_records=1, walk_rate=0) if snapshot else settings
+        lines = (canonical_json.dumps(line) + "\n" for line in history)
         file.write_text("".join(lines), encoding="utf-8")
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
         feed(settings, plan, str(file))
         part_processes = descendants()
-        job = open_bench_job(settings, plan)
-        began, cpu = perf_counter(), cpu_seconds(part_processes)
+        ends: list[tuple[float, int]] = []
+        job = open_bench_job(settings, plan, ends)
+        began, cpu, of_parts = perf_counter(), cpu_seconds(part_processes), seconds_of(below(part_processes))
         run_job(job, once=True)
-        wall, cpu = perf_counter() - began, cpu_seconds(part_processes) - cpu
+        ended = perf_counter()
+        wall, cpu = ended - began, cpu_seconds(part_processes) - cpu
+        later = {
+            "steady_events": sum(read for _, read in ends[2:]),
+            "steady_wall": ended - ends[min(1, len(ends) - 1)][0],
+        }
+        later["parts"] = seconds_of(below(part_processes)) - of_parts
         job.spark.stop()
         if documents is not None:
             topic = plan.products["user_profile"].product.topic
             write_published(read_topic(settings.bootstrap_servers, dict(settings.kafka), topic), documents)
-    return {"events": events, "users": users, "batch": batch, "wall": wall, "cpu": cpu, **job.driver.tally}
+    return {"events": events, "users": users, "batch": batch, "wall": wall, "cpu": cpu, **later, **job.driver.tally}
 
 
-def open_bench_job(settings: Settings, plan: Plan) -> Job:
-    """The job of a run, on these parts."""
+def snapshot_lines(rows: int, users: int) -> Iterator[dict[str, Any]]:
+    """The recorded lines of a snapshot of the source's tables."""
+    for record in generate_snapshot(rows, users, mixed=False):
+        key, value = (canonical_json.loads((text or b"null").decode()) for text in (record.key, record.value))
+        partition = crc32(record.key or b"") % 2
+        yield {"topic": record.topic, "partition": partition, "key": key, "value": value, "timestamp": record.timestamp}
+
+
+def open_bench_job(settings: Settings, plan: Plan, ends: list[tuple[float, int]] | None = None) -> Job:
+    """The job of a run, on these parts. `ends`: gets the time of the end of each batch, and the events of the batch."""
+
+    def report(event: JobEvent) -> None:
+        if event.what == "batch":
+            print_progress(f"{event.text}: {event.fields['read']} read")
+            if ends is not None:
+                ends.append((perf_counter(), event.fields["read"]))
+
     return open_job(
         settings,
         plan,
@@ -70,9 +108,7 @@ def open_bench_job(settings: Settings, plan: Plan) -> Job:
         owner=owner_name(),
         take_over=False,
         jars=sorted(spark_kafka_jars(print_progress).glob("*.jar")),
-        report=lambda event: (
-            print_progress(f"{event.text}: {event.fields['read']} read") if event.what == "batch" else None
-        ),
+        report=report,
     )
 
 
@@ -89,34 +125,50 @@ def start_parts(store: str, batch: int) -> Iterator[tuple[Settings, Path]]:
         if store == "moto":
             yield settings, Path(directory)
             return
-        part = start_dynamodb_local(Path(directory) / "dynamodb", progress=print_progress)
+        if store == "postgres":
+            part = start_postgres(Path(directory) / "state", more=DURABLE)
+            settings = replace(settings, store="postgres", store_url=part.endpoint)
+        else:
+            part = start_dynamodb_local(Path(directory) / "dynamodb", progress=print_progress)
+            settings = replace(settings, endpoint=part.endpoint)
         try:
-            yield replace(settings, endpoint=part.endpoint), Path(directory)
+            yield settings, Path(directory)
         finally:
             part.stop()
 
 
 def descendants() -> set[int]:
     """The processes below this one."""
+    return below({os.getpid()}) - {os.getpid()}
+
+
+def below(processes: set[int]) -> set[int]:
+    """These processes, and those below them."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         fields = _fields(stat)
         if fields:
             children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found, todo = set[int](), [os.getpid()]
+    found, todo = set(processes), list(processes)
     while todo:
-        below = children.get(todo.pop(), [])
-        found.update(below)
-        todo += below
+        those = children.get(todo.pop(), [])
+        found.update(those)
+        todo += those
     return found
 
 
 def cpu_seconds(part_processes: set[int]) -> float:
-    """CPU seconds of this process and of those below it, with their ended children, without `part_processes`."""
-    stats = [_fields(Path(f"/proc/{pid}/stat")) for pid in descendants() - part_processes]
-    below = sum(sum(map(int, fields[11:15])) for fields in stats if fields)
-    own = sum(map(int, _fields(Path("/proc/self/stat"))[11:13]))
-    return (below + own) / TICKS
+    """CPU seconds of this process and of those below it, with their ended children, without `part_processes` and those below
+    them."""
+    own = sum(map(int, _fields(Path("/proc/self/stat"))[11:13])) / TICKS
+    return own + seconds_of(descendants() - below(part_processes))
+
+
+def seconds_of(processes: set[int]) -> float:
+    """CPU seconds of these processes, with their ended children."""
+    return (
+        sum(sum(map(int, fields[11:15])) for pid in processes if (fields := _fields(Path(f"/proc/{pid}/stat")))) / TICKS
+    )
 
 
 def _fields(stat: Path) -> list[str]:
@@ -134,9 +186,11 @@ def main() -> None:
     options.add_argument("--events", type=int, required=True)
     options.add_argument("--users", type=int, required=True)
     options.add_argument("--batch", type=int, required=True)
+    options.add_argument("--snapshot", action="store_true", help="the events are a first snapshot")
     options.add_argument("--documents", help="file for the messages of the job")
     given = options.parse_args()
-    print(json.dumps(measure_job(given.store, given.events, given.users, given.batch, given.documents)))
+    sizes = (given.events, given.users, given.batch)
+    print(json.dumps(measure_job(given.store, *sizes, given.documents, snapshot=given.snapshot)))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class LoadCost:
     cpu: float
 
 
-def snapshot(rows: int, users: int, *, mixed: bool) -> list[Record]:
+def generate_snapshot(rows: int, users: int, *, mixed: bool) -> list[Record]:
     """The last state of the rows of a generated history, as many as asked: table by table, or mixed. Offsets count the records of
     each topic."""
     last = {(r.topic, r.key): r for r in generate_records(4 * rows, users)}
@@ -91,7 +91,7 @@ def main() -> None:
     columns = ("order", "documents go out", "documents", "write units", "read units", "requests", "dollars", "CPU s")
     print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
     for order in ("table by table", "mixed"):
-        records = snapshot(given.rows, given.users, mixed=order == "mixed")
+        records = generate_snapshot(given.rows, given.users, mixed=order == "mixed")
         for held in (True, False):
             cost = measure_load(records, held=held)
             dollars = price_list.DEFAULT.dollars(cost.written, cost.read) / 1_000_000

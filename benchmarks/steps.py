@@ -7,13 +7,14 @@ collector does not look at the benchmark's own records. Does not: measure Dynamo
 import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks.history import generate_history
 from processor.definitions.load import load, read_directory
+from processor.demo.demo_tables import RecordedLine
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.records import canonical_json
@@ -65,10 +66,15 @@ def demo_plan() -> Plan:
 
 
 def generate_records(events: int, users: int) -> list[Record]:
-    """A generated history as records. The offsets count the records of each topic."""
+    """A generated history as records."""
+    return number_records(generate_history(1, events, users))
+
+
+def number_records(lines: Iterable[RecordedLine]) -> list[Record]:
+    """Recorded lines as records. The offsets count the records of each topic."""
     offsets: dict[str, int] = {}
     records = []
-    for line in generate_history(1, events, users):
+    for line in lines:
         offset = offsets[line["topic"]] = offsets.get(line["topic"], -1) + 1
         records.append(
             Record(

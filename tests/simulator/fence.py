@@ -2,11 +2,7 @@
 
 from dataclasses import dataclass
 
-from statestore.errors import Terminal
-
-
-class WriteFenced(Terminal):
-    """A later run has taken the fence."""
+from statestore.errors import FencedWrite
 
 
 @dataclass(slots=True)
@@ -20,6 +16,6 @@ class WriteFence:
         self.run = max(run, self.run)
 
     def check(self, run: int) -> None:
-        """Raises WriteFenced if the table refuses the writes of this run."""
+        """Raises FencedWrite if the table refuses the writes of this run."""
         if run < self.run:
-            raise WriteFenced(f"run {run} wrote after run {self.run} had taken over")
+            raise FencedWrite(f"run {run} wrote after run {self.run} had taken over")

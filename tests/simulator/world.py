@@ -14,19 +14,19 @@ from typing import Any
 from processor.errors import Fenced, KafkaError
 from processor.records.message import Message
 from registry.errors import LeaseLost, SnapshotOutdated
-from statestore.errors import Transient
+from statestore.errors import FencedWrite, Transient
 from statestore.keys import Key
 from statestore.store import Done, Item, Page, Query, Write, WriteOutcome
 from tests.simulator.actor import Actor, Crash, Failure, JobFailed, Pause, Stuck, TaskLost
 from tests.simulator.broker import Broker
 from tests.simulator.conditions import Conditions, S, W
-from tests.simulator.fence import WriteFence, WriteFenced
+from tests.simulator.fence import WriteFence
 from tests.simulator.leases import Registry
 from tests.simulator.shapes import STAMP
 from tests.simulator.suspended_actor import SuspendedActor
 from tests.simulator.table import LateTable
 
-EXPECTED = (Fenced, KafkaError, Transient, WriteFenced, TaskLost, LeaseLost, SnapshotOutdated)
+EXPECTED = (Fenced, KafkaError, Transient, FencedWrite, TaskLost, LeaseLost, SnapshotOutdated)
 """The errors that a fault may cause in a task or a driver."""
 BROKER_FAULTS = ("acknowledgement lost", "delivered late", "not delivered")
 MAX_REQUESTS = 20_000

@@ -1,0 +1,139 @@
+"""Runs the ways over the same changes, and compares their last documents with the answer of the products' SQL.
+
+Promises: each way starts empty. The figures are those of the second half of the events, with the work that remains at the end.
+"""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+
+from benchmarks.old_ways.look_up_tables import LookUpTables, own_table, shared_table
+from benchmarks.old_ways.rows_in_postgres import RowsInPostgres
+from benchmarks.old_ways.stored_rows import StoredRows
+from benchmarks.old_ways.way import Way, WayCounts, last_changes
+from benchmarks.old_ways.workload import joined_definitions, joined_records
+from processor.definitions.load import load
+from processor.inspect.oracle import oracle
+from processor.local.postgres_server import start_postgres
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_alone
+from processor.plan.root_key import root_of
+from processor.pricing import price_list
+from processor.product.product import Definitions
+from processor.records.record import Record, Value
+from processor.settings.settings import Settings
+from processor.trial.trial import batches
+
+Documents = dict[str, dict[str, Value]]
+SERVER = {"jit": "off", "random_page_cost": "1.1"}
+"""Settings of Postgres for data in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayCost:
+    """What `events` events cost a way. `cpu`: CPU seconds of the loop; `wrong`: roots whose last document differs from SQL's
+    answer."""
+
+    way: str
+    products: int
+    joins: int
+    events: int
+    used: WayCounts
+    cpu: float
+    wrong: int
+
+    @property
+    def dollars(self) -> Decimal:
+        """Dollars a million events for request units on demand."""
+        return price_list.DEFAULT.dollars(self.used.written, self.used.read) / self.events
+
+
+@contextmanager
+def _rows_in_postgres(plan: Plan) -> Iterator[Way]:
+    with _database() as (url, pid), closing(RowsInPostgres(url, pid, plan)) as way:
+        yield way
+
+
+WAYS: dict[str, Callable[[Plan], AbstractContextManager[Way]]] = {
+    "statestore": lambda plan: nullcontext(StoredRows(plan)),
+    "look-up tables, shared": lambda plan: nullcontext(LookUpTables(plan, shared_table)),
+    "look-up tables of each product": lambda plan: nullcontext(LookUpTables(plan, own_table)),
+    "Postgres and SQL": _rows_in_postgres,
+}
+"""Each way by its name in the table. Another store of statestore gets a line here."""
+
+
+def measure_ways(products: int, joins: int, events: int, users: int, batch: int) -> Iterator[WayCost]:
+    """The cost of each way, in batches of so many events."""
+    definitions = load(joined_definitions(products, joins))
+    records = joined_records(events, users, joins)
+    plan = plan_alone(definitions, Settings().slots)
+    answer = _sql_documents(definitions, plan, records)
+    for name, start in WAYS.items():
+        with start(plan) as way:
+            used, cpu = _run(way, records, batch)
+            yield WayCost(
+                way=name,
+                products=products,
+                joins=joins,
+                events=len(records) - len(records) // 2,
+                used=used,
+                cpu=cpu,
+                wrong=_wrong(way.documents(), answer),
+            )
+
+
+def _run(way: Way, records: Sequence[Record], batch: int) -> tuple[WayCounts, float]:
+    """What the way used for the second half, and its CPU seconds."""
+    half = len(records) // 2
+    for chunk in batches(records[:half], batch):
+        way.process(chunk)
+    gc.collect()
+    before, began = way.counts(), process_time()
+    for chunk in batches(records[half:], batch):
+        way.process(chunk)
+    way.finish()
+    cpu = process_time() - began
+    return way.counts().since(before), cpu
+
+
+def _wrong(documents: Documents, answer: Documents) -> int:
+    return sum(
+        documents.get(product, {}).get(root) != answer[product].get(root)
+        for product in answer
+        for root in documents.get(product, {}).keys() | answer[product].keys()
+    )
+
+
+def _sql_documents(definitions: Definitions, plan: Plan, records: Sequence[Record]) -> Documents:
+    """The documents that the products' SQL gives for the last rows: product -> encoded root key -> document."""
+    rows: dict[str, list[dict[str, Value]]] = {name: [] for name in definitions.entities}
+    for (entity, _), change in last_changes(records, plan).items():
+        if change.row is not None:
+            rows[entity].append(dict(change.row))
+    with _database() as (url, _), oracle(url, "answers", definitions.entities) as tables:
+        for name, indexed in plan.entities.items():
+            tables.fill(name, rows[name], list(indexed.slots.values()))
+        return {
+            name: {
+                root_of(definitions.entities[product.root], key) or "": document
+                for key, document in tables.documents(product).items()
+            }
+            for name, product in definitions.products.items()
+        }
+
+
+@contextmanager
+def _database() -> Iterator[tuple[str, int]]:
+    """An empty embedded Postgres: its URL, and the id of its main process."""
+    with TemporaryDirectory(prefix="statestore-ways-") as directory:
+        part = start_postgres(Path(directory) / "postgres", more=SERVER)
+        try:
+            yield part.endpoint, part.process.pid
+        finally:
+            part.stop()
