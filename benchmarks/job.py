@@ -118,7 +118,7 @@ def start_parts(store: str, batch: int) -> Iterator[tuple[Settings, Path]]:
     set_embedded_credentials()
     with (
         tempfile.TemporaryDirectory(prefix="statestore-bench-", ignore_cleanup_errors=True) as directory,
-        parts.embedded_parts(progress=print_progress, store="dynamodb") as addresses,
+        parts.embedded_parts(progress=print_progress, store="dynamodb" if store == "moto" else "postgres") as addresses,
     ):
         settings = with_addresses(read_settings({"batch_size": batch}), addresses)
         settings = replace(settings, checkpoint=f"{directory}/checkpoint")

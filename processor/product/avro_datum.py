@@ -46,7 +46,7 @@ def avro_datum(product: Product, entities: Mapping[str, Entity]) -> AvroDatum:
 def _writer(of: DocumentType, namespace: str) -> ConvertMember:
     match of:
         case ValueType(column=column):
-            return _column_writer(column)
+            return _column_converter(column, _single_writer)
         case ListType(items=items):
             write_item = _nullable(_member_writer(items, namespace) if items.nullable else _writer(items, namespace))
             return lambda rows: [write_item(row) for row in rows]
@@ -86,14 +86,15 @@ def _record_writer(of: ObjectType, namespace: str) -> ConvertMember:
     return write
 
 
-def _column_writer(column: ColumnType | None) -> ConvertMember:
+def _column_converter(column: ColumnType | None, single_of: Callable[[ColumnType], ConvertMember]) -> ConvertMember:
+    """Converts the values of a column, `single_of` those of a column without an array."""
     if column is None:
         return _itself
-    single = _single_writer(column)
+    single = single_of(column)
     if not column.array:
         return single
-    write = _nullable(single)
-    return lambda values: [write(value) for value in values]
+    convert = _nullable(single)
+    return lambda values: [convert(value) for value in values]
 
 
 def _single_writer(column: ColumnType) -> ConvertMember:
@@ -149,7 +150,7 @@ def _count(value: str, column: ColumnType) -> int:
 def _reader(of: DocumentType) -> ConvertMember:
     match of:
         case ValueType(column=column):
-            return _column_reader(column)
+            return _column_converter(column, _single_reader)
         case ListType(items=items):
             read_item = _nullable(_reader(items))
             return lambda rows: [read_item(row) for row in rows]
@@ -177,16 +178,6 @@ def _record_reader(of: ObjectType) -> ConvertMember:
 
 def _undeclared(datum: Mapping[str, Any]) -> dict[str, Value]:
     return {name: canonical_json.loads(text) for name, text in datum.get(UNDECLARED, {}).items()}
-
-
-def _column_reader(column: ColumnType | None) -> ConvertMember:
-    if column is None:
-        return _itself
-    single = _single_reader(column)
-    if not column.array:
-        return single
-    read = _nullable(single)
-    return lambda values: [read(value) for value in values]
 
 
 def _single_reader(column: ColumnType) -> ConvertMember:
