@@ -122,7 +122,8 @@ def _removed(occasion: Occasion, report: "ErasureReport") -> Iterator[dict[str, 
 def _remains(occasion: Occasion, report: "ErasureReport") -> Iterator[dict[str, str]]:
     settings, source = occasion.settings, occasion.entity.entity
     table = f"table {settings.table}"
-    expires = f"{_time(occasion.at + timedelta(days=settings.marker_days))}, then DynamoDB removes it within days"
+    remover = "a running job removes it" if settings.store == "postgres" else "DynamoDB removes it within days"
+    expires = f"{_time(occasion.at + timedelta(days=settings.marker_days))}, then {remover}"
     if not report.expires:
         expires = f"{FOR_EVER}, because the table has no TTL: turn it on for the attribute `ttl`"
     if report.before is not None:
@@ -131,6 +132,9 @@ def _remains(occasion: Occasion, report: "ErasureReport") -> Iterator[dict[str, 
         yield _item(table, f"the ledger entry of {name}: the key and a sequence, without a hash", expires)
     yield _item(table, "the SHA-256 above with positions and sequences: it keeps older records away", FOR_EVER)
     yield _item("backups of the table", "what they held before: statestore does not change them", "you remove them")
+    if settings.store == "postgres":
+        what = "the former row in pages and in the write-ahead log, which no query shows"
+        yield _item("server of the table", what, "VACUUM, and the server recycles the log; you remove archived logs")
     if report.new:
         what = "older records of the key: the topic is not the job's. Delete the row at the source, so that a tombstone follows"
         yield _item(f"topic {source.topic}", what, _retention(report, source.topic, occasion.at))

@@ -67,6 +67,13 @@ def test_the_certificate_says_what_went_what_is_new_and_what_remains_until_when(
     assert "user/0 offset 12" in lines
 
 
+def test_the_certificate_of_a_table_in_postgres_names_the_former_row_on_the_disk_of_the_server() -> None:
+    made = make_certificate(replace(OCCASION, settings=Settings(store="postgres")), REPORT)
+    assert where(made, "remains", "a delete marker")[0]["until"].endswith("then a running job removes it")
+    assert where(made, "remains", "write-ahead log")[0]["until"].startswith("VACUUM")
+    assert not where(make_certificate(OCCASION, REPORT), "remains", "write-ahead log")
+
+
 def test_the_certificate_has_no_value_of_the_row_and_on_request_no_key() -> None:
     made = make_certificate(replace(OCCASION, shows_key=False), REPORT)
     assert "key" not in made
