@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import threading
 from pathlib import Path
@@ -25,8 +27,7 @@ class OwnedProcess:
 
     def stop(self) -> None:
         _release(self._reaper)
-        self._reaper.wait()
-        remove_folder(self._open_folder)
+        _wait_for(self._reaper, self._open_folder)
 
 
 class Owner:
@@ -58,8 +59,7 @@ class Owner:
             for reaper, _ in self._reapers:
                 _release(reaper)
         for reaper, open_folder in self._reapers:
-            reaper.wait()
-            remove_folder(open_folder)
+            _wait_for(reaper, open_folder)
 
     def __enter__(self) -> Owner:
         return self
@@ -79,6 +79,15 @@ def start_owned(program: Program) -> OwnedProcess:
 
 
 def _release(reaper: subprocess.Popen[str]) -> None:
-    """Make the reaper end its process, by closing the reaper's input."""
+    """Make the reaper end its process: one byte. The input stays open, for a closed input says that its owner is gone."""
     if reaper.stdin and not reaper.stdin.closed:
+        with contextlib.suppress(BrokenPipeError):  # the reaper has ended
+            os.write(reaper.stdin.fileno(), b"x")
+
+
+def _wait_for(reaper: subprocess.Popen[str], open_folder: Path | None) -> None:
+    """Wait for the end of a released reaper, and remove what its process leaves."""
+    reaper.wait()
+    if reaper.stdin:
         reaper.stdin.close()
+    remove_folder(open_folder)

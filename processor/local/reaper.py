@@ -7,12 +7,15 @@
    own.
 2. The reaper prints one JSON line: `{"pid": n}` or `{"error": text}`.
 3. In mode `detached` the reaper ends here, and the part stays without an owner. In mode `owned` the reaper waits until its
-   standard input closes, its parent is another process than `owner` (the owner was killed with -9), SIGTERM comes, or the
-   part ends by itself.
+   owner writes a byte to its standard input, the owner is gone, SIGTERM comes, or the part ends by itself.
 4. In mode `owned` the reaper then ends the part: it sends `drop_signal` to the part, and five seconds later SIGKILL to its
    remaining children. On Linux the reaper is the subreaper of all descendants: the children of Postgres lead sessions of
    their own, which a signal to a process group does not reach.
 5. In mode `owned` the reaper removes the directories `remove` if the owner is gone.
+
+The owner is gone when the reaper's standard input is closed, or when another process is the reaper's parent. The first alone
+does not tell of an owner whose fork keeps the input open. The second alone can come too late: Linux closes the files of a
+killed process before it gives the process's children another parent.
 
 If the reaper itself is killed with -9, Linux sends `drop_signal` to the part (PR_SET_PDEATHSIG); macOS does not.
 """
@@ -97,7 +100,8 @@ def _wait_and_end(pid: int, spec: dict[str, Any]) -> None:
         signal.signal(ignored, signal.SIG_IGN)
     try:
         while os.getppid() == spec["owner"] and os.waitpid(pid, os.WNOHANG)[0] == 0:
-            if select.select([0], [], [], OWNER_CHECK_SECONDS)[0] and not os.read(0, 1):
+            if select.select([0], [], [], OWNER_CHECK_SECONDS)[0]:
+                os.read(0, 1)
                 break
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -107,7 +111,8 @@ def _wait_and_end(pid: int, spec: dict[str, Any]) -> None:
 
 def _remove_orphaned(spec: dict[str, Any]) -> None:
     """Remove the directories that an owner who is gone can no longer remove."""
-    if os.getppid() != spec["owner"]:
+    is_closed = bool(select.select([0], [], [], 0)[0]) and not os.read(0, 1)
+    if is_closed or os.getppid() != spec["owner"]:
         for directory in spec["remove"]:
             shutil.rmtree(directory, ignore_errors=True)
 
