@@ -23,6 +23,7 @@ from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
 from processor.records.record import Record, Rejected
 from processor.records.recorded_topics import read_records, to_line, to_reject_line
+from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings.resolve_secrets import resolve_schema_registry
 from processor.settings.settings import read_settings
@@ -120,7 +121,10 @@ def _complaints(rejects: Collection[Rejected], unknown: Mapping[str, int]) -> It
     """The first dead letters with their reasons, and the topics that no entity names."""
     for rejected in list(rejects)[:SHOWN]:
         record = rejected.record
-        yield f"dead letter: {record.topic}/{record.partition} offset {record.offset}: {rejected.reason}"
+        place = f"{record.topic}/{record.partition} offset {record.offset}"
+        if rejected.code in OF_DOCUMENTS:
+            place = f"{record.topic} {(record.key or b'').decode()}"
+        yield f"dead letter: {place}: {rejected.reason}"
     if len(rejects) > SHOWN:
         yield f"and {len(rejects) - SHOWN} more dead letters; --rejects FILE keeps them all"
     for topic, count in sorted(unknown.items()):

@@ -71,7 +71,7 @@ class Repair:
             driver.repair(roots)
             for product, reason in driver.backlog.stopped.items():
                 raise StatestoreError(f"product {product} cannot be repaired: {reason}")
-            for reason in driver.too_large.values():
+            for reason in driver.unfit.values():
                 raise StatestoreError(f"{reason}. Its dead letter names the root")
             return driver.tally
         finally:

@@ -12,7 +12,17 @@ from typing import Any
 from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
-from processor.job.worker import ReadPieces, Task, hand_over, pieces_of, publish, records_of, run_alone, run_part
+from processor.job.worker import (
+    ReadPieces,
+    Task,
+    hand_over,
+    make_clients,
+    pieces_of,
+    publish,
+    records_of,
+    run_alone,
+    run_part,
+)
 from processor.progress.epochs import Epochs
 from processor.progress.overlay import DriverOverlay
 from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round
@@ -41,6 +51,15 @@ class SparkExecutor:
     settings: Settings
     lease: Lease
     fence: Fence | None = None
+
+    def start_workers(self, letter_bytes: int | None) -> None:
+        """Starts Spark's Python workers and their clients while the driver goes on, so that the first round need not wait for
+        them. A failure shows in that round."""
+        context = self.spark.sparkContext
+        cores = context.defaultParallelism
+        make = partial(make_clients, self.settings, letter_bytes, self.fence)
+        started: Any = context.parallelize(range(cores), cores).mapPartitions(make)
+        started._jrdd.countAsync()  # an action of the JVM: a Python thread would leave its connection to it open
 
     def run_round(self, part: Part, work: SparkWork, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
         context = self.spark.sparkContext

@@ -105,6 +105,7 @@ def open_postgres(settings: Settings, fence: Fence | None = None, attempts: int 
         url=settings.store_url or settings.registry,
         table=settings.table,
         fence=fence,
+        unlogged=settings.store_unlogged,
         attempts=attempts,
         show_keys=settings.log_values,
     )
@@ -124,6 +125,12 @@ def open_dynamo(settings: Settings, patience: Patience | None) -> DynamoStore:
         threads=settings.threads,
         ledger_batch=settings.ledger_batch,
     )
+
+
+def make_clients(settings: Settings, letter_bytes: int | None, fence: Fence | None, _: Iterable[Any]) -> Iterator[Any]:
+    """A task that only makes this process's clients."""
+    clients(settings, letter_bytes, fence)
+    return iter(())
 
 
 def run_part(elements: Iterable[Any], part: Part, read: ReadPieces, task: Task) -> PartResult:

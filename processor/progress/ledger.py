@@ -2,7 +2,7 @@
 
     LEDGER#<product>, <root>   seq (only rises, never expires), hash of the value, version of the product, mark of the
                                reservation, the message's key; ttl, where the root is erased. The hash begins with `large:`
-                               where the topic takes no message of that size: then the message is a dead letter
+                               where the document does not fit its topic: then the message is a dead letter
     RUNS, <run>                through: the highest round that ended with every message acknowledged; attempts: which attempt of a
                                lane committed, where it was not the first
 
@@ -23,8 +23,8 @@ from statestore.table import TTL
 NO_DOCUMENT = ""
 INVALIDATED = "?"
 """The hash of an invalidated entry: no document has it, so the next document is published."""
-TOO_LARGE = "large:"
-"""The begin of the hash where a dead letter went out in place of a document that is too large for its topic."""
+UNFIT = "large:"
+"""The begin of the hash where a dead letter went out in place of a document that does not fit its topic: most are too large."""
 
 
 class Mark(NamedTuple):
@@ -56,9 +56,9 @@ class LedgerEntry(NamedTuple):
         return self.hash == digest and (digest == NO_DOCUMENT or self.version == version)
 
     @property
-    def too_large(self) -> bool:
-        """Whether the root's last document was too large for its topic."""
-        return self.hash.startswith(TOO_LARGE)
+    def unfit(self) -> bool:
+        """Whether the root's last document did not fit its topic."""
+        return self.hash.startswith(UNFIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,14 +154,16 @@ class Walks:
     def next(self, stopped: Collection[str]) -> list[WalkPage]:
         """The pieces of the next round; none of the `stopped` products."""
         pages: list[WalkPage] = []
-        for name, walk in self.walks.items():
-            if walk.done or walk.held or name in self.stuck or (name[0] == "publish" and name[1] in stopped):
-                continue
+        for name, walk in self._going(stopped):
             if walk.unseen:
                 pages.append(WalkPage(name, unseen=walk.unseen))
             if len(walk.unseen) < MOST_UNSEEN:
                 pages += [WalkPage(name, pk, after, walk.verifies) for pk, after in walk.left.items()]
         return pages[:PAGES_PER_ROUND]
+
+    def publishes(self, stopped: Collection[str]) -> bool:
+        """Whether the walk of a product that is not `stopped` still finds roots to publish."""
+        return any(kind == "publish" for (kind, _), _ in self._going(stopped))
 
     def advance(self, walked: Iterable[WalkedPage], plan: Plan, now: float) -> list[Write]:
         """Takes the pieces of a round that has ended; returns the writes that make the progress durable."""
@@ -218,6 +220,13 @@ class Walks:
             for name, walk in self.walks.items()
             if not walk.done or name in self.moved
         ]
+
+    def _going(self, stopped: Collection[str]) -> Iterator[tuple[WalkName, Walk]]:
+        """The walks that have something to do now."""
+        for name, walk in self.walks.items():
+            is_stopped = name[0] == "publish" and name[1] in stopped
+            if not (walk.done or walk.held or name in self.stuck or is_stopped):
+                yield name, walk
 
     def _is_done(self, kind: Literal["fill", "publish"], name: str) -> bool:
         walk = self.walks.get((kind, name))

@@ -27,6 +27,7 @@ ReasonCode = Literal[
     "row-too-large",
     "other-partition",
     "document-too-large",
+    "document-misfit",
     "other",
 ]
 
@@ -115,11 +116,17 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         "a document is larger than the messages that the topic of its product takes; the letter has the document's key",
         "raise `max.message.bytes` of the topic, or give the lists of the product a `limit`; then start the job again",
     ),
+    "document-misfit": RejectReason(
+        "a document has a value that its Avro type does not hold; the letter has the document's key",
+        "correct the row at the source, and the document goes out; or declare a type that holds the value, and apply it",
+    ),
     "other": RejectReason(
         "the cause has no code, or a release without codes refused the record", "the reason names the cause"
     ),
 }
 """Each code with its meaning and its cure, in the order in which decode and write find them."""
+OF_DOCUMENTS: Final[frozenset[ReasonCode]] = frozenset({"document-too-large", "document-misfit"})
+"""The codes of dead letters in place of documents."""
 
 
 def known_code(text: str) -> ReasonCode:

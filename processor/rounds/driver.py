@@ -122,11 +122,13 @@ class Driver(RoundRunner):
         self.walk()
 
     def settle_open_changes(self) -> None:
-        """Settles the open changes that are due, and closes those that the indexes have shown long enough."""
+        """Settles the open changes that are due, and closes those that the indexes have shown long enough. The documents that it
+        publishes count as corrections, unless the walk of a product goes on, which would have published them too."""
         self.open_changes.confirm(self.clock.now())
         if due := self.open_changes.due(self.clock.now()):
             work = split(due, min(len(due), self.settings.lanes))
-            self._round("settled", settle_part, work, published_as="corrections")
+            name = "published" if self.walks.publishes(self.backlog.stopped) else "corrections"
+            self._round("settled", settle_part, work, published_as=name)
         self._close_open_changes()
 
     def resume_fan_outs(self) -> None:

@@ -5,7 +5,8 @@ products. When a topic refuses a message, the broker aborts the transaction, so 
 topic's product. The messages that the first attempt reserved then count as not acknowledged, since the round records
 the attempt that committed. Where the topic takes only smaller messages than the round knew, the next attempt knows it.
 
-A document that is too large for its topic stops nothing: a dead letter takes its place, and its root goes to the backlog.
+A document that does not fit its topic, because it is too large or beyond its Avro types, stops nothing: a dead letter takes its
+place, and its root goes to the backlog.
 """
 
 from collections import Counter
@@ -22,12 +23,12 @@ from processor.plan.touch import Root
 from processor.product.avro_datum import avro_datum
 from processor.product.avro_document import avro_schema_text
 from processor.product.document import GONE, Match, Renderer
-from processor.product.product import Product
 from processor.progress.ledger import Mark
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from processor.records.framing import framed
 from processor.records.message import MAX_MESSAGE_BYTES
+from processor.records.mismatch import Mismatch
 from processor.records.record import Value
 from processor.rounds.freshness import UNKNOWN, RootTimes
 from processor.rounds.round import CHUNK, LaneResult, Round
@@ -37,7 +38,7 @@ from processor.steps.publish import (
     EncodedDocument,
     PublishContext,
     PublishOutcome,
-    TooLargeDocument,
+    UnfitDocument,
     Unpublishable,
     publish,
 )
@@ -88,7 +89,7 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
     mark = Mark(round_.run.number, round_.number, lane, attempt)
     failed: dict[str, str] = {}
     backlog: set[Root] = set()
-    too_large: dict[Root, str] = {}
+    unfit: dict[Root, str] = {}
     fits: set[Root] = set()
     times: list[float] = []
     # the documents of a root are neighbours, because they ask for the same rows
@@ -104,15 +105,15 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
                 failed.setdefault(name, outcome.reason)
                 backlog.add((name, root))
                 continue
-            if isinstance(outcome, TooLargeDocument):
-                tally["too large"] += outcome.new
-                too_large[name, root] = outcome.reason
+            if isinstance(outcome, UnfitDocument):
+                tally["unfit"] += outcome.new
+                unfit[name, root] = outcome.reason
                 continue
             tally[outcome] += 1
             if outcome == "contended":
                 todo.append((name, root))
                 continue
-            if (name, root) in round_.too_large:
+            if (name, root) in round_.unfit:
                 fits.add((name, root))
             if outcome == "published" and roots[name, root] != UNKNOWN:
                 times.append(roots[name, root])
@@ -124,8 +125,8 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
         tally=tally,
         times=tuple(times),
         failed=failed,
-        backlog=frozenset(backlog | too_large.keys()),
-        too_large=too_large,
+        backlog=frozenset(backlog | unfit.keys()),
+        unfit=unfit,
         fits=frozenset(fits),
     )
 
@@ -139,23 +140,36 @@ def _encoded(plan: Plan, product: ProductPlan, renderer: Renderer, encode: Encod
     top = None if product.retracted else (yield from assemble(plan, product, root, renderer.tally))
     if top is None:
         return EncodedDocument(key="", value=None)
-    document = renderer.document(top)
-    value = None if document is GONE else encode(document)
-    return EncodedDocument(_message_key(plan, product, top), value)
+    document, key = renderer.document(top), _message_key(plan, product, top)
+    if document is GONE:
+        return EncodedDocument(key, None)
+    try:
+        return EncodedDocument(key, encode(document))
+    except (ValueError, TypeError) as error:
+        misfit = error.plain if isinstance(error, Mismatch) else type(error).__name__
+        return EncodedDocument(key, canonical_json.encode(document), misfit)
 
 
 def _renderer(plan: Plan, product: ProductPlan, tally: Counter[str]) -> Renderer:
     return Renderer(product=product.product, entities=_entities(plan), tally=tally)
 
 
-def _encoder(round_: Round, product: Product, runner: StepRunner) -> Encode:
-    """Encodes documents as the topic has them: JSON, or framed Avro."""
-    number = round_.schema_ids.get(product.name)
-    if number is None:
+def _encoder(round_: Round, planned: ProductPlan, runner: StepRunner) -> Encode:
+    """Encodes documents as the topic has them: JSON, or framed Avro. It raises ValueError or TypeError for a document that Avro
+    does not hold. A trial asks no schema registry, and has JSON of the same documents."""
+    product, entities = planned.product, _entities(round_.plan)
+    if product.format != "avro" or planned.retracted:
         return canonical_json.encode
+    to_datum, number = avro_datum(product, entities).write, round_.schema_ids.get(product.name)
+    if number is None:
+
+        def encode(document: Value) -> bytes:
+            to_datum(document)
+            return canonical_json.encode(document)
+
+        return encode
     assert runner.open_writer is not None
-    entities = _entities(round_.plan)
-    to_datum, write = avro_datum(product, entities).write, runner.open_writer(avro_schema_text(product, entities))
+    write = runner.open_writer(avro_schema_text(product, entities))
     return lambda document: framed(number, write(to_datum(document)))
 
 
@@ -186,10 +200,11 @@ def _publisher(
         limit=min(round_.message_limits.get(product.product.name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
         rejects_topic=round_.rejects_topic,
         letter_bytes=round_.letter_bytes,
+        refused_by=round_.refused_by,
         names_roots=round_.log_values,
         entity=product.product.root,
         erased=round_.erased,
     )
-    renderer, encode = _renderer(round_.plan, product, tally), _encoder(round_, product.product, runner)
+    renderer, encode = _renderer(round_.plan, product, tally), _encoder(round_, product, runner)
     document = partial(_encoded, round_.plan, product, renderer, encode)
     return lambda root: publish(context, root, partial(document, root))

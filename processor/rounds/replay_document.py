@@ -1,6 +1,6 @@
 """The replay of a dead letter that takes the place of a document: has the document gone out since?
 
-The replay publishes nothing: a change of the document does, and the next start of the job, if the topic then takes it.
+The replay publishes nothing: a change of the document does, and the next start of the job, if the document then fits its topic.
 """
 
 from processor.plan.plan import Plan
@@ -19,7 +19,7 @@ def replay_document(letter: Rejected, plan: Plan) -> Step[ReplayReport]:
         root = root_of(plan.entities[product.product.root].entity, (record.key or b"").decode())
         if product.product.topic == record.topic and root is not None:
             (item,) = yield (entry_key(product.product.name, root),)
-            if read_entry(item).too_large:
+            if read_entry(item).unfit:
                 return ReplayReport(record=record, outcome="refused", reason=letter.reason)
             return ReplayReport(record=record, outcome="superseded")
     return ReplayReport(record=record, outcome="ignored")

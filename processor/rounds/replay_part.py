@@ -17,6 +17,7 @@ from processor.progress.replays import ReplayReport, replay_key
 from processor.records.dead_letters import DeadLetter
 from processor.records.framing import FramedReader, schema_ids
 from processor.records.record import Change, Decoded, Ignored, Record, Rejected, Truncated
+from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.rounds.replay_document import replay_document
 from processor.rounds.round import PartResult, Round
 from processor.rounds.split_erased import split_erased
@@ -53,7 +54,7 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
         if letter.rejected.cut is not None:
             reports.append(ReplayReport(record=record, outcome="refused", reason=CUT))
             continue
-        if letter.rejected.code == "document-too-large":
+        if letter.rejected.code in OF_DOCUMENTS:
             reports += runner.run([replay_document(letter.rejected, round_.plan)])
             continue
         match _decoded(record, round_.plan, runner.schemas):

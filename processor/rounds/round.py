@@ -21,6 +21,7 @@ from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChange, SettleOutcome, Sight
 from processor.progress.replays import ReplayReport
 from processor.progress.walk import TruncateGoal, WalkedPage
+from processor.records.dead_letters import RefusedBy
 from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.freshness import RootTimes
 from processor.rounds.step_runner import StepRunner
@@ -43,8 +44,8 @@ class Round:
     DynamoDB may drop delete markers of this round; `oldest`: the time of the oldest dead letter that may be replayed
     (both in seconds since 1970). `letter_bytes`: the largest dead letter, None for any. `stopped`: the products that failed
     in earlier rounds. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
-    `message_limits`: product -> the most bytes of a message of its topic; `too_large`: the roots whose last document had more.
-    `schema_ids`: product -> the id of the Avro schema of its documents; those of the others are JSON.
+    `message_limits`: product -> the most bytes of a message of its topic; `unfit`: the roots whose last document did not
+    fit. `schema_ids`: product -> the id of the Avro schema of its documents; those of the others are JSON.
     `partitions`: of each topic, one where it has none. `truncates`: of the entities that had one, until this round.
     `walk_page`: most rows of a page of a walk. `log_values`: whether texts for the log may show values of rows. `erased`:
     the rows that an operator erased. `release`: of statestore."""
@@ -61,7 +62,7 @@ class Round:
     stopped: frozenset[str]
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
     message_limits: Mapping[str, int] = field(default_factory=dict)
-    too_large: frozenset[Root] = frozenset()
+    unfit: frozenset[Root] = frozenset()
     schema_ids: Mapping[str, int] = field(default_factory=dict)
     partitions: Mapping[str, int] = field(default_factory=dict)
     truncates: Mapping[str, TruncateGoal] = field(default_factory=dict)
@@ -69,6 +70,11 @@ class Round:
     log_values: bool = False
     erased: Erased = frozenset()
     release: str = ""
+
+    @property
+    def refused_by(self) -> RefusedBy:
+        """The job, as its dead letters name it."""
+        return RefusedBy(release=self.release, registry_version=self.plan.version)
 
     @property
     def smallest_limit(self) -> int:
@@ -110,8 +116,8 @@ letters."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneResult:
     """The result of a task of stage 2. `failed`: the products that failed in it, with the reason; `backlog`: the roots
-    that these, and the products that stopped earlier, did not publish, and those of too large documents. `too_large`: these
-    roots, with the reason; `fits`: those of `Round.too_large` that are published now. `limits`: product -> the most bytes of a
+    that these, and the products that stopped earlier, did not publish, and those of documents that do not fit. `unfit`: these
+    roots, with the reason; `fits`: those of `Round.unfit` that are published now. `limits`: product -> the most bytes of a
     message, where its topic takes fewer than the round knew. `parts`: results of stage 1 on their way to the
     driver, without their roots. `sights`: of open rows in index answers. `times`: of the records that led to the published
     documents, where known."""
@@ -122,7 +128,7 @@ class LaneResult:
     times: tuple[float, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     backlog: frozenset[Root] = frozenset()
-    too_large: Mapping[Root, str] = field(default_factory=dict)
+    unfit: Mapping[Root, str] = field(default_factory=dict)
     fits: frozenset[Root] = frozenset()
     limits: Mapping[str, int] = field(default_factory=dict)
     parts: tuple[PartResult, ...] = ()

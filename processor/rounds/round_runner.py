@@ -51,8 +51,8 @@ class RoundRunner:
     """The rounds of one run. `check_lease` raises Fenced when another run took over. `letter_bytes`: the largest dead
     letter, None for any. `tally`: the counts of all rounds so far. `number`: of the next round; `batch`: of the last
     micro-batch. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
-    `message_limits`: product -> the most bytes of a message of its topic, 8 MiB where unknown. `too_large`: the roots whose
-    last document had more, with the reason. `schema_ids`: product -> the id of the Avro schema of its documents; `unready`:
+    `message_limits`: product -> the most bytes of a message of its topic, 8 MiB where unknown. `unfit`: the roots whose
+    last document did not fit, with the reason. `schema_ids`: product -> the id of the Avro schema of its documents; `unready`:
     product -> why the job cannot publish it. `active`: the plan without the products that wait for their walks. `next_walk`:
     when walks go on, on the job's clock. `last_letter`: the place and the reason of the last dead letter. `erased`: the rows
     that an operator erased. `partitions`: of each topic of the next batch, one where it has none."""
@@ -78,7 +78,7 @@ class RoundRunner:
     last_letter: str = ""
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
     message_limits: Mapping[str, int] = field(default_factory=dict)
-    too_large: dict[Root, str] = field(default_factory=dict)
+    unfit: dict[Root, str] = field(default_factory=dict)
     schema_ids: Mapping[str, int] = field(default_factory=dict)
     unready: Mapping[str, str] = field(default_factory=dict)
     erased: Erased = frozenset()
@@ -168,7 +168,7 @@ class RoundRunner:
             stopped=frozenset(self.backlog.stopped),
             earlier_sequences=self.earlier_sequences,
             message_limits=self.message_limits,
-            too_large=frozenset(self.too_large),
+            unfit=frozenset(self.unfit),
             schema_ids=self.schema_ids,
             partitions=self.partitions,
             truncates=self.walks.truncates,
@@ -186,7 +186,7 @@ class RoundRunner:
         kept = {name: reason for name, reason in stopped.items() if versions.get(name) == before.products[name].version}
         self.fan_outs = FanOuts(products=self.active.products, run=self.run.number)
         self.backlog = Backlog(products=self.active.products, run=self.run.number, stopped=kept)
-        self.too_large = {root: reason for root, reason in self.too_large.items() if root[0] in versions}
+        self.unfit = {root: reason for root, reason in self.unfit.items() if root[0] in versions}
         self._stop({name: reason for name, reason in self.unready.items() if name in versions})
         items = self.store.partition(PARTITION)
         for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
@@ -208,7 +208,7 @@ class RoundRunner:
         task that Spark gave up may still reserve a message, and that reservation must not look acknowledged."""
         retried = {(self.number, lane.lane): lane.attempt for lane in lanes if lane.attempt}
         run = replace(self.run, attempts={**self.run.attempts, **retried})
-        if tally.get("published") or tally.get("too large"):
+        if tally.get("published") or tally.get("unfit"):
             run = replace(run, through=self.number)
             outcome = self.store.write(end_round(run))
             # the store may refuse a write that it has done, when the answer to the first try was lost
@@ -220,7 +220,7 @@ class RoundRunner:
     def _keep_backlog(self, lanes: Sequence[LaneResult]) -> None:
         """Stops the products that failed, and makes the roots durable that the round did not publish."""
         self._stop(ChainMap(*(dict(lane.failed) for lane in lanes)))
-        self._note_sizes(lanes)
+        self._note_unfit(lanes)
         for request in self.backlog.add(self.number, chain.from_iterable(lane.backlog for lane in lanes)):
             self.store.write(request)
 
@@ -228,21 +228,18 @@ class RoundRunner:
         for product, reason in self.backlog.stop(failed).items():
             self.report(JobEvent(what="product stopped", text=stopped_line(product, reason), level="warning"))
 
-    def _note_sizes(self, lanes: Sequence[LaneResult]) -> None:
-        """Notes which documents are too large, and which are no longer; shows each product that has new ones."""
+    def _note_unfit(self, lanes: Sequence[LaneResult]) -> None:
+        """Notes which documents do not fit, and which do again; shows each product that has new ones."""
+        new: dict[str, str] = {}
         for lane in lanes:
             self.message_limits = {**self.message_limits, **lane.limits}
             for root in lane.fits:
-                self.too_large.pop(root, None)
-            new = {
-                product: reason
-                for (product, key), reason in lane.too_large.items()
-                if (product, key) not in self.too_large
-            }
-            self.too_large |= lane.too_large
-            for reason in new.values():
-                text = f"{reason}. Its dead letter names the root; the next start of the job tries it again"
-                self.report(JobEvent(what="document too large", text=text, level="warning"))
+                self.unfit.pop(root, None)
+            new |= {root[0]: reason for root, reason in lane.unfit.items() if root not in self.unfit}
+            self.unfit |= lane.unfit
+        for reason in new.values():
+            text = f"{reason}. Its dead letter names the root; the next start of the job tries it again"
+            self.report(JobEvent(what="unfit document", text=text, level="warning"))
 
     def _keep(self, request: Write | Delete) -> None:
         """Makes the progress of a fan-out or of a walk durable."""

@@ -22,7 +22,7 @@ from processor.progress.open_changes import (
     split_by_item,
 )
 from processor.progress.walk import TruncateGoal
-from processor.records.dead_letters import RefusedBy, reject_message
+from processor.records.dead_letters import reject_message
 from processor.records.entity import Entity
 from processor.records.framing import schema_ids
 from processor.records.record import Change, Record, Rejected, Truncated
@@ -143,8 +143,7 @@ def _reject(round_: Round, rejects: Outbox, tally: Counter[str], letters: dict[s
     shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
     letters.pop(code, None)  # so that the last letter of all comes last
     letters[code] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
-    refused_by = RefusedBy(release=round_.release, registry_version=round_.plan.version)
-    rejects.send(reject_message(rejected, round_.rejects_topic, round_.letter_bytes, refused_by))
+    rejects.send(reject_message(rejected, round_.rejects_topic, round_.letter_bytes, round_.refused_by))
 
 
 def _check_truncate(record: Record, entity: Entity, round_: Round) -> None:

@@ -6,8 +6,8 @@
 4. Reserve the next sequence with the value's hash, under the sequence read. Refused: start again at the ledger.
 5. Send. The end of the round, once the broker acknowledged all messages, acknowledges the reservation.
 
-A document that is too large for its topic goes the same way, as a dead letter: the ledger has another hash for it, so the
-document goes out as soon as the topic takes it.
+A document that does not fit its topic, because it is too large or has a value that its Avro type does not hold, goes the same
+way, as a dead letter: the ledger has another hash for it, so the document goes out as soon as it fits.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from processor.plan.step import Send, Step
 from processor.progress.erasures import Erased, erasure_key, may_be_erased, read_erasure
 from processor.progress.ledger import (
     INVALIDATED,
-    TOO_LARGE,
+    UNFIT,
     LedgerEntry,
     Mark,
     Run,
@@ -30,10 +30,10 @@ from processor.progress.ledger import (
     reserve,
     run_key,
 )
-from processor.records.dead_letters import message_bytes, reject_message
+from processor.records.dead_letters import RefusedBy, message_bytes, reject_message
 from processor.records.message import MAX_MESSAGE_BYTES, Message
-from processor.records.mismatch import Mismatch
 from processor.records.record import Record, Rejected
+from processor.records.reject_reasons import ReasonCode
 from statestore.store import Done
 
 
@@ -43,30 +43,32 @@ class Unpublishable(NamedTuple):
     reason: str
 
 
-class TooLargeDocument(NamedTuple):
-    """A document that is too large for its topic, and the reason of its dead letter. `new`: the dead letter went out now."""
+class UnfitDocument(NamedTuple):
+    """A document that does not fit its topic, and the reason of its dead letter. `new`: the dead letter went out now."""
 
     reason: str
     new: bool
 
 
-PublishOutcome = Literal["published", "unchanged", "contended"] | Unpublishable | TooLargeDocument
+PublishOutcome = Literal["published", "unchanged", "contended"] | Unpublishable | UnfitDocument
 
 
 class EncodedDocument(NamedTuple):
-    """A document as it goes out: the message's key and value; value None where there is no document."""
+    """A document as it goes out: the message's key and value; value None where there is no document. `misfit`: why Avro does not
+    hold the document, without values of rows; then the value is JSON, and does not go out."""
 
     key: str
     value: bytes | None
+    misfit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishContext:
     """The facts that all messages of a product share in one task. `version`: the product's. `runs`: how far the known
     runs came, this task's own among them. `earlier`: the highest sequence of the topic before the table's first message.
-    `limit`: the most bytes of a message of the topic; a larger document goes to `rejects_topic`, whose messages have
-    at most `letter_bytes`. `names_roots`: whether the reason of a failure may show values of rows. `entity`: of the roots;
-    `erased`: of which rows."""
+    `limit`: the most bytes of a message of the topic. The dead letter of a document that does not fit goes to
+    `rejects_topic`, whose messages have at most `letter_bytes`, and names `refused_by`. `names_roots`: whether the reason
+    of a failure may show values of rows. `entity`: of the roots; `erased`: of which rows."""
 
     topic: str
     product: str
@@ -78,6 +80,7 @@ class PublishContext:
     limit: int = MAX_MESSAGE_BYTES
     rejects_topic: str = ""
     letter_bytes: int | None = None
+    refused_by: RefusedBy | None = None
     names_roots: bool = False
     entity: str = ""
     erased: Erased = frozenset()
@@ -86,7 +89,7 @@ class PublishContext:
 def publish(context: PublishContext, root: str, assembled: Callable[[], Step[EncodedDocument]]) -> Step[PublishOutcome]:
     """Publishes one root's document. `contended`: another publisher reserved meanwhile, so the caller tries again with
     fresh reads.
-    Unpublishable: the step reserved nothing. TooLargeDocument: the ledger says that a dead letter took its place."""
+    Unpublishable: the step reserved nothing. UnfitDocument: the ledger says that a dead letter took its place."""
     entry = yield from _entry(context, root)
     document = yield from _checked(assembled(), root if context.names_roots else None)
     if isinstance(document, Unpublishable):
@@ -94,36 +97,47 @@ def publish(context: PublishContext, root: str, assembled: Callable[[], Step[Enc
     key = document.key or entry.key
     headers = (*context.headers, ("statestore.sequence", b"%d" % (entry.seq + 1)))
     message = Message(context.topic, key.encode(), document.value, headers)
-    too_large = _too_large(context, message)
-    digest = (TOO_LARGE if too_large else "") + hash_of(document.value)
+    unfit = _unfit(context, document, message)
+    digest = (UNFIT if unfit else "") + hash_of(document.value)
     if entry.shows(digest, context.version) and (yield from _acknowledged(context, entry)):
-        return TooLargeDocument(too_large, new=False) if too_large else "unchanged"
+        return UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
     reserved = LedgerEntry(entry.seq + 1, digest, context.mark, key, context.version)
     (outcome,) = yield (reserve(context.product, root, entry, reserved),)
     if not isinstance(outcome, Done):
         return "contended"
-    if too_large:
-        yield (Send(_letter(context, root, reserved, too_large)),)
-        return TooLargeDocument(too_large, new=True)
+    if unfit:
+        yield (Send(_letter(context, root, reserved, unfit)),)
+        return UnfitDocument(unfit.reason, new=True)
     yield (Send(message),)
     return "published"
 
 
-def _too_large(context: PublishContext, message: Message) -> str:
-    """Why the topic does not take the message; empty where it does."""
+class _Unfit(NamedTuple):
+    """Why a document does not fit its topic."""
+
+    code: ReasonCode
+    reason: str
+
+
+def _unfit(context: PublishContext, document: EncodedDocument, message: Message) -> _Unfit | None:
+    """Why the document does not fit its topic; None where it does."""
+    named = f"the document of product {context.product}"
+    if document.misfit:
+        return _Unfit("document-misfit", f"{named} does not fit its Avro schema: {document.misfit}")
     size = message_bytes(message)
     if size <= context.limit:
-        return ""
+        return None
     raised = (
         "" if context.limit >= MAX_MESSAGE_BYTES else f"raise its max.message.bytes (to {MAX_MESSAGE_BYTES:,}), or "
     )
-    return (
-        f"the document of product {context.product} takes {size:,} bytes, and topic {context.topic} takes messages of "
-        f"{context.limit:,}: {raised}give its lists a limit"
+    return _Unfit(
+        "document-too-large",
+        f"{named} takes {size:,} bytes, and topic {context.topic} takes messages of {context.limit:,}: {raised}give its lists a "
+        "limit",
     )
 
 
-def _letter(context: PublishContext, root: str, entry: LedgerEntry, reason: str) -> Message:
+def _letter(context: PublishContext, root: str, entry: LedgerEntry, unfit: _Unfit) -> Message:
     """The dead letter in place of a document: the key of its message, no value. A record has an offset, a document has its
     sequence. In place of a partition the letter has a hash of the root."""
     record = Record(
@@ -134,9 +148,8 @@ def _letter(context: PublishContext, root: str, entry: LedgerEntry, reason: str)
         key=entry.key.encode(),
         value=None,
     )
-    return reject_message(
-        Rejected(record=record, reason=reason, code="document-too-large"), context.rejects_topic, context.letter_bytes
-    )
+    rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code)
+    return reject_message(rejected, context.rejects_topic, context.letter_bytes, context.refused_by)
 
 
 def _checked(assembled: Step[EncodedDocument], root: str | None) -> Step[EncodedDocument | Unpublishable]:
@@ -146,10 +159,7 @@ def _checked(assembled: Step[EncodedDocument], root: str | None) -> Step[Encoded
     try:
         document = yield from assembled
     except Exception as error:
-        if isinstance(error, Mismatch):
-            cause = error.plain if root is None else str(error)
-        else:
-            cause = type(error).__name__ + ("" if root is None else f": {error}")
+        cause = type(error).__name__ + ("" if root is None else f": {error}")
         return Unpublishable(f"{named} cannot be made ({cause}): correct the product or the row")
     return document
 

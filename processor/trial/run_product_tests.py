@@ -10,6 +10,7 @@ from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.records.dead_letters import rejected_record
 from processor.records.record import Value
+from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 
@@ -30,7 +31,8 @@ def run_case(case: Case, plan: Plan, settings: Settings) -> tuple[Failure, ...]:
     topic = plan.products[case.product].product.topic
     published = {(m.key or b"").decode(): m.value for m in trial.published.messages if m.topic == topic}
     documents = {key: canonical_json.loads(value) for key, value in published.items() if value is not None}
-    return (*_dead_letters(trial), *_stopped(trial, case), *(f for e in case.expected for f in _compare(e, documents)))
+    letters = _dead_letters(trial, case, topic)
+    return (*letters, *_stopped(trial, case), *(f for e in case.expected for f in _compare(e, documents)))
 
 
 def run_trial(case: Case, plan: Plan, settings: Settings) -> Trial:
@@ -42,10 +44,16 @@ def run_trial(case: Case, plan: Plan, settings: Settings) -> Trial:
     return trial
 
 
-def _dead_letters(trial: Trial) -> Iterator[Failure]:
+def _dead_letters(trial: Trial, case: Case, topic: str) -> Iterator[Failure]:
+    """The dead letters of records, and those in place of documents of this topic."""
     for letter in trial.rejects.messages:
         rejected = rejected_record(letter)
-        yield Failure(line=rejected.record.timestamp, what=f"the record is a dead letter: {rejected.reason}")
+        record = rejected.record
+        if rejected.code not in OF_DOCUMENTS:
+            yield Failure(line=record.timestamp, what=f"the record is a dead letter: {rejected.reason}")
+        elif record.topic == topic:
+            key = (record.key or b"").decode()
+            yield Failure(line=case.line, what=f"the document {key} is a dead letter: {rejected.reason}")
 
 
 def _stopped(trial: Trial, case: Case) -> Iterator[Failure]:

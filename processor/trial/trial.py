@@ -116,7 +116,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class LaneOutbox:
-    """The outbox of a trial's lane: a dead letter that takes the place of a too large document goes to the dead letters."""
+    """The outbox of a trial's lane: a dead letter that takes the place of a document goes to the dead letters."""
 
     trial: Trial
 

@@ -15,7 +15,7 @@ import processor.job.spark_executor
 import processor.job.worker
 from processor.job.job import Job
 from processor.job.lease import lease_check
-from processor.job.worker import Clients
+from processor.job.worker import Clients, transactional_id
 from processor.progress.open_changes import OpenChanges
 from processor.settings.settings import Settings
 from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
@@ -42,7 +42,7 @@ def copy_job(job: Job) -> Job:
     )
     driver.walks = copy.deepcopy(driver.walks)
     driver.tally = Counter(driver.tally)
-    driver.too_large = dict(driver.too_large)
+    driver.unfit = dict(driver.unfit)
     steward = job.steward and replace(job.steward, driver=driver)
     return replace(job, driver=driver, steward=steward)
 
@@ -87,14 +87,18 @@ def doubles(world: World) -> Iterator[None]:
         rejects: Any = DeadLetterOutbox(actor)
         return Clients(store=store, rejects=rejects, registry=registry)
 
-    def producer(_: str, __: object, transactional_id: str, **___: int) -> ProducerClient:
-        return ProducerClient(world.actor, transactional_id)
+    def producer(_: str, __: object, name: str, **___: int) -> ProducerClient:
+        return ProducerClient(world.actor, name)
+
+    def fence(settings: Settings, lanes: int) -> None:
+        for lane in range(lanes):
+            producer("", {}, transactional_id(settings, lane))
 
     close = OpenChanges.close
     replaced: list[tuple[Any, str, Any]] = [
         (processor.job.worker, "clients", clients),
         (processor.job.worker, "TransactionalOutbox", producer),
-        (processor.job.job, "TransactionalOutbox", producer),
+        (processor.job.job, "fence_producers", fence),
         (processor.job.spark_executor, "SMALL", world.conditions.small_round),
         (processor.job.worker, "SMALL", world.conditions.small_round),
         (OpenChanges, "close", lambda self, now: sorted(close(self, now))),  # the same order for the same seed

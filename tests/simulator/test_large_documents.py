@@ -15,5 +15,5 @@ HARD = {"shape": "stars", "zombie_chance": 1.0, "many_moves": True, "max_faults"
 def test_every_history_ends_right_and_no_document_stays_old_in_silence(overrides: dict[str, object]) -> None:
     runs = [simulate(seed, simulation_class=LargeDocumentSimulation, overrides=overrides) for seed in range(SEEDS)]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
-    assert sum(run.total_tally()["too large"] > 0 for run in runs) > SEEDS // 8
-    assert sum(run.facts["too large at the end"] for run in runs) > SEEDS // 8
+    assert sum(run.total_tally()["unfit"] > 0 for run in runs) > SEEDS // 8
+    assert sum(run.facts["unfit at the end"] for run in runs) > SEEDS // 8

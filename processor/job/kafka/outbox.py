@@ -23,6 +23,8 @@ TRANSACTION_SECONDS = 900
 TRANSACTIONS = "__transaction_state"
 """Kafka's own topic, which a broker has as soon as a producer begins a transaction."""
 CONNECT_SECONDS = 5
+RECONNECT_MS = 10
+"""A producer of a transaction lives for one round, and connects three times. librdkafka waits 100 ms between two of them."""
 REFUSED = {
     ClientError.MSG_SIZE_TOO_LARGE,
     ClientError.INVALID_RECORD,
@@ -55,7 +57,7 @@ class KafkaOutbox:
             "queue.buffering.max.messages": 100_000,
         }
         with setting_errors():
-            self._producer = Producer(settings(bootstrap, extra) | own | more)
+            self._producer = Producer({"reconnect.backoff.ms": RECONNECT_MS} | settings(bootstrap, extra) | own | more)
 
     def send(self, message: Message) -> None:
         self.produce(message, partition=-1, timestamp=0)
@@ -137,7 +139,10 @@ class TransactionalOutbox(KafkaOutbox):
         self._seconds = seconds
         self._began = monotonic()
         self._open = False
-        with suppress(KafkaException):  # any answer connects the client; without a connection it waits 500 ms in vain
+        with suppress(KafkaException):  # without a connection to a broker by its id, the client may wait 500 ms in vain
+            self._producer.list_topics(
+                TRANSACTIONS, timeout=CONNECT_SECONDS
+            )  # connects to the address, and gives the ids
             self._producer.list_topics(TRANSACTIONS, timeout=CONNECT_SECONDS)
         self._transaction(lambda: self._producer.init_transactions(TIMEOUT))
 

@@ -21,10 +21,13 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: E402
 
 from processor.errors import StatestoreError  # noqa: E402
 from processor.inspect.oracle import oracle  # noqa: E402
+from processor.job.kafka.reader import read_topic  # noqa: E402
 from processor.job.repair import Repair  # noqa: E402
 from processor.job.run_job import run_job  # noqa: E402
 from processor.job.worker import open_store  # noqa: E402
+from processor.records.dead_letters import RefusedBy, read_dead_letters  # noqa: E402
 from processor.rounds.follow_up_parts import RootToRepair  # noqa: E402
+from processor.settings.installed_release import statestore_version  # noqa: E402
 from processor.settings.settings import Settings, setting_flags  # noqa: E402
 from tests.registry_stub import RegistryStub, registry_stub  # noqa: E402
 
@@ -150,6 +153,39 @@ def test_a_refused_schema_stops_its_product_and_the_next_start_publishes_it(
     stub.refuses.clear()
     scene.run(schema_registry=access(stub))
     assert consumed(scene, stub) == {'{"id":1}': {"id": 1, "name": "ada", "stars": []}}
+
+
+def test_a_value_beyond_its_type_is_a_dead_letter_until_a_change_of_its_row_makes_the_document_fit(
+    scene: Scene, rows: SimpleNamespace, stub: RegistryStub
+) -> None:
+    orders = {"many": "order", "on": {"buyer": "id"}, "fields": ["id", "paid"]}
+    columns = {"id": "int", "buyer": "int", "paid": "int"}
+    scene.add_entity("order", columns, "framed", {"orders": orders}, format="avro")
+
+    def order(paid: int) -> tuple[str, dict[str, int], dict[str, int]]:
+        return "order", {"id": 7}, {"id": 7, "buyer": 1, "paid": paid}
+
+    scene.produce(rows.user(1, "ada"), rows.user(2, "bob"), order(2**63))
+    with scene.opened(schema_registry=access(stub)) as job:
+        run_job(job, once=True)
+        assert (job.driver.backlog.stopped, job.driver.tally["dead letters"]) == ({}, 0)
+        assert job.monitor.state({})["unfit_documents"] == {"framed": 1}
+    assert consumed(scene, stub) == {'{"id":2}': {"id": 2, "orders": []}}
+    ((topic, _, _, key, value, reason),) = scene.rejected()
+    assert (topic, key, value) == (f"{scene.settings.job}.framed", b'{"id":1}', None)
+    assert reason == (
+        "the document of product framed does not fit its Avro schema: orders: paid: expected int, found a number (Avro has 64 "
+        "bits: declare decimal(38,0))"
+    )
+    (letter,) = read_dead_letters(read_topic(scene.settings.bootstrap_servers, {}, scene.settings.rejects_topic))
+    assert letter.refused_by == RefusedBy(statestore_version(), scene.plan.version)
+
+    assert [outcome for _, outcome in scene.replay(schema_registry=access(stub))] == ["refused"]
+    assert len(scene.rejected()) == 1, "another start sends no second letter"
+    scene.produce(order(5))
+    scene.run(schema_registry=access(stub))
+    assert consumed(scene, stub)['{"id":1}'] == {"id": 1, "orders": [{"id": 7, "paid": 5}]}
+    assert [outcome for _, outcome in scene.replay(schema_registry=access(stub))] == ["superseded"]
 
 
 def test_repair_publishes_avro(scene: Scene, rows: SimpleNamespace, stub: RegistryStub) -> None:

@@ -19,7 +19,7 @@ def limit(scene: Scene, size: int) -> None:
 
 def is_marked(scene: Scene, job: Any) -> bool:
     key = entry_key("profile", "1")
-    return read_entry(job.driver.store.get([key]).get(key)).too_large
+    return read_entry(job.driver.store.get([key]).get(key)).unfit
 
 
 @pytest.mark.parametrize("lowered", ["before the start", pytest.param("under the job", marks=pytest.mark.slow)])
@@ -37,7 +37,7 @@ def test_a_document_beyond_its_topic_s_limit_becomes_a_dead_letter_until_the_lim
         limit(scene, 2_000)
         run_job(job, once=True)
         assert job.driver.backlog.stopped == {}
-        assert job.monitor.state({})["too_large_documents"] == {"profile": 1}
+        assert job.monitor.state({})["unfit_documents"] == {"profile": 1}
         assert is_marked(scene, job)
     assert scene.documents() == {**scene.truth(), '{"id":1}': before['{"id":1}']}
     ((topic, _, _, key, value, reason),) = scene.rejected()
@@ -46,7 +46,7 @@ def test_a_document_beyond_its_topic_s_limit_becomes_a_dead_letter_until_the_lim
     assert f"topic {topic} takes messages of 2,000: raise its max.message.bytes" in reason
     assert next(line for line in lines if "of product profile takes" in line).startswith(reason)
 
-    assert scene.run().tally["too large"] == 0  # this start comes too early: the mark stays
+    assert scene.run().tally["unfit"] == 0  # this start comes too early: the mark stays
     assert scene.documents()['{"id":1}'] == before['{"id":1}']
     assert len(scene.rejected()) == 1
 
@@ -66,7 +66,7 @@ def test_many_small_documents_go_to_a_topic_of_small_messages_in_small_batches(
     scene.run()
     limit(scene, 2_000)
     scene.produce(*(rows.user(n, f"user{n}" * 10) for n in range(300)))
-    assert scene.run().tally["too large"] == 0
+    assert scene.run().tally["unfit"] == 0
     assert scene.documents() == scene.truth()
 
 

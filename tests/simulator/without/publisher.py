@@ -53,13 +53,13 @@ def _ignore_errors(flush: Any) -> Any:
 ignored_flush_errors = replacing((ProducerClient, "flush", _ignore_errors))
 
 
-same_hash_of_too_large_documents = replacing((publish, "TOO_LARGE", lambda _: ""))
+same_hash_of_too_large_documents = replacing((publish, "UNFIT", lambda _: ""))
 
 
 def _without_backlog(part: Any) -> Any:
     def changed(*args: Any) -> Any:
         result = part(*args)
-        return replace(result, backlog=result.backlog - result.too_large.keys())
+        return replace(result, backlog=result.backlog - result.unfit.keys())
 
     return changed
 

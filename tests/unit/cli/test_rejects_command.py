@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -133,7 +133,7 @@ def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(
     monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     store = MemoryStore(5, lag=0, clock=lambda: 0.0)
-    monkeypatch.setattr(rejects_command, "stored_state", lambda _: (SimpleNamespace(), store))
+    monkeypatch.setattr(rejects_command, "stored_state", lambda _: nullcontext((SimpleNamespace(), store)))
     monkeypatch.setattr(rejects_command, "user_name", lambda: "ann")
     words = ["rejects", "drop", "--topic", "user", "--offsets", "5-9", "--bootstrap-servers", "nowhere:1"]
     assert main(words) == 1

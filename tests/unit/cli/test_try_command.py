@@ -37,6 +37,20 @@ def test_the_first_reasons_and_the_topics_that_no_entity_names_are_errors_only_w
     assert main([*words(tmp_path, GOOD), "--strict"]) == 0
 
 
+def test_a_value_beyond_its_avro_type_is_a_dead_letter_that_names_the_root(tmp_path: Path, capsys: Any) -> None:
+    command = words(tmp_path, GOOD, {"topic": "user", "value": {"id": 2**63, "name": "bob"}})
+    (tmp_path / "p.yaml").write_text("{product: people, root: user, format: avro}")
+    assert main(command) == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line)["value"] for line in shown.out.splitlines()] == [{"id": 1, "name": "ann"}]
+    assert shown.err.startswith(
+        'dead letter: people {"id":9223372036854775808}: the document of product people does not fit its Avro schema: id: '
+        "expected int, found a number (Avro has 64 bits: declare decimal(38,0))\n"
+    )
+    assert "1 unfit (a dead letter takes the place of the document)" in shown.err
+    assert main([*command, "--strict"]) == 1
+
+
 def test_json_is_one_object_with_messages_dead_letters_and_counts(tmp_path: Path, capsys: Any) -> None:
     command = [*words(tmp_path, GOOD, BROKEN, FOREIGN), "--json"]
     assert main(command) == 0

@@ -181,6 +181,19 @@ def test_a_stopped_product_waits_for_the_next_start() -> None:
     job.finish()
     job.adopt(with_product(PLAN, version=2))
     assert job.walks.next(("p",)) == []
+    assert not job.walks.publishes(("p",))
+
+
+def test_a_walk_publishes_from_the_end_of_its_hold_to_its_last_root() -> None:
+    job = WalkingJob()
+    job.adopt()
+    assert not job.walks.publishes(())
+    job.finish()
+    assert not job.walks.publishes(())
+    job.adopt(with_product(PLAN, version=2))
+    assert job.walks.publishes(())
+    job.round()
+    assert not job.walks.publishes(())
 
 
 def test_a_row_that_cannot_be_filled_stops_its_walk_alone() -> None:

@@ -1,4 +1,4 @@
-"""Rounds that publish Avro: the values that a topic gets, what suppresses a document, and what stops a product."""
+"""Rounds that publish Avro: the values that a topic gets, what suppresses a document, and a document that does not fit."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,19 +14,25 @@ from processor.job.schema_registry.open_schemas import open_avro_writer  # noqa:
 from processor.plan.planning import plan_alone  # noqa: E402
 from processor.progress.open_changes import PARTITION  # noqa: E402
 from processor.records import canonical_json  # noqa: E402
+from processor.records.dead_letters import DeadLetter, rejected_record  # noqa: E402
 from processor.records.record import Record  # noqa: E402
 from processor.settings.settings import Settings  # noqa: E402
 from processor.trial.trial import Trial  # noqa: E402
 from tests.unit.product.avro_trip import NUMBER, AvroTrip  # noqa: E402
 
-DEFINITIONS = load(
-    {
-        "entities.yaml": "user: {key: [id], columns: {id: int, name: string, age: int}}",
-        "framed.yaml": "{product: framed, root: user, format: avro, fields: [id, name, age]}",
-        "plain.yaml": "{product: plain, root: user, fields: [id, age]}",
-    }
-)
+TEXTS = {
+    "entities.yaml": "user: {key: [id], columns: {id: int, name: string, age: int}}",
+    "framed.yaml": "{product: framed, root: user, format: avro, fields: [id, name, age]}",
+    "plain.yaml": "{product: plain, root: user, fields: [id, age]}",
+}
+DEFINITIONS = load(TEXTS)
 PLAN = plan_alone(DEFINITIONS, slots=20)
+TRIP = AvroTrip(DEFINITIONS.products["framed"], DEFINITIONS.entities)
+BEYOND = {"id": 1, "name": "a", "age": 2**63}
+REASON = (
+    "the document of product framed does not fit its Avro schema: age: expected int, found a number (Avro has 64 bits: declare "
+    "decimal(38,0))"
+)
 
 
 def avro_trial(*, log_values: bool = False, **more: Any) -> Trial:
@@ -37,9 +43,9 @@ def avro_trial(*, log_values: bool = False, **more: Any) -> Trial:
     return trial
 
 
-def user(offset: int, row: dict[str, Any] | None) -> Record:
+def user(offset: int, row: dict[str, Any] | None, id_: int = 1) -> Record:
     value = None if row is None else canonical_json.encode(row)
-    return Record(topic="user", partition=0, offset=offset, key=b'{"id":1}', value=value)
+    return Record(topic="user", partition=0, offset=offset, key=b'{"id":%d}' % id_, value=value)
 
 
 def values(trial: Trial, product: str) -> list[bytes | None]:
@@ -53,9 +59,8 @@ def test_a_topic_gets_framed_documents_each_once_and_a_tombstone() -> None:
     trial.batch([user(1, {**row, "other": 2})])
     trial.batch([user(2, {**row, "name": "b"})])
     trial.batch([user(3, None)])
-    trip = AvroTrip(DEFINITIONS.products["framed"], DEFINITIONS.entities)
     documents = [{"id": 1, "name": name, "age": 2} for name in "ab"]
-    assert values(trial, "framed") == [*map(trip.write, documents), None]
+    assert values(trial, "framed") == [*map(TRIP.write, documents), None]
     assert [message.key for message in trial.published.messages if message.topic == "framed"] == [b'{"id":1}'] * 3
     assert values(trial, "plain") == [b'{"id":1,"age":2}', None]
 
@@ -66,18 +71,70 @@ def test_a_trial_without_a_registry_shows_documents_as_json() -> None:
     assert values(trial, "framed") == [b'{"id":1,"name":"a","age":2}']
 
 
+def letters(trial: Trial) -> list[tuple[str, str, bytes | None, bytes | None, str]]:
+    found = [(one, one.record) for one in map(rejected_record, trial.rejects.messages)]
+    return [(one.code, record.topic, record.key, record.value, one.reason) for one, record in found]
+
+
 @pytest.mark.parametrize("log_values", [True, False])
-def test_a_value_beyond_avro_stops_the_product_and_no_other(log_values: bool) -> None:
+def test_a_value_beyond_avro_is_a_dead_letter_without_the_value_and_all_else_goes_on(log_values: bool) -> None:
     trial = avro_trial(log_values=log_values)
-    trial.batch([user(0, {"id": 1, "name": "a", "age": 2**63})])
-    named = "the document of 1" if log_values else "a document (log_values = true names it)"
-    number = "number 9223372036854775808" if log_values else "a number"
-    assert trial.stopped == {
-        "framed": f"{named} cannot be made (age: expected int, found {number} (Avro has 64 bits: declare decimal(38,0))): "
-        "correct the product or the row"
-    }
+    events: list[str] = []
+    trial.driver.report = lambda event: events.append(event.text)
+    tally = trial.batch([user(0, BEYOND), user(1, {**BEYOND, "id": 2, "age": 3}, 2)])
+    assert letters(trial) == [("document-misfit", "framed", b'{"id":1}', None, REASON)]
+    assert any(text.startswith(f"{REASON}. Its dead letter names the root") for text in events)
+    assert trial.stopped == {}
+    assert list(trial.driver.unfit) == [("framed", "1")]
+    assert values(trial, "framed") == [TRIP.write({"id": 2, "name": "a", "age": 3})]
+    assert values(trial, "plain") == [b'{"id":1,"age":9223372036854775808}', b'{"id":2,"age":3}']
+    assert (tally["read"], tally["applied"], tally["dead letters"], tally["unfit"]) == (2, 2, 0, 1)
+
+
+def test_the_document_goes_out_when_a_change_makes_it_fit() -> None:
+    trial = avro_trial()
+    trial.batch([user(0, {**BEYOND, "age": 2})])
+    trial.batch([user(1, BEYOND)])
+    trial.batch([user(2, {**BEYOND, "other": 1})])
+    assert len(letters(trial)) == 1, "the same document gets no second dead letter"
+    letter = DeadLetter(rejected=rejected_record(trial.rejects.messages[0]), kept_since=trial.clock.date())
+    assert [report.outcome for report in trial.driver.replay([letter])] == ["refused"]
+    trial.batch([user(3, {**BEYOND, "age": 2})])
+    assert [report.outcome for report in trial.driver.replay([letter])] == ["superseded"]
+    assert values(trial, "framed") == [TRIP.write({**BEYOND, "age": 2})] * 2
+    assert trial.driver.unfit == {}
+
+
+def test_the_document_goes_out_under_definitions_whose_type_holds_it() -> None:
+    trial = avro_trial()
+    trial.driver.start()
+    trial.driver.adopt(PLAN)
+    trial.batch([user(0, BEYOND)])
+    trial.finish()  # no change is open and no walk is due, so the backlog alone knows the root
+    wide = load({**TEXTS, "entities.yaml": TEXTS["entities.yaml"].replace("age: int", "age: 'decimal(38,0)'")})
+    trial.driver.adopt(plan_alone(wide, slots=20))
+    trial.finish()
+    assert values(trial, "framed") == [AvroTrip(wide.products["framed"], wide.entities).write(BEYOND)]
+    assert trial.driver.unfit == {}
+
+
+def test_a_value_that_the_avro_library_refuses_is_a_dead_letter_too() -> None:
+    def refuse(_: object) -> bytes:
+        raise TypeError("a secret")
+
+    trial = avro_trial()
+    trial.driver.executor = replace(trial.driver.executor, open_writer=lambda _: refuse)  # type: ignore[type-var]
+    trial.batch([user(0, {**BEYOND, "age": 2})])
+    assert [reason for *_, reason in letters(trial)] == [
+        "the document of product framed does not fit its Avro schema: TypeError"
+    ]
+
+
+def test_a_trial_without_a_registry_shows_the_misfit() -> None:
+    trial = Trial(plan=PLAN, settings=Settings())
+    trial.batch([user(0, BEYOND)])
+    assert [reason for *_, reason in letters(trial)] == [REASON]
     assert values(trial, "framed") == []
-    assert values(trial, "plain") == [b'{"id":1,"age":9223372036854775808}']
 
 
 def test_a_product_without_a_schema_is_stopped_until_the_next_start() -> None:
@@ -97,5 +154,4 @@ def test_a_product_without_a_schema_is_stopped_until_the_next_start() -> None:
     again.driver.start()
     again.driver.adopt(PLAN)
     again.finish()
-    trip = AvroTrip(DEFINITIONS.products["framed"], DEFINITIONS.entities)
-    assert values(again, "framed") == [trip.write({"id": 1, "name": "a", "age": 2})]
+    assert values(again, "framed") == [TRIP.write({"id": 1, "name": "a", "age": 2})]

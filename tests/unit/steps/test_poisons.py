@@ -9,7 +9,7 @@ from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import DeadLetter, read_dead_letters
 from processor.records.record import Record
-from processor.records.reject_reasons import REASONS
+from processor.records.reject_reasons import OF_DOCUMENTS, REASONS
 from processor.rounds.account import PARTS
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
@@ -77,5 +77,5 @@ def test_a_replay_by_wider_definitions_takes_what_they_cure(poison: Poison) -> N
 
 def test_every_code_has_a_poison() -> None:
     assert len({poison.name for poison in POISONS}) == len(POISONS)
-    elsewhere = {"schema-missing", "schema-differs", "document-too-large", "other"}  # with the tests of their parts
+    elsewhere = OF_DOCUMENTS | {"schema-missing", "schema-differs", "other"}  # with the tests of their parts
     assert {poison.code for poison in POISONS} - {None} == REASONS.keys() - elsewhere

@@ -1,63 +1,32 @@
 """Publishing one root: each request and each answer, from the ledger to the message."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from processor.plan.step import Send, Step
-from processor.progress.ledger import Mark, Run, hash_of
-from processor.records.message import Message
+from processor.plan.step import Step
+from processor.progress.ledger import Mark, Run
 from processor.steps.publish import (
     EncodedDocument,
-    PublishContext,
-    TooLargeDocument,
     Unpublishable,
     invalidate,
     publish,
 )
 from statestore.keys import Key
-from statestore.store import Absent, Condition, Done, Equals, Item, Refused, Write
+from statestore.store import Absent, Done, Equals, Item, Refused, Write
 from tests.unit.steps.dialogue import dialogue
-
-ENTRY = Key("LEDGER#profile", "7")
-ROW = Key("TABLE#user", "7")
-ADA = b'{"name":"Ada"}'
-BOB = b'{"name":"Bob"}'
-CONTEXT = PublishContext(
-    topic="profiles",
-    product="profile",
-    version=4,
-    headers=(("statestore.product", b"profile"),),
-    mark=Mark(run=3, round=8, lane=1, attempt=0),
-    runs={3: Run(number=3, through=7)},
+from tests.unit.steps.published_root import (
+    ADA,
+    BOB,
+    CONTEXT,
+    ENTRY,
+    ROW,
+    document,
+    entry,
+    message,
+    publishing,
+    reservation,
 )
-
-
-def document(value: bytes | None) -> Step[EncodedDocument]:
-    """The step that assembles root 7: one read, then a document with this value."""
-    yield (ROW,)
-    return EncodedDocument(key="" if value is None else '{"id":7}', value=value)
-
-
-def publishing(value: bytes | None) -> Step[Any]:
-    return publish(CONTEXT, "7", lambda: document(value))
-
-
-def entry(seq: int, value: bytes | None, *, mark: str, version: int = 4) -> Item:
-    """The ledger entry of root 7 after a publisher reserved `value`."""
-    key = {"PK": ENTRY.pk, "SK": ENTRY.sk}
-    return {**key, "_f": 1, "seq": seq, "hash": hash_of(value), "mark": mark, "key": '{"id":7}', "version": version}
-
-
-def reservation(seq: int, value: bytes | None, when: Condition) -> Write:
-    values = {"_f": 1, "seq": seq, "hash": hash_of(value), "mark": "3.8.1.0", "key": '{"id":7}', "version": 4}
-    return Write(ENTRY, values, when=when)
-
-
-def message(seq: int, value: bytes | None) -> Send:
-    headers = (("statestore.product", b"profile"), ("statestore.sequence", b"%d" % seq))
-    return Send(Message("profiles", b'{"id":7}', value, headers))
 
 
 def test_a_first_document_is_reserved_and_sent() -> None:
@@ -185,59 +154,6 @@ def test_a_document_that_cannot_be_made_reserves_nothing() -> None:
     ):
         outcome = dialogue(publish(context, "7", impossible), [(ENTRY, None)], [(ROW, {})])
         assert outcome == Unpublishable(f"{cause}: correct the product or the row")
-
-
-LIMITED = replace(CONTEXT, limit=200, rejects_topic="rejects")
-LONG = b'{"name":"%s"}' % (b"A" * 200)
-REASON = (
-    "the document of product profile takes 381 bytes, and topic profiles takes messages of 200: raise its max.message.bytes "
-    "(to 8,388,608), or give its lists a limit"
-)
-
-
-def letter(seq: int) -> Send:
-    facts = {"reason": REASON, "code": "document-too-large"}
-    facts |= {"topic": "profiles", "partition": "1790921346", "offset": f"{seq}"}
-    facts |= {"epoch": "4", "timestamp": "0"}
-    headers = tuple((f"statestore.reject.{name}", text.encode()) for name, text in facts.items())
-    return Send(Message("rejects", b'{"id":7}', None, headers))
-
-
-def marked(seq: int, value: bytes, *, mark: str) -> Item:
-    """The ledger entry of root 7 after a dead letter went out in place of `value`."""
-    return {**entry(seq, value, mark=mark), "hash": f"large:{hash_of(value)}"}
-
-
-def test_a_dead_letter_goes_out_in_place_of_a_document_larger_than_its_topic_takes() -> None:
-    before = entry(5, BOB, mark="3.7.1.0")
-    reserved = reservation(6, LONG, Equals("seq", 5))
-    outcome = dialogue(
-        publish(LIMITED, "7", lambda: document(LONG)),
-        [(ENTRY, before)],
-        [(ROW, {})],
-        [(reserved._replace(set={**reserved.set, "hash": f"large:{hash_of(LONG)}"}), Done(before))],
-        [(letter(6), None)],
-    )
-    assert outcome == TooLargeDocument(REASON, new=True)
-
-
-def test_the_same_too_large_document_gets_no_second_dead_letter() -> None:
-    outcome = dialogue(
-        publish(LIMITED, "7", lambda: document(LONG)), [(ENTRY, marked(6, LONG, mark="3.7.1.0"))], [(ROW, {})]
-    )
-    assert outcome == TooLargeDocument(REASON, new=False)
-
-
-def test_a_document_goes_out_once_its_topic_takes_it() -> None:
-    before = marked(6, LONG, mark="3.7.1.0")
-    outcome = dialogue(
-        publish(replace(LIMITED, limit=400), "7", lambda: document(LONG)),
-        [(ENTRY, before)],
-        [(ROW, {})],
-        [(reservation(7, LONG, Equals("seq", 6)), Done(before))],
-        [(message(7, LONG), None)],
-    )
-    assert outcome == "published"
 
 
 def test_a_root_that_is_gone_gets_a_tombstone_under_the_key_of_its_last_message() -> None:

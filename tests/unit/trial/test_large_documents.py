@@ -10,7 +10,7 @@ import pytest
 
 from processor.cli import get_command, verify_command
 from processor.cli.main import main
-from processor.cli.output import TOO_LARGE_LINE
+from processor.cli.output import UNFIT_LINE
 from processor.definitions.load import load
 from processor.errors import TopicRefused
 from processor.inspect.verification import Difference
@@ -55,7 +55,7 @@ def letters(trial: Trial) -> list[tuple[bytes | None, str]]:
 
 def is_marked(trial: Trial, root: str = "1") -> bool:
     key = entry_key("names", root)
-    return read_entry(trial.store.get([key]).get(key)).too_large
+    return read_entry(trial.store.get([key]).get(key)).unfit
 
 
 def test_a_dead_letter_names_the_product_the_root_and_the_size_and_the_other_documents_go_on() -> None:
@@ -70,11 +70,11 @@ def test_a_dead_letter_names_the_product_the_root_and_the_size_and_the_other_doc
     assert reason.startswith("the document of product names takes 7")
     assert "topic names takes messages of 400" in reason
     assert is_marked(job)
-    assert (tally["read"], tally["applied"], tally["dead letters"], tally["too large"]) == (2, 2, 0, 1)
-    (line,) = [event.text for event in events if event.what == "document too large"]
+    assert (tally["read"], tally["applied"], tally["dead letters"], tally["unfit"]) == (2, 2, 0, 1)
+    (line,) = [event.text for event in events if event.what == "unfit document"]
     assert "AAA" not in line
     assert line.startswith(reason)
-    assert list(job.driver.too_large) == [("names", "1")]
+    assert list(job.driver.unfit) == [("names", "1")]
 
 
 def test_the_document_goes_out_when_it_is_small_again() -> None:
@@ -85,7 +85,7 @@ def test_the_document_goes_out_when_it_is_small_again() -> None:
     job.batch([user(1, "Ann", 2)])
     assert sent(job) == ["Ann", "Ann"]  # the ledger cannot say whether readers still have the first
     assert not is_marked(job)
-    assert job.driver.too_large == {}
+    assert job.driver.unfit == {}
 
 
 def test_the_next_start_publishes_the_document_if_its_topic_takes_it_then() -> None:
@@ -94,7 +94,7 @@ def test_the_next_start_publishes_the_document_if_its_topic_takes_it_then() -> N
     first.finish()
     second = started(first)
     second.finish()
-    assert (sent(second), letters(second), list(second.driver.too_large)) == ([], [], [("names", "1")])
+    assert (sent(second), letters(second), list(second.driver.unfit)) == ([], [], [("names", "1")])
     third = started(second, limit=8_000)
     third.finish()
     assert sent(third) == ["A" * 500]
@@ -131,9 +131,9 @@ def test_get_and_verify_say_that_the_document_has_not_gone_out(
     job = started()
     job.batch([user(1, "A" * 500, 0), user(2, "Bob", 1)])
     runner, plan = StepRunner(store=job.store), job.plan
-    for root, line in (("1", f"names {{'id': 1}}: {TOO_LARGE_LINE}\n"), ("2", "")):
+    for root, line in (("1", f"names {{'id': 1}}: {UNFIT_LINE}\n"), ("2", "")):
         asked = get_command.RequestedDocument(plan, plan.products["names"], root, runner)
-        monkeypatch.setattr(get_command, "requested_document", lambda *_, asked=asked: asked)
+        monkeypatch.setattr(get_command, "requested_document", lambda *_, asked=asked: nullcontext(asked))
         options = argparse.Namespace(product="names", key={"id": int(root)}, json=False)
         monkeypatch.setattr(get_command, "reachable_settings", lambda _: nullcontext(Settings()))
         assert get_command.run(options) == 0
@@ -141,7 +141,7 @@ def test_get_and_verify_say_that_the_document_has_not_gone_out(
     differences = [
         Difference(product="names", key=f'{{"id":{root}}}', root=root, published=None, state=b"{}") for root in "12"
     ]
-    assert verify_command.too_large_among(job.store, differences) == differences[:1]
+    assert verify_command.unfit_among(job.store, differences) == differences[:1]
 
 
 def test_try_shows_the_dead_letter(
@@ -155,5 +155,5 @@ def test_try_shows_the_dead_letter(
     assert main(["try", "--definitions", str(tmp_path), "--from", str(tmp_path / "rows.jsonl")]) == 0
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "the document of product names takes " in shown.err
-    assert "1 too large (a dead letter takes the place of the document)" in shown.err
+    assert 'dead letter: names {"id":1}: the document of product names takes ' in shown.err
+    assert "1 unfit (a dead letter takes the place of the document)" in shown.err

@@ -97,6 +97,29 @@ def test_a_failure_has_its_line_and_what_differs() -> None:
     ]
 
 
+def test_a_document_beyond_its_avro_types_fails_the_tests_of_its_product_only() -> None:
+    definitions = load(
+        {
+            "entities.yaml": "pump: {key: [id], columns: {id: int}}",
+            "framed.yaml": "{product: framed, root: pump, format: avro}",
+            "plain.yaml": "{product: plain, root: pump}",
+        }
+    )
+
+    def failures_of(product: str) -> list[str]:
+        row = f"{{id: {2**63}}}"
+        test = f"- {{test: big, product: {product}, given: {{pump: [{row}]}}, expect: {{'{2**63}': {row}}}}}"
+        (case,) = read_cases({"tests/t.yaml": test}, definitions)
+        return [f"{f.line}: {f.what}" for f in run_case(case, plan_alone(definitions, slots=20), Settings())]
+
+    assert failures_of("framed") == [
+        '1: the document {"id":9223372036854775808} is a dead letter: the document of product framed does not fit its Avro '
+        "schema: id: expected int, found a number (Avro has 64 bits: declare decimal(38,0))",
+        '1: there is no document {"id":9223372036854775808}; the published documents are: none',
+    ]
+    assert failures_of("plain") == []
+
+
 def test_a_wrong_test_file_gets_file_line_cause_and_cure() -> None:
     assert problems(f"""
         - test: one
