@@ -12,7 +12,7 @@ repeated: the next one writes the missing items only. Does not: keep writers awa
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from statestore.errors import Terminal
 from statestore.item_attributes import key_of_item, shows, version_of_item
@@ -22,7 +22,9 @@ from statestore.store import Absent, Delete, Item, Query, Read, Store, Write
 from statestore.table import ROW, TTL
 
 PAGE: Final = 1_000
-"""The items of a page, and so of a line of progress."""
+"""The items of a page, and so of a step."""
+COPY: Final = "copy"
+COMPARE: Final = "compare"
 INDEX_PAUSE_S: Final = 1.0
 _KEYS: Final = frozenset(("PK", "SK", ROW))
 
@@ -41,8 +43,19 @@ class CopyCounts:
         return f"{self.read:,} items read, {self.written:,} written, {self.deleted:,} deleted, {self.equal:,} compared"
 
 
-ReportCounts = Callable[[CopyCounts], object]
-"""Gets the counts after each page."""
+class CopyStep(NamedTuple):
+    """How far a copy is. `phase`: COPY or COMPARE; `done`: its items so far; `total`: all its items, None where nobody knows;
+    `about`: the server counted them earlier. `late`: the entries of indexes that the copy waits for."""
+
+    phase: str
+    done: int
+    total: int | None
+    about: bool = False
+    late: int = 0
+
+
+ReportStep = Callable[[CopyStep], object]
+"""Gets a step at the begin and at the end of a phase, after each page, and after each look at late indexes."""
 
 
 def copy_items(
@@ -50,29 +63,36 @@ def copy_items(
     target: Store,
     *,
     without: Key,
-    report: ReportCounts,
+    report: ReportStep,
     pause: Callable[[float], object] = time.sleep,
 ) -> CopyCounts:
     """Makes the target hold the items of the source. `without`: the key of an item that each table has for itself. `pause`: waits
     some seconds. Raises the errors of both stores, and Terminal where an item changes meanwhile, or does not fit."""
-    counts, lasting = CopyCounts(), 0
+    counts, lasting, description = CopyCounts(), 0, source.describe()
+    expected = description.items if description else None
+    report(CopyStep(COPY, 0, expected, about=True))
     for items in _pages(source, without):
         written = _write_missing(target, items)
         counts = replace(counts, read=counts.read + len(items), written=counts.written + written)
         lasting += sum(TTL not in item for item in items)  # an item with a TTL may go at any moment, on both sides
-        report(counts)
+        report(CopyStep(COPY, counts.read, expected, about=True))
+    report(CopyStep(COPY, counts.read, counts.read))
+    report(CopyStep(COMPARE, 0, counts.read))
     for items in _pages(target, without):
         kept = _compare(source, target, items)
         equal = counts.equal + len(kept)
         counts = replace(counts, deleted=counts.deleted + len(items) - len(kept), equal=equal)
         lasting -= sum(TTL not in item for item in kept)
-        if not target.consistent:
-            _await_indexes(target, kept, pause)
-        report(counts)
+        step = CopyStep(COMPARE, counts.equal, counts.read)
+        for late in _late_rows(target, kept):
+            report(step._replace(late=late))
+            pause(INDEX_PAUSE_S)
+        report(step)
     if lasting:
         raise Terminal(
             f"source and target differ by {abs(lasting):,} items: somebody writes to one of them; copy again"
         )
+    report(CopyStep(COMPARE, counts.equal, counts.equal))
     return counts
 
 
@@ -106,11 +126,12 @@ def _compare(source: Store, target: Store, items: list[Item]) -> list[Item]:
     return kept
 
 
-def _await_indexes(target: Store, items: list[Item], pause: Callable[[float], object]) -> None:
-    """Waits until each index shows these rows."""
+def _late_rows(target: Store, items: list[Item]) -> Iterator[int]:
+    """Asks the indexes for these rows, until each index shows them. After each look: how many entries they lack."""
     versions = {
         Query(slot, item[slot], row=key_of_item(item)): version_of_item(item)
         for item in items
+        if not target.consistent
         for slot in filter(is_slot, item)
     }
     while versions:
@@ -118,7 +139,7 @@ def _await_indexes(target: Store, items: list[Item], pause: Callable[[float], ob
         late = [probe for probe, page in zip(versions, pages, strict=True) if not shows(probe, page, versions[probe])]
         versions = {probe: versions[probe] for probe in late}
         if versions:
-            pause(INDEX_PAUSE_S)
+            yield len(versions)
 
 
 def _is_same(item: Item, other: Item | None) -> bool:

@@ -13,6 +13,10 @@ class Terminal(StoreError):
     """A later try fails too: no such table, no permission, a malformed request."""
 
 
+class NoTable(Terminal):
+    """There is no such table, or nobody can use it yet."""
+
+
 class FencedWrite(Terminal):
     """A newer run took over the table: this run must stop."""
 

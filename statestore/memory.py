@@ -13,7 +13,7 @@ from operator import itemgetter
 from threading import Lock
 
 from statestore.conditional_write import evaluate_delete, evaluate_write
-from statestore.errors import Terminal
+from statestore.errors import NoTable, Terminal
 from statestore.keys import Key, index_row
 from statestore.limits import check_condition, check_key, check_plain, check_query, is_slot, storable
 from statestore.lone_requests import read_alone, write_alone
@@ -70,6 +70,7 @@ class MemoryStore:
         consistent: bool = False,
     ) -> None:
         self.consistent = consistent
+        self.created: int | None = None
         self.requests: Counter[str] = Counter()
         self.spent: Counter[str] = Counter()
         self._items: dict[Key, Item] = {}
@@ -105,7 +106,8 @@ class MemoryStore:
         """Describes the table; None when there is none."""
         if not self._indexes:
             return None
-        return TableDescription(name=_NAME, slots=len(self._indexes), keys=("PK", "SK"), expires=False)
+        slots, items = len(self._indexes), len(self._items)
+        return TableDescription(name=_NAME, slots=slots, keys=("PK", "SK"), expires=False, items=items)
 
     def close(self) -> None:
         """Does nothing: there is no connection."""
@@ -215,7 +217,7 @@ class MemoryStore:
 
     def _check_created(self) -> None:
         if not self._indexes:
-            raise Terminal(f"there is no table {_NAME}: create it")
+            raise NoTable(f"there is no table {_NAME}: create it")
 
     def _put(self, key: Key, new: Item | None) -> None:
         """Replaces the item of a key; None removes it."""

@@ -8,7 +8,7 @@ implementations keep one contract (tests/contract): `statestore.memory`, the pla
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -153,12 +153,14 @@ WriteOutcome = Done | Refused | TooLarge
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDescription:
     """A table as it exists: its name, its number of slots, and the names of its key attributes, partition key first. `expires`:
-    whether the store deletes an item some time after the item's `ttl`."""
+    whether the store deletes an item some time after the item's `ttl`. `items`: about how many there are, as the server last
+    counted them: DynamoDB every six hours, Postgres in each ANALYZE. None before the first count."""
 
     name: str
     slots: int
     keys: tuple[str, ...]
     expires: bool
+    items: int | None = field(default=None, compare=False)
 
 
 class Store(Protocol):
@@ -175,13 +177,17 @@ class Store(Protocol):
     requests: Counter[str]
     consistent: bool
     """Whether an index shows every acknowledged write."""
+    created: int | None
+    """When the table was made, in milliseconds since 1970, once `create` has looked; None where the store does not say. A table
+    that was restored from another one has its own time."""
 
     @property
     def spent(self) -> Counter[str]: ...
 
-    def create(self, slots: int) -> None:
+    def create(self, slots: int) -> str | None:
         """Creates the table with 1 to 20 slots, and waits until requests can use it. A table that exists keeps its items; the
-        store checks it and raises Terminal with what does not fit. Without a table, every request but `describe` is Terminal."""
+        store checks it and raises Terminal with what does not fit. Without a table, every request but `describe` is Terminal.
+        Returns a line for the operator where the store altered an existing table."""
 
     def add_slots(self, slots: int, progress: ReportIndex) -> None:
         """Gives the table the indexes that it lacks of `GSI_1 .. GSI_n`, one after another. Waits for each until it shows the

@@ -6,6 +6,7 @@ that was made with fewer gets more of them by `add_index`, one after another.
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from statestore.errors import Terminal
@@ -90,6 +91,12 @@ def slots_of(description: Mapping[str, Any]) -> int:
     return slots
 
 
+def created_at(description: Mapping[str, Any]) -> int:
+    """When a table was made, in milliseconds since 1970, from DescribeTable's `Table`."""
+    made: datetime = description["CreationDateTime"]
+    return round(made.timestamp() * 1000)
+
+
 def table_description(description: Mapping[str, Any], ttl: Mapping[str, Any]) -> TableDescription:
     """The plain value, from DescribeTable's `Table` and DescribeTimeToLive's `TimeToLiveDescription`."""
     return TableDescription(
@@ -97,6 +104,7 @@ def table_description(description: Mapping[str, Any], ttl: Mapping[str, Any]) ->
         slots=slots_of(description),
         keys=tuple(key["AttributeName"] for key in _schema(description)),
         expires=expiry_attribute(ttl) == TTL,
+        items=description.get("ItemCount") or None,
     )
 
 

@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from statestore.table import ON_DEMAND, TTL, expiry_attribute, index_states, misfits, slots_of
+from statestore.table import ON_DEMAND, TTL, created_at, expiry_attribute, index_states, misfits, slots_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
     """A table as it is now. `misfits`: the differences of its keys and indexes from those of this release, each with its cure.
     `indexes`: the state of each. `expires_by`: the attribute by which it deletes items, None without a TTL. `recoverable`:
-    whether it can be restored to a point in time, None if DynamoDB did not say. `on_demand`: the mode of its billing."""
+    whether it can be restored to a point in time, None if DynamoDB did not say. `on_demand`: the mode of its billing. `logged`:
+    whether its rows outlast a crash of its server; those of an unlogged table in Postgres do not. `created`: when it was made, in
+    milliseconds since 1970, None where the store does not say."""
 
     status: str
     slots: int
@@ -21,6 +23,8 @@ class TableState:
     on_demand: bool
     protected: bool
     recoverable: bool | None
+    logged: bool = True
+    created: int | None = None
 
     @property
     def expires(self) -> bool:
@@ -43,4 +47,5 @@ def table_state(
         on_demand=description.get("BillingModeSummary", {}).get("BillingMode") == ON_DEMAND,
         protected=bool(description.get("DeletionProtectionEnabled")),
         recoverable=None if recovery is None else recovery.get("PointInTimeRecoveryStatus") == "ENABLED",
+        created=created_at(description),
     )

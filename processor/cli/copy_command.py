@@ -1,11 +1,15 @@
 """`statestore copy --from ADDRESS --to ADDRESS`: copies the state of a stopped job into another store."""
 
 import argparse
+import sys
+from contextlib import closing
 from dataclasses import replace
 
-from processor.cli.options import REGISTRY, TABLE, add_settings, load_settings, print_progress, reachable_settings
+from processor.cli.options import REGISTRY, TABLE, add_settings, load_settings, reachable_settings
+from processor.cli.progress_bar import ProgressBar
 from processor.cli.run_command import owner_name
 from processor.job.open_registry import open_registry
+from statestore.copy_items import CopyStep
 
 _FORMS = (
     "dynamodb or postgres (the table of the settings), dynamodb://REGION/TABLE, or "
@@ -38,9 +42,13 @@ def run(options: argparse.Namespace) -> int:
         with_password = replace(settings, store_password=password)
         source = settings_at("--from", options.source, with_password)
         target = settings_at("--to", options.target, with_password)
-        counts = copy_state(
-            source, target, registry, owner=owner_name(), report=lambda counts: print_progress(str(counts))
-        )
+        with closing(ProgressBar(sys.stderr)) as bar:
+            counts = copy_state(source, target, registry, owner=owner_name(), report=lambda step: _show(bar, step))
     print(f"{target.place} holds the state of {source.place}: {counts}")
     print(f"start the job with --store {target.store} --table {target.table}, and with its former checkpoint")
     return 0
+
+
+def _show(bar: ProgressBar, step: CopyStep) -> None:
+    note = f", waits for {step.late:,} entries of indexes" if step.late else ""
+    bar.show(step.phase, step.done, step.total, about=step.about, note=note)

@@ -19,14 +19,12 @@ from processor.job.worker import open_store
 from processor.progress.identity import IDENTITY, identity_in, replace_identity, unfinished
 from processor.settings.settings import Settings
 from registry.repository import Registry
-from statestore.copy_items import CopyCounts, ReportCounts, copy_items
+from statestore.copy_items import CopyCounts, CopyStep, ReportStep, copy_items
 from statestore.store import Store
 
 
-def copy_state(
-    source: Settings, target: Settings, registry: Registry, *, owner: str, report: ReportCounts
-) -> CopyCounts:
-    """Copies the table of `source` to that of `target`. `owner`: of the lease; `report` gets the counts after each page.
+def copy_state(source: Settings, target: Settings, registry: Registry, *, owner: str, report: ReportStep) -> CopyCounts:
+    """Copies the table of `source` to that of `target`. `owner`: of the lease; `report` gets each step.
 
     Raises LeaseHeld while a job lives, ForeignPart for a table that does not belong to the registry, StatestoreError where there
     is nothing to copy, the errors of both stores, and Fenced when a job takes over.
@@ -48,9 +46,9 @@ def copy_state(
         renewal = LeaseRenewal(source, lease)
         renewal.start()
 
-        def go_on(counts: CopyCounts) -> None:
+        def go_on(step: CopyStep) -> None:
             renewal.check()
-            report(counts)
+            report(step)
 
         try:
             check_parts(source, registry, former, None)  # another copy may have ended before the lease
@@ -60,7 +58,7 @@ def copy_state(
             new.write(replace_identity(unfinished(binding.identity)))
             counts = copy_items(former, new, without=IDENTITY, report=go_on)
             lease_check(registry, lease)()
-            new.write(replace_identity(binding.identity))
+            new.write(replace_identity(binding.identity, new.created))
             registry.bind(replace(binding, table=target.place))
             return counts
         finally:

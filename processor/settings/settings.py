@@ -52,6 +52,9 @@ class Settings:
         "", "address of the Postgres that holds the table, for --store postgres; empty: the registry's Postgres"
     )
     store_password: str = _setting("", "reference to the password of the store's user: env:, file: or secret:")
+    store_unlogged: bool = _setting(
+        False, "in Postgres: write no log for the table, which is faster; a crash of the server then empties it"
+    )
     table: str = _setting("statestore", "name of the table; in Postgres it is in the schema state_<table>")
     slots: int = _setting(
         20, "number of index columns GSI_n of a new registry and its table (`add-slots` raises it later)", 1, 20

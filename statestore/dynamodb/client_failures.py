@@ -14,7 +14,7 @@ from botocore.exceptions import (
 
 from statestore import requests
 from statestore.dynamodb.retries import BROKEN, THROTTLED, error_code
-from statestore.errors import StoreError, Terminal, Transient
+from statestore.errors import NoTable, StoreError, Terminal, Transient
 from statestore.store import Item, Refused, TooLarge
 
 _REFUSED = ("ConditionalCheckFailedException", "DuplicateItemException")
@@ -26,8 +26,9 @@ _STATEMENT_CODES = {
 """Codes of statements that differ by more than the ending from those of requests."""
 _FAILED_STATEMENTS = ("InternalServerError", "TransactionConflict")
 _TOO_LARGE = "Item size"
+_NO_TABLE = "ResourceNotFoundException"
 _CURES = {
-    "ResourceNotFoundException": "create it, or set the table's name, region and endpoint",
+    _NO_TABLE: "create it, or set the table's name, region and endpoint",
     "AccessDeniedException": "allow this request on the table and its indexes in the role's policy",
     "UnrecognizedClientException": "give valid AWS credentials",
     "ExpiredTokenException": "renew the AWS credentials",
@@ -44,7 +45,8 @@ def failure(where: str, error: ClientError | BotoCoreError) -> StoreError:
             return Transient(f"{where}: DynamoDB failed ({error_code(error)}: {_message(error)}): try again")
         case ClientError():
             cure = _CURES.get(error_code(error), "trying again does not help: see the cause")
-            return Terminal(f"{where}: {error_code(error)}: {_message(error)}: {cure}")
+            kind = NoTable if error_code(error) == _NO_TABLE else Terminal
+            return kind(f"{where}: {error_code(error)}: {_message(error)}: {cure}")
         case NoCredentialsError():
             return Terminal(f"{where}: {error}: give AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role")
         case NoRegionError():

@@ -72,6 +72,7 @@ class DynamoStore:
         ledger_batch: int = 1,
     ) -> None:
         self.table = definition.table_name(table)
+        self.created: int | None = None
         self._counts = RequestCounts()
         self.requests = self._counts.requests
         self._patience = patience or Patience()
@@ -98,9 +99,8 @@ class DynamoStore:
         Raises Terminal, with the differences, when the existing table has another key, fewer indexes or another TTL.
         """
         definition.slot_names(slots)
-        exists = self.describe() is not None
         with self._failures("creating"):
-            create_table(self._boto3.api, self.table, slots, exists=exists)
+            self.created = create_table(self._boto3.api, self.table, slots)
         with self._failures("enabling the TTL"):
             enable_ttl(self._boto3.api, self.table)
 

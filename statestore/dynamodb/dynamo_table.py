@@ -1,5 +1,6 @@
 """Creates, checks, describes and widens the table through boto3."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from time import sleep
 from typing import Any, Final
@@ -12,35 +13,40 @@ POLLS: Final = 30
 """A line of progress comes after so many looks at an index, a second apart."""
 
 
-def create_table(api: Any, table: str, slots: int, *, exists: bool) -> None:
-    """Creates the table with its indexes unless it exists, and waits until it is active.
+def create_table(api: Any, table: str, slots: int) -> int:
+    """Creates the table with its indexes unless it exists, and waits until it is active. Returns when it was made, in
+    milliseconds since 1970.
 
     Raises Terminal, with the differences, when the existing table has another key or fewer indexes; the errors of botocore.
     """
-    request = definition.create_table(table, slots)
-    if not exists:
+    request, found = definition.create_table(table, slots), _find(api, table)
+    if found is None:
         with suppress(api.exceptions.ResourceInUseException):
             api.create_table(**request)
-    api.get_waiter("table_exists").wait(TableName=table, WaiterConfig={"Delay": 1, "MaxAttempts": 300})
-    _check(api, table, slots)
+    if found is None or found["TableStatus"] != "ACTIVE":
+        api.get_waiter("table_exists").wait(TableName=table, WaiterConfig={"Delay": 1, "MaxAttempts": 300})
+        found = _described(api, table)
+    _check(found, slots)
+    return definition.created_at(found)
 
 
 def add_slots(api: Any, table: str, slots: int, progress: ReportIndex) -> None:
     """Adds the indexes that the table lacks, and waits for each: DynamoDB makes one at a time. Also waits for an index of an
     earlier call. Raises Terminal when the table does not fit; the errors of botocore."""
-    _check(api, table, slots=0)
-    found = _states(api, table)
+    description = _described(api, table)
+    _check(description, slots=0)
+    found = definition.index_states(description)
     for name in definition.slot_names(slots):
         if name not in found:
             api.update_table(**definition.add_index(table, name))
         if found.get(name) != "ACTIVE":
             _await_index(api, table, name, progress)
-    _check(api, table, slots)
+    _check(_described(api, table), slots)
 
 
 def _await_index(api: Any, table: str, name: str, progress: ReportIndex) -> None:
     seconds = 0
-    while (state := _states(api, table).get(name, "CREATING")) != "ACTIVE":
+    while (state := definition.index_states(_described(api, table)).get(name, "CREATING")) != "ACTIVE":
         if seconds % POLLS == 0:
             progress(f"index {name}: {state}, {seconds} s")
         sleep(1)
@@ -48,13 +54,9 @@ def _await_index(api: Any, table: str, name: str, progress: ReportIndex) -> None
     progress(f"index {name}: {state}")
 
 
-def _check(api: Any, table: str, slots: int) -> None:
-    if wrong := definition.misfits(api.describe_table(TableName=table)["Table"], slots):
-        raise Terminal(f"table {table} exists, but does not fit: " + "; ".join(wrong))
-
-
-def _states(api: Any, table: str) -> dict[str, str]:
-    return definition.index_states(api.describe_table(TableName=table)["Table"])
+def _check(found: Mapping[str, Any], slots: int) -> None:
+    if wrong := definition.misfits(found, slots):
+        raise Terminal(f"table {found['TableName']} exists, but does not fit: " + "; ".join(wrong))
 
 
 def enable_ttl(api: Any, table: str) -> None:
@@ -71,9 +73,20 @@ def enable_ttl(api: Any, table: str) -> None:
 
 def describe_table(api: Any, table: str) -> TableDescription | None:
     """The table as it is; None when there is none. Raises the errors of botocore."""
-    try:
-        description = api.describe_table(TableName=table)["Table"]
-    except api.exceptions.ResourceNotFoundException:
+    found = _find(api, table)
+    if found is None:
         return None
     ttl = api.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
-    return definition.table_description(description, ttl)
+    return definition.table_description(found, ttl)
+
+
+def _find(api: Any, table: str) -> Mapping[str, Any] | None:
+    try:
+        return _described(api, table)
+    except api.exceptions.ResourceNotFoundException:
+        return None
+
+
+def _described(api: Any, table: str) -> Mapping[str, Any]:
+    description: Mapping[str, Any] = api.describe_table(TableName=table)["Table"]
+    return description

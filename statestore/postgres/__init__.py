@@ -2,7 +2,8 @@
 
 postgres_store.py    the `Store`: one statement for all reads of an index, for all keys, and for all writes of a turn
 postgres_session.py  the one connection of a store: opens it, opens it again, and tries requests again
-postgres_table.py    makes, checks, describes and widens the table
+postgres_table.py    makes, checks, alters and describes the table
+run_fence.py         the right of the newest run to write
 statements.py        the SQL of reads and writes
 parameters.py        the parameters of a statement: one array a column
 stored_text.py       items and keys as the table holds them

@@ -21,12 +21,13 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 
-from statestore.errors import FencedWrite, Terminal
+from statestore.errors import NoTable, Terminal
 from statestore.keys import Key
 from statestore.limits import check_key, check_plain, check_query
 from statestore.postgres import postgres_table
 from statestore.postgres.bounds import bound_columns
 from statestore.postgres.postgres_session import ATTEMPTS, PostgresSession
+from statestore.postgres.run_fence import refusal, take_fence
 from statestore.postgres.statements import Statements
 from statestore.postgres.stored_text import key_of, read_item, stored_key
 from statestore.postgres.turn_writes import Changes, evaluate, item_columns, key_columns, settable
@@ -59,11 +60,12 @@ _Connection = psycopg.Connection[Any]
 
 class PostgresStore:
     """A `Store` over one table at `url`, in a schema of its own (`state_<table>`). `fence`: the right of a run that has taken the
-    table over; None for a store that no run fences. `unlogged`: `create` makes a table that is faster, and empty after a crash of
-    the server. `attempts`: of one request. `show_keys`: whether errors name the rows. `clock`: seconds since 1970, for rows that
-    expire. Connects at the first request. Raises Terminal for a malformed address or table name."""
+    table over; None for a store that no run fences. `unlogged`: the form that `create` gives the table. `attempts`: of one
+    request. `show_keys`: whether errors name the rows. `clock`: seconds since 1970, for rows that expire. Connects at the first
+    request. Raises Terminal for a malformed address or table name."""
 
     consistent = True
+    created: int | None = None
 
     def __init__(
         self,
@@ -91,10 +93,12 @@ class PostgresStore:
         """The retries so far, by the name of the request (`retries Query`)."""
         return self._session.spent
 
-    def create(self, slots: int) -> None:
-        """Creates the table with its indexes, or checks the one that exists."""
+    def create(self, slots: int) -> str | None:
+        """Creates the table with its indexes, or checks the one that exists, and alters its form."""
         slot_names(slots)
-        self._manage("creating", lambda c: postgres_table.create_table(c, self.table, slots, unlogged=self._unlogged))
+        return self._manage(
+            "creating", lambda c: postgres_table.create_table(c, self.table, slots, unlogged=self._unlogged)
+        )
 
     def add_slots(self, slots: int, progress: ReportIndex) -> None:
         """Adds the missing indexes, while other requests go on."""
@@ -111,14 +115,7 @@ class PostgresStore:
 
     def take_over(self, fence: Fence) -> None:
         """Writes in the right of this run, and fences all others: waits for their transactions, and refuses later ones."""
-
-        def take(connection: _Connection) -> bool:
-            with connection.transaction():
-                connection.execute(self._statements.drop_others, [fence.name])
-                return connection.execute(self._statements.take, fence).fetchone() is not None
-
-        if not self._manage("taking over", take):
-            raise self._fenced(fence)
+        self._manage("taking over", lambda c: take_fence(c, self._statements, self.table, fence))
         self._fence = fence
 
     def close(self) -> None:
@@ -246,7 +243,7 @@ class PostgresStore:
                 held = self._fence and connection.execute(self._statements.hold, self._fence)
                 rows = connection.execute(self._statements.lock, locks, binary=True).fetchall()
                 if self._fence and held and held.fetchone() is None:
-                    raise self._fenced(self._fence)
+                    raise refusal(connection, self._statements, self.table, self._fence)
                 stored = {key_of(item): item for item in (read_item(text) for (text,) in rows)}
                 outcomes, changes = evaluate(requests, values, stored)
                 self._change(connection, stored, changes)
@@ -283,7 +280,7 @@ class PostgresStore:
         if slot not in self._slots:
             description = self.describe()
             if description is None:
-                raise Terminal(f"there is no table {self.table}: create it")
+                raise NoTable(f"there is no table {self.table}: create it")
             self._slots = frozenset(slot_names(description.slots)) if description.slots else frozenset()
             if slot not in self._slots:
                 raise Terminal(f"no index {slot}: the table has {description.slots} slots; create it with more of them")
@@ -293,8 +290,3 @@ class PostgresStore:
 
     def _where(self, doing: str) -> str:
         return f"table {self.table}: {doing}"
-
-    def _fenced(self, fence: Fence) -> FencedWrite:
-        return FencedWrite(
-            f"table {self.table}: a newer run than {fence.generation} took over: this run must stop and writes nothing"
-        )

@@ -1,7 +1,10 @@
-"""Makes, checks, describes and widens a table: a schema of its own, `state_<table>`, with the tables `items` and `fences`.
+"""Makes, checks, alters and describes a table: a schema of its own, `state_<table>`, with the tables `items` and `fences`.
 
     items     pk, sk, gsi_1 .. gsi_20, gsi_sk, ttl, and the item as JSON. A slot is there when its index is.
     fences    the generation of the newest run
+
+Both have the same form: logged, or unlogged, which is faster, and empty after a crash of the server. So a crash that takes the
+items takes the fence too, and no run writes into the emptied table.
 
 An update that leaves slots and `ttl` as they are changes no index (a HOT update), if the page of the row has room. So pages are
 filled to 80 %, and autovacuum comes after 2 % of changed rows, not after 20 %.
@@ -14,7 +17,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from statestore.errors import Terminal
+from statestore.errors import NoTable, Terminal
 from statestore.postgres.statements import FENCES, ITEMS, SLOTS, schema_name
 from statestore.store import ReportIndex, TableDescription
 from statestore.table import MAX_SLOTS, TTL, slot_names, too_few
@@ -42,9 +45,10 @@ def table_name(name: str) -> str:
     return name
 
 
-def create_table(connection: _Connection, table: str, slots: int, *, unlogged: bool) -> None:
-    """Creates the table with its indexes unless it exists. Raises Terminal, with the differences, when the existing table has
-    other columns or fewer indexes; the errors of psycopg."""
+def create_table(connection: _Connection, table: str, slots: int, *, unlogged: bool) -> str | None:
+    """Creates the table with its indexes unless it exists. Gives an existing table of the other form the wanted one, and says so
+    in a line; else returns None. Raises Terminal, with the differences, when the existing table has other columns or fewer
+    indexes, and when this user may not change its form; the errors of psycopg."""
     schema, names = schema_name(table), slot_names(slots)
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [schema])  # another start may create it now
@@ -53,21 +57,28 @@ def create_table(connection: _Connection, table: str, slots: int, *, unlogged: b
             for name in names:
                 connection.execute(_index(schema, name))
     _check(connection, table, slots)
+    return _give_form(connection, table, unlogged=unlogged)
 
 
 def add_slots(connection: _Connection, table: str, slots: int, progress: ReportIndex) -> None:
     """Adds the indexes that the table lacks, without a lock on its rows. Makes an index again that an earlier call left invalid.
-    Raises Terminal when the table does not fit; the errors of psycopg."""
+    Raises Terminal when the table does not fit, and for a user who does not own it; the errors of psycopg."""
     if describe_table(connection, table) is None:
-        raise Terminal(f"there is no table {table}: create it")
+        raise NoTable(f"there is no table {table}: create it")
     schema, valid = schema_name(table), _indexes(connection, table)
     _check(connection, table, 0)
     for name in slot_names(slots):
         if not valid.get(_index_name(name)):
             progress(f"index {name}: CREATING")
             drop = SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(Identifier(schema, _index_name(name)))
-            connection.execute(drop, prepare=False)
-            connection.execute(_index(schema, name, " CONCURRENTLY"), prepare=False)
+            try:
+                connection.execute(drop, prepare=False)
+                connection.execute(_index(schema, name, " CONCURRENTLY"), prepare=False)
+            except psycopg.errors.InsufficientPrivilege:
+                raise Terminal(
+                    f"table {table} lacks the index {name}, and this user does not own the table: give `statestore add-slots` "
+                    "with its owner in --store-url"
+                ) from None
             progress(f"index {name}: ACTIVE")
 
 
@@ -77,7 +88,7 @@ def describe_table(connection: _Connection, table: str) -> TableDescription | No
         return None
     valid = _indexes(connection, table)
     slots = next((n for n, name in enumerate(slot_names(MAX_SLOTS)) if not valid.get(_index_name(name))), MAX_SLOTS)
-    return TableDescription(name=table, slots=slots, keys=("PK", "SK"), expires=True)
+    return TableDescription(name=table, slots=slots, keys=("PK", "SK"), expires=True, items=_counted(connection, table))
 
 
 def table_state(connection: _Connection, table: str) -> TableState | None:
@@ -95,6 +106,7 @@ def table_state(connection: _Connection, table: str) -> TableState | None:
         on_demand=True,
         protected=False,
         recoverable=None,
+        logged=not _unlogged(connection, schema_name(table))[ITEMS],
     )
 
 
@@ -120,18 +132,61 @@ def misfits(connection: _Connection, table: str, slots: int) -> list[str]:
 
 
 def _make(connection: _Connection, schema: str, *, unlogged: bool) -> None:
+    """Makes the tables, and their schema where there is none. Raises Terminal, with the statement that helps, for a user who may
+    not; the errors of psycopg."""
     kind = SQL("UNLOGGED TABLE" if unlogged else "TABLE")
     items, fences = Identifier(schema, ITEMS), Identifier(schema, FENCES)
     columns = ", ".join(f"{name} {column}{' NOT NULL' if must else ''}" for name, column, must in _COLUMNS)
-    if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone():
-        connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))  # needs a right on the whole database
-    connection.execute(
-        SQL("CREATE {} {} ({}, PRIMARY KEY (pk, sk)) WITH ({})").format(kind, items, SQL(columns), SQL(_OPTIONS))
-    )
+    exists = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone()
+    try:
+        if not exists:
+            # this needs a right on the whole database
+            connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))
+        connection.execute(
+            SQL("CREATE {} {} ({}, PRIMARY KEY (pk, sk)) WITH ({})").format(kind, items, SQL(columns), SQL(_OPTIONS))
+        )
+    except psycopg.errors.InsufficientPrivilege as error:
+        cure = SQL("ALTER SCHEMA {} OWNER TO {}" if exists else "CREATE SCHEMA {} AUTHORIZATION {}")
+        statement = cure.format(Identifier(schema), Identifier(connection.info.user)).as_string()
+        raise Terminal(
+            f"schema {schema}: {error.diag.message_primary}: let an administrator give the statement {statement}"
+        ) from error
     connection.execute(SQL("CREATE INDEX ON {} (ttl) WHERE ttl IS NOT NULL").format(items))
     connection.execute(
-        SQL("CREATE TABLE {} (name text PRIMARY KEY, generation bigint NOT NULL)").format(fences),
+        SQL("CREATE {} {} (name text PRIMARY KEY, generation bigint NOT NULL)").format(kind, fences),
     )
+
+
+def _give_form(connection: _Connection, table: str, *, unlogged: bool) -> str | None:
+    """Makes both tables unlogged, or logged, and locks them in the order of a writer: fences, items. The server writes each row
+    again, and nobody reads or writes the table meanwhile."""
+    schema, form, other = schema_name(table), *(("unlogged", "logged") if unlogged else ("logged", "unlogged"))
+    found = [name for name, is_unlogged in _unlogged(connection, schema).items() if is_unlogged != unlogged]
+    changes = [SQL("ALTER TABLE {} SET {}").format(Identifier(schema, name), SQL(form.upper())) for name in found]
+    if not changes:
+        return None
+    try:
+        with connection.transaction():
+            for change in changes:
+                connection.execute(change)
+    except psycopg.errors.InsufficientPrivilege:
+        statements = "; ".join(change.as_string() for change in changes)
+        raise Terminal(
+            f"table {table} is {other}, the setting store_unlogged is {str(unlogged).lower()}, and this user does not own the "
+            f"table: start once with its owner in --store-url, let the owner give `{statements}`, or correct the setting"
+        ) from None
+    meaning = "the server empties it when it crashes" if unlogged else "its rows outlast a crash of the server"
+    return f"the table {table} is {form} now, as the setting store_unlogged says: {meaning}"
+
+
+def _unlogged(connection: _Connection, schema: str) -> dict[str, bool]:
+    """Whether each of the two tables is unlogged."""
+    rows = connection.execute(
+        "SELECT c.relname, c.relpersistence = 'u' FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = %s AND c.relname IN (%s, %s) ORDER BY 1",
+        [schema, ITEMS, FENCES],
+    )
+    return dict(rows.fetchall())
 
 
 def _check(connection: _Connection, table: str, slots: int) -> None:
@@ -148,6 +203,12 @@ def _columns(connection: _Connection, table: str) -> dict[str, str]:
         [_regclass(table)],
     )
     return {name: f'{kind} COLLATE "{collation}"' if collation else kind for name, kind, collation in rows}
+
+
+def _counted(connection: _Connection, table: str) -> int | None:
+    """The items at the last ANALYZE or VACUUM; None before the first."""
+    rows = connection.execute("SELECT reltuples FROM pg_class WHERE oid = to_regclass(%s)", [_regclass(table)])
+    return next((int(count) for (count,) in rows if count >= 0), None)
 
 
 def _indexes(connection: _Connection, table: str) -> dict[str, bool]:

@@ -5,7 +5,7 @@ from typing import Final
 
 import psycopg
 
-from statestore.errors import StoreError, Terminal, Transient
+from statestore.errors import NoTable, StoreError, Terminal, Transient
 
 _PASSING: Final = ("08", "40", "53", "57P", "57014", "55P03", "25006", "25P03", "23505")
 """The beginnings of the codes after which another attempt may succeed: a lost connection, a deadlock, a server that starts or
@@ -13,9 +13,9 @@ stops, a standby, a lack of memory or connections, a lock that another writer ho
 _STARTING: Final = re.compile(r"starting up|shutting down|recovery|too many|connection slots|not yet accepting")
 _REFUSED: Final = re.compile(r"FATAL:|connection option")
 """In a failure to connect, which has no code: the server refuses the user or the database, or libpq a part of the address."""
+_NO_TABLE: Final = ("42P01", "3F000")
 _CURES: Final = {
-    "42P01": "create it, or set the table's name and the store's address",
-    "3F000": "create it, or set the table's name and the store's address",
+    **dict.fromkeys(_NO_TABLE, "create it, or set the table's name and the store's address"),
     "42501": "grant this user the schema and its tables",
 }
 
@@ -28,7 +28,8 @@ def failure(where: str, error: psycopg.Error) -> StoreError:
         return Transient(f"{where}: {message}: try again")
     if code:
         cure = _CURES.get(code, "trying again does not help: see the cause")
-        return Terminal(f"{where}: {message}: {cure}")
+        kind = NoTable if code in _NO_TABLE else Terminal
+        return kind(f"{where}: {message}: {cure}")
     if isinstance(error, psycopg.OperationalError):
         if _REFUSED.search(message) and not _STARTING.search(message):
             return Terminal(f"{where}: {message}: correct the store's address or its user")

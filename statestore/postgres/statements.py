@@ -59,6 +59,7 @@ class Statements:
             .format(fences)
             .as_bytes()
         )
+        self.fences = SQL("SELECT 1 FROM {} LIMIT 1").format(fences).as_bytes()
         self.drop_others = SQL("DELETE FROM {} WHERE name <> %s").format(fences).as_bytes()
         self.scan = (
             SQL('SELECT item FROM {} WHERE (pk, sk) > (%s COLLATE "C", %s COLLATE "C") ORDER BY pk, sk LIMIT %s')

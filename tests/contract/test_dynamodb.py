@@ -51,6 +51,17 @@ def test_creating_a_table_again_changes_nothing(doorway: Doorway) -> None:
     assert doorway("again").query(Query(slot="GSI_1", value="a")) == [INDEXED]
 
 
+def test_each_table_has_its_own_time_also_under_the_same_name(doorway: Doorway) -> None:
+    first, again, restored = doorway("made"), doorway("made"), doorway("made")
+    first.create(1)
+    again.create(1)
+    assert again.created == first.created is not None
+
+    doorway.client.delete_table(TableName=first.table)
+    restored.create(1)
+    assert restored.created != first.created
+
+
 def test_a_table_made_by_other_means_gets_its_ttl(doorway: Doorway) -> None:
     store = doorway("bare")
     doorway.client.create_table(**table.create_table(store.table, 2))
@@ -104,6 +115,16 @@ def test_a_table_that_expires_items_by_another_attribute_is_not_taken(doorway: D
 
     with pytest.raises(Terminal, match="expires items by 'until', not 'ttl': disable its TTL"):
         store.create(1)
+
+
+def test_a_start_describes_its_table_once_because_dynamodb_local_counts_all_items_for_that(doorway: Doorway) -> None:
+    doorway("looked").create(1)
+    store, asked = doorway("looked"), list[str]()
+    store._boto3.api.meta.events.register("before-call.dynamodb", lambda model, **_: asked.append(model.name))
+
+    store.create(1)
+
+    assert asked.count("DescribeTable") == 1
 
 
 def test_an_error_names_the_missing_table_and_the_key_and_says_what_to_do(doorway: Doorway) -> None:

@@ -71,9 +71,26 @@ def test_the_server_refuses_the_role_everything_else(url: str, as_job: str, stat
 
 def test_the_role_cannot_add_slots_and_learns_why(as_job: str) -> None:
     store = PostgresStore(url=as_job, table="own")
-    with pytest.raises(Terminal, match=r"must be owner of .*: grant this user the schema and its tables"):
+    with pytest.raises(Terminal, match=r"lacks the index GSI_\d+, .* with its owner in --store-url"):
         store.add_slots(SLOTS + 1, lambda _: None)
     store.close()
+
+
+def test_the_role_cannot_alter_the_form_of_the_table_and_learns_who_can(url: str, as_job: str) -> None:
+    store = PostgresStore(url=as_job, table="own", unlogged=True)
+    with pytest.raises(Terminal) as refused:
+        store.create(SLOTS)
+    store.close()
+    assert str(refused.value) == (
+        "table own is logged, the setting store_unlogged is true, and this user does not own the table: start once with its "
+        'owner in --store-url, let the owner give `ALTER TABLE "state_own"."fences" SET UNLOGGED; ALTER TABLE '
+        '"state_own"."items" SET UNLOGGED`, or correct the setting'
+    )
+    execute(url, str(refused.value).split("`")[1])
+    store = PostgresStore(url=as_job, table="own", unlogged=True)
+    assert store.create(SLOTS) is None
+    store.close()
+    execute(url, "ALTER TABLE state_own.items SET LOGGED; ALTER TABLE state_own.fences SET LOGGED")
 
 
 def test_an_owner_of_the_schema_makes_the_table_without_rights_on_the_database(url: str) -> None:
@@ -86,6 +103,33 @@ def test_an_owner_of_the_schema_makes_the_table_without_rights_on_the_database(u
     store.create(SLOTS)
     store.add_slots(SLOTS + 1, lambda _: None)
     assert store.describe().slots == SLOTS + 1  # type: ignore[union-attr]
+    store.close()
+    execute(url, f"DROP OWNED BY {ROLE}; DROP ROLE {ROLE}")
+
+
+@pytest.mark.parametrize(
+    ("made", "cure"),
+    [
+        ("", f'CREATE SCHEMA "state_owned" AUTHORIZATION "{ROLE}"'),
+        ("CREATE SCHEMA state_owned", f'ALTER SCHEMA "state_owned" OWNER TO "{ROLE}"'),
+    ],
+)
+def test_a_role_that_may_not_make_a_table_learns_the_statement_for_an_administrator(
+    url: str, made: str, cure: str
+) -> None:
+    execute(url, f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'; DROP SCHEMA IF EXISTS state_owned CASCADE")
+    if made:
+        execute(url, f"{made}; GRANT USAGE ON SCHEMA state_owned TO {ROLE}")
+    where = urlsplit(url)
+    role = urlunsplit(where._replace(netloc=f"{ROLE}:{PASSWORD}@{where.netloc.rpartition('@')[2]}"))
+    store = PostgresStore(url=role, table="owned")
+    with pytest.raises(
+        Terminal, match=r"permission denied for .*: let an administrator give the statement "
+    ) as refused:
+        store.create(SLOTS)
+    assert str(refused.value).endswith(cure)
+    execute(url, cure)
+    store.create(SLOTS)
     store.close()
     execute(url, f"DROP OWNED BY {ROLE}; DROP ROLE {ROLE}")
 

@@ -32,6 +32,13 @@ def plan_of(store: PostgresStore, statement: bytes, values: Any) -> list[dict[st
     return nodes
 
 
+def test_a_table_has_about_as_many_items_as_the_last_analyze_counted(make: MakeStore, url: str) -> None:
+    store = make()
+    store.write_all([Write(Key("TABLE#star", f"r{n}"), {}) for n in range(3)])
+    execute(url, "ANALYZE state_own.items")
+    assert store.describe().items == 3  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("rows", [0, 3_000])
 def test_no_statement_reads_the_whole_table_also_without_statistics(make: MakeStore, rows: int) -> None:
     store, keys = make(), [Key("TABLE#star", f"{n}") for n in range(2)]
@@ -112,15 +119,6 @@ def test_names_of_tables_are_quoted_and_those_that_do_not_fit_refused(url: str) 
     for name in ('a"; DROP SCHEMA x; --', "x" * 58, "ab"):
         with pytest.raises(Terminal, match=r"cannot name a table: give 3 to 57 letters, digits, '_', '-' or '.'"):
             PostgresStore(url=url, table=name)
-
-
-def test_an_unlogged_table_is_made_where_the_caller_says_so(url: str) -> None:
-    for table, unlogged, kind in (("durable", False, "p"), ("faster", True, "u")):
-        store = PostgresStore(url=url, table=table, unlogged=unlogged)
-        store.create(1)
-        store.close()
-        found = execute(url, f"SELECT relpersistence::text FROM pg_class WHERE oid = 'state_{table}.items'::regclass")
-        assert found == [(kind,)]
 
 
 def test_errors_name_the_cause_and_the_cure_and_no_password(url: str) -> None:

@@ -1,31 +1,35 @@
 """A job that moves between DynamoDB and Postgres: it goes on with the copy as if nothing had happened."""
 
+import os
+import pty
+import re
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 from processor.errors import Fenced, ForeignPart, StatestoreError
 from processor.job.copy_state import copy_state
+from processor.job.open_registry import open_registry
 from processor.job.worker import open_store
 from processor.progress.identity import replace_identity, unfinished
-from processor.settings.settings import Settings
+from processor.settings.settings import Settings, setting_flags
 from registry.errors import LeaseHeld
 from registry.model import Lease
-from statestore.copy_items import CopyCounts
+from statestore.copy_items import CopyCounts, CopyStep
+from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.store import Write
+from tests.contract.postgres_servers import execute
 
 Scene = Any  # conftest's
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
-    pytest.mark.filterwarnings(
-        "ignore:.*was deleted while still open:ResourceWarning"
-    ),  # a refused start ends its process
-]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
 
 
 def copy(scene: Scene, store: str, **changes: Any) -> CopyCounts:
@@ -89,7 +93,7 @@ def test_a_copy_that_loses_the_lease_ends_without_effect_on_the_registry(started
     settings, registry = started.settings, started.registry
     taken: list[Lease] = []
 
-    def take_over(_: CopyCounts) -> None:
+    def take_over(_: CopyStep) -> None:
         taken.append(registry.take_lease(settings.job, "another", 2, take_over=True, expires_after=60))
 
     target = replace(settings, store="postgres", table=f"{settings.table}_lost")
@@ -135,3 +139,66 @@ def test_the_job_goes_on_with_the_copy_and_back_without_a_gap_or_a_repeat(
         counts = copy(scene, back)
         assert counts.equal == counts.read
         assert scene.registry.binding().table == scene.settings.place
+
+
+def test_a_terminal_shows_a_bar_for_the_copy_and_for_the_comparison_and_a_file_shows_lines(started: Scene) -> None:
+    screen, terminal = pty.openpty()
+    give_copy(started, terminal)
+    os.close(terminal)
+    shown = os.read(screen, 1_000_000).decode().removesuffix("\r\n").split("\r\n")
+    bars = [line.rpartition("\r")[2].rstrip() for line in shown]
+    for phase, bar in zip(("copy", "compare"), bars, strict=True):
+        assert re.fullmatch(rf"{phase} \[#{{20,}}\] ([0-9]+) of \1 items, 100 %, [0-9,]+/s, 0:00:00 left", bar)
+    lines = give_copy(started, subprocess.PIPE).splitlines()
+    for phase, line in zip(("copy", "compare"), lines, strict=True):
+        assert re.fullmatch(rf"{phase}: ([0-9]+) of \1 items, 100 %, [0-9,]+/s, 0:00:00 left", line)
+
+
+def give_copy(scene: Scene, stderr: int) -> str:
+    """Gives the verb in a process of its own, into the other store. Returns its stderr if that is a pipe."""
+    stores = {"dynamodb": "postgres", "postgres": "dynamodb"}
+    source, target = scene.settings.store, stores[scene.settings.store]
+    code = "import sys; from processor.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "copy", "--from", source, "--to", target],
+        env=os.environ | {f"STATESTORE_{n.upper()}": str(getattr(scene.settings, n)) for n, _ in setting_flags()},
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        check=True,
+    )
+    former, scene.settings = scene.settings.place, replace(scene.settings, store=target)
+    assert f"{scene.settings.place} holds the state of {former}: " in done.stdout
+    return done.stderr or ""
+
+
+def test_a_copy_needs_the_rights_that_the_page_names_and_an_error_names_those_that_lack(started: Scene) -> None:
+    settings, administrator, table = started.settings, started.settings.registry, f"{started.settings.table}_owned"
+    owner, job = f"{table}_owner", f"{table}_job"
+    started.registry.create_roles()
+    for role in (owner, job):
+        execute(administrator, f"CREATE ROLE {role} LOGIN PASSWORD 'word'")
+        execute(administrator, f"GRANT {settings.registry_schema}_job TO {role}")
+    there = replace(settings, store="postgres", table=table)
+    with pytest.raises(Terminal, match=f'give the statement CREATE SCHEMA "state_{table}" AUTHORIZATION "{owner}"'):
+        copy_as(owner, settings, there)
+    execute(administrator, f"CREATE SCHEMA state_{table} AUTHORIZATION {owner}")
+    assert copy_as(owner, settings, there).equal > 0
+
+    with pytest.raises(Terminal, match=f"permission denied for schema state_{table}: grant this user the schema"):
+        copy_as(job, there, settings)
+    execute(administrator, f"GRANT USAGE ON SCHEMA state_{table} TO {job}")
+    rights = f"ALL TABLES IN SCHEMA state_{table}"
+    execute(administrator, f"GRANT SELECT, INSERT, UPDATE, DELETE ON {rights} TO {job}")
+    assert copy_as(job, there, settings).equal > 0
+    assert copy_as(job, settings, there).equal > 0
+    started.settings = there
+
+
+def copy_as(role: str, source: Settings, target: Settings) -> CopyCounts:
+    """Copies with the rights of a role of Postgres on the registry and on the tables."""
+    where = urlsplit(source.registry)
+    address = urlunsplit(where._replace(netloc=f"{role}:word@{where.netloc.rpartition('@')[2]}"))
+    source, target = replace(source, registry=address), replace(target, registry=address)
+    with open_registry(source) as registry:
+        return copy_state(source, target, registry, owner="a test", report=lambda _: None)

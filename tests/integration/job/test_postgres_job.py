@@ -1,11 +1,13 @@
 """A whole job over a table in Postgres: killed in the middle and started again, then looked at and changed by the verbs."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import fields
+from contextlib import closing
+from dataclasses import fields, replace
 from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any
@@ -13,17 +15,19 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
+from processor.job import open_job
+from processor.job.binding import adopt_table, bind_parts
 from processor.job.worker import open_postgres, open_store
+from processor.progress.identity import IDENTITY
 from processor.settings.settings import Settings
+from registry.repository import Registry
 from statestore.errors import FencedWrite
 from statestore.keys import Key
 from statestore.store import Fence, Write
+from tests.contract.postgres_servers import execute
 
 Scene = Any  # conftest's
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
-    pytest.mark.filterwarnings("ignore:.*was deleted while still open:ResourceWarning"),  # a verb ends with its process
-]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
 SECONDS = 120.0
 
 
@@ -38,6 +42,11 @@ def environment(settings: Settings) -> dict[str, str]:
         f"STATESTORE_{name.upper()}": str.__str__(value) if isinstance(value, str) else str(value)
         for name, value in given.items()
     }
+
+
+def set_environment(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    for name, value in environment(settings).items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +86,7 @@ def test_a_killed_job_goes_on_and_its_documents_equal_those_of_try(killed: Scene
 def test_the_documents_equal_the_sql_answer(
     killed: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in environment(killed.settings).items():
-        monkeypatch.setenv(name, value)
+    set_environment(monkeypatch, killed.settings)
     assert main(["verify", "profile"]) == 0
     assert "40 documents compared, 0 differ" in capsys.readouterr().err
     assert main(["get", "profile", '{"id": 3}']) == 0
@@ -86,13 +94,14 @@ def test_the_documents_equal_the_sql_answer(
     for verb in (["status"], ["explain", "profile", '{"id": 3}'], ["rejects", "list"], ["slots"], ["statistics"]):
         assert main(verb) == 0, verb
     assert main(["add-slots", "5", "--why", "more joins"]) == 0
-    assert open_store(killed.settings).describe().slots == 5  # type: ignore[union-attr]
+    with closing(open_store(killed.settings)) as store:
+        assert store.describe().slots == 5  # type: ignore[union-attr]
     capsys.readouterr()
     main(["doctor"])
     lines = {line.split()[1]: line.split()[0] for line in capsys.readouterr().out.splitlines() if len(line.split()) > 1}
     assert {
-        name: lines.get(name) for name in ("table", "keys", "slots", "permissions", "items", "identity")
-    } == dict.fromkeys(("table", "keys", "slots", "permissions", "items", "identity"), "ok")
+        name: lines.get(name) for name in ("table", "keys", "log", "slots", "permissions", "items", "identity")
+    } == dict.fromkeys(("table", "keys", "log", "slots", "permissions", "items", "identity"), "ok")
 
 
 def test_the_killed_run_can_write_nothing_any_more(killed: Scene) -> None:
@@ -107,3 +116,67 @@ def test_the_killed_run_can_write_nothing_any_more(killed: Scene) -> None:
         else:
             store.write(Write(Key("PROBE", "a"), {"n": 1}))
         store.close()
+
+
+def test_a_verb_that_is_done_or_refused_leaves_no_connection_open(
+    killed: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """psycopg warns of a connection that nobody closed, and the warning fails the test."""
+    set_environment(monkeypatch, killed.settings)
+    for verb in (
+        ["verify", "--repair"],
+        ["verify", "--sql"],
+        ["erase", "user", '{"id": 3}', "--referring"],
+        ["erase", "user", '{"id": 3}'],
+        ["rejects", "drop", "--why", "a test"],
+        ["rejects", "replay"],
+        ["backfill"],
+    ):
+        assert main(verb) == 0, (verb, capsys.readouterr().err)
+    for wrong in (["get", "profile", "no key"], ["get", "nothing", "3"], ["erase", "nothing", "3"]):
+        assert main(wrong) == 1, wrong
+    monkeypatch.setenv("STATESTORE_TABLE", "mistyped")
+    for refused in (["get", "profile", "3"], ["statistics"], ["verify"], ["backfill"]):
+        assert main(refused) == 1, refused
+    gc.collect()
+
+
+def taken_over(settings: Settings, generation: int, then: Callable[..., None]) -> Callable[..., None]:
+    """A step of a start, before which a run of this generation takes the table over."""
+
+    def step(of: Settings, *parts: Any) -> None:
+        registry = next(part for part in parts if isinstance(part, Registry))
+        with closing(open_postgres(settings)) as store:
+            store.take_over(Fence(registry.binding().identity, generation))
+        then(of, *parts)
+
+    return step
+
+
+def test_a_start_that_another_run_took_over_from_writes_no_identity(
+    new_scene: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = new_scene(store="postgres")
+    monkeypatch.setattr(open_job, "bind_parts", taken_over(scene.settings, 2, bind_parts))
+    with pytest.raises(FencedWrite, match="a newer run than 1 took over"), scene.opened():
+        pass
+    with closing(open_postgres(scene.settings)) as store:
+        assert store.get([IDENTITY]) == {}
+    assert scene.registry.binding().table == ""
+
+
+def test_a_start_that_another_run_took_over_from_forgets_no_progress_of_a_restored_table(
+    new_scene: Callable[..., Scene], rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = new_scene(store="postgres")
+    scene.produce(rows.user(1, "ada"), rows.star("ada", "repo"))
+    scene.run()
+    scene.settings = replace(scene.settings, table=f"{scene.settings.table}_restored")
+    execute(scene.settings.registry, f"ALTER SCHEMA state_{scene.settings.job} RENAME TO state_{scene.settings.table}")
+    scene.lose_checkpoint()
+    monkeypatch.setattr(open_job, "adopt_table", taken_over(scene.settings, 9, adopt_table))
+    with closing(open_postgres(scene.settings)) as store:
+        before = store.scan(None, 1_000).items
+        with pytest.raises(FencedWrite, match="a newer run than 2 took over"), scene.opened(adopt=True):
+            pass
+        assert store.scan(None, 1_000).items == before

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from statestore.copy_items import PAGE, CopyCounts, copy_items
+from statestore.copy_items import COMPARE, COPY, PAGE, CopyCounts, CopyStep, copy_items
 from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -32,9 +32,9 @@ def everything(store: MemoryStore) -> list[Item]:
 
 
 def copied(source: MemoryStore, target: MemoryStore) -> CopyCounts:
-    seen: list[CopyCounts] = []
+    seen: list[CopyStep] = []
     counts = copy_items(source, target, without=NAME, report=seen.append)
-    assert seen[-1] == counts
+    assert seen[-1] == CopyStep(COMPARE, counts.equal, counts.equal)
     return counts
 
 
@@ -44,6 +44,27 @@ def test_a_copy_has_all_items_but_the_one_that_each_table_has_for_itself() -> No
     assert everything(target) == everything(source)
     assert target.get([NAME]) == {}
     assert len(target.query(Query("GSI_1", "ice"))) == ROWS
+
+
+def test_a_copy_says_how_far_it_is_after_each_page_and_how_many_entries_of_indexes_are_late() -> None:
+    steps: list[CopyStep] = []
+    now = [0.0]
+    target = MemoryStore(3, lag=1.0, clock=lambda: now[0])
+
+    def pause(seconds: float) -> None:
+        now[0] += seconds
+
+    copy_items(a_source(), target, without=NAME, report=steps.append, pause=pause)
+    all_items = ROWS + 2
+    assert steps == [
+        *(CopyStep(COPY, done, all_items + 1, about=True) for done in (0, PAGE - 1, all_items)),
+        CopyStep(COPY, all_items, all_items),
+        CopyStep(COMPARE, 0, all_items),
+        CopyStep(COMPARE, PAGE, all_items, late=PAGE - 2),
+        CopyStep(COMPARE, PAGE, all_items),
+        CopyStep(COMPARE, all_items, all_items),
+        CopyStep(COMPARE, all_items, all_items),
+    ]
 
 
 def test_a_second_copy_writes_only_the_differences() -> None:

@@ -109,6 +109,12 @@ def test_a_description_holds_what_dynamodb_says_of_the_table(ttl: dict[str, str]
     assert table.table_description(described(3), ttl) == description
 
 
+def test_a_table_has_the_items_that_dynamodb_counted_last_and_before_that_nobody_knows() -> None:
+    ttl = {"TimeToLiveStatus": "DISABLED"}
+    assert table.table_description(described(3) | {"ItemCount": 7}, ttl).items == 7
+    assert table.table_description(described(3) | {"ItemCount": 0}, ttl).items is None
+
+
 def test_a_table_needs_the_slots_of_the_registry_and_may_have_more() -> None:
     assert table.misfits(described(3), 5) == [
         "it has 3 slots, not 5: `statestore add-slots 5` adds the missing indexes"

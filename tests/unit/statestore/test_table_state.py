@@ -1,5 +1,6 @@
 """The state of a table, from the answers of DynamoDB."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from statestore.table import create_table, enable_ttl
 from statestore.table_state import TableState, table_state
 
 TTL = {"TimeToLiveStatus": "ENABLED", **enable_ttl("state")["TimeToLiveSpecification"]}
+MADE = datetime.fromtimestamp(1_795_000_000.123, UTC)
 BACKUPS = {"PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "ENABLED"}}
 
 
@@ -16,7 +18,14 @@ def described(**more: Any) -> dict[str, Any]:
     made = create_table("state", 2)
     indexes = [{**index, "IndexStatus": "ACTIVE"} for index in made["GlobalSecondaryIndexes"]]
     billing = {"BillingModeSummary": {"BillingMode": made["BillingMode"]}}
-    return {**made, **billing, "TableStatus": "ACTIVE", "GlobalSecondaryIndexes": indexes, **more}
+    return {
+        **made,
+        **billing,
+        "TableStatus": "ACTIVE",
+        "CreationDateTime": MADE,
+        "GlobalSecondaryIndexes": indexes,
+        **more,
+    }
 
 
 def test_a_table_of_this_release_has_no_misfit() -> None:
@@ -29,6 +38,7 @@ def test_a_table_of_this_release_has_no_misfit() -> None:
         on_demand=True,
         protected=True,
         recoverable=True,
+        created=1_795_000_000_123,
     )
 
 
