@@ -1,6 +1,8 @@
 """The plan that a verb works with: that of `--definitions`, or that of the registry; and the registry's table."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from processor.cli.options import load_definitions, load_settings, reachable_settings
 from processor.job.open_registry import open_registry
@@ -24,9 +26,14 @@ def stored_plan(settings: Settings) -> Plan:
         return plan_of(registry.snapshot())
 
 
-def stored_state(settings: Settings) -> tuple[Plan, Store]:
-    """The plan of the registry, and the store of its table. Raises ForeignPart when the table is not that of the registry."""
-    from processor.job.binding import open_readable_store
+@contextmanager
+def stored_state(settings: Settings) -> Iterator[tuple[Plan, Store]]:
+    """The plan of the registry, and the store of its table inside the block. Raises ForeignPart when the table is not that of the
+    registry."""
+    from processor.job.binding import readable_store
 
-    with open_registry(settings) as registry:
-        return plan_of(registry.snapshot()), open_readable_store(settings, registry)
+    with ExitStack() as stack:
+        with open_registry(settings) as registry:
+            plan = plan_of(registry.snapshot())
+            store = stack.enter_context(readable_store(settings, registry))
+        yield plan, store

@@ -5,7 +5,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -47,25 +47,25 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser(
         "demo", help="run the main job on embedded parts and real data, and compare its documents with Postgres"
     )
-    which = parser.add_mutually_exclusive_group()
     help = "let an application write to Postgres, and Debezium send the changes (`make demo-live` installs what this needs)"
-    which.add_argument("--live", action="store_true", help=help)
-    which.add_argument("--store", choices=STORES, help="run only with the table there (default: one run on each)")
+    parser.add_argument("--live", action="store_true", help=help)
+    help = "run only with the table there (default: one run on each; with --live: postgres)"
+    parser.add_argument("--store", choices=STORES, help=help)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     if options.live:
-        return _run_live()
+        return _run_live(options.store or STORES[0])
     return _run_recorded([options.store] if options.store else STORES)
 
 
-def _run_live() -> int:
+def _run_live(store: str) -> int:
     from processor.demo.live.live_demo import run_live_demo
 
     set_embedded_credentials()
     began = monotonic()
-    count, wrong, dead = run_live_demo(print_progress)
+    count, wrong, dead = run_live_demo(store, print_progress)
     equal = f"{count - len(wrong)} documents equal the SELECT, {dead} dead letters ({monotonic() - began:.0f} s)"
     print(f"\n{coloured(equal, 'red' if wrong or dead else 'green')}\n")
     for key in wrong[:10]:
@@ -152,12 +152,9 @@ def _follow_event(settings: Settings, plan: "Plan", file: Path, recorded: "Histo
     from processor.records.recorded_topics import read_records
 
     record = choose_star(read_records(str(file)), recorded.tables)
-    store = open_store(settings)
-    try:
+    with closing(open_store(settings)) as store:
         for line in describe_event(record, plan, store):
             print(line)
-    finally:
-        store.close()
 
 
 def print_step(number: int, text: str) -> None:

@@ -62,15 +62,14 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings:
-        plan, store = stored_state(settings)
-        entity = _entity(plan, options.entity)
-        key = _key(entity, options.key)
-        sk = keys.encode(key) or ""
-        runner = with_open_changes(StepRunner(store=store))
-        item = store.get([entity.key(sk)]).get(entity.key(sk))
-        columns = declared_columns(item, entity) if item is not None else None
-        found = runner.run([references(plan, entity.name, columns)])[0] if columns is not None else ()
-        store.close()
+        with stored_state(settings) as (plan, store):
+            entity = _entity(plan, options.entity)
+            key = _key(entity, options.key)
+            sk = keys.encode(key) or ""
+            runner = with_open_changes(StepRunner(store=store))
+            item = store.get([entity.key(sk)]).get(entity.key(sk))
+            columns = declared_columns(item, entity) if item is not None else None
+            found = runner.run([references(plan, entity.name, columns)])[0] if columns is not None else ()
         if options.referring:
             return _print_commands(found, known=columns is not None)
         report = _erase(options, settings, entity.name, key)

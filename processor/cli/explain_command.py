@@ -48,8 +48,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _explain_document(options: argparse.Namespace) -> int:
-    with reachable_settings(options) as settings:
-        plan, product, root, runner = requested_document(options, settings)
+    with reachable_settings(options) as settings, requested_document(options, settings) as requested:
+        plan, product, root, runner = requested
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
         (rows,) = runner.run([lineage(plan, product, root)])
     if body.value is None:

@@ -3,11 +3,13 @@
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from processor.cli.chosen_plan import stored_state
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
-from processor.cli.output import TOO_LARGE_LINE
+from processor.cli.output import UNFIT_LINE
 from processor.cli.visible_text import visible_line
 from processor.errors import StatestoreError
 from processor.inspect.verification import with_open_changes
@@ -38,12 +40,12 @@ def add_key(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    with reachable_settings(options) as settings:
-        plan, product, root, runner = requested_document(options, settings)
+    with reachable_settings(options) as settings, requested_document(options, settings) as requested:
+        plan, product, root, runner = requested
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
         published = read_entry(runner.store.get([at := entry_key(options.product, root)]).get(at))
-    if published.too_large:
-        text = f"{options.product} {options.key}: {TOO_LARGE_LINE}"
+    if published.unfit:
+        text = f"{options.product} {options.key}: {UNFIT_LINE}"
         print(visible_line(text), file=sys.stderr)
     if options.json:
         document = None if body.value is None else canonical_json.loads(body.value)
@@ -67,12 +69,14 @@ class RequestedDocument(NamedTuple):
     runner: StepRunner
 
 
-def requested_document(options: argparse.Namespace, settings: Settings) -> RequestedDocument:
-    """The document that PRODUCT and KEY name. Raises StatestoreError if there is no such product, or KEY is not a key."""
-    plan, store = stored_state(settings)
-    product = product_of(plan, options.product)
-    root = _root_key(plan.entities[product.product.root], options.key)
-    return RequestedDocument(plan, product, root, with_open_changes(StepRunner(store=store)))
+@contextmanager
+def requested_document(options: argparse.Namespace, settings: Settings) -> Iterator[RequestedDocument]:
+    """The document that PRODUCT and KEY name, inside the block. Raises StatestoreError if there is no such product, or KEY is not
+    a key."""
+    with stored_state(settings) as (plan, store):
+        product = product_of(plan, options.product)
+        root = _root_key(plan.entities[product.product.root], options.key)
+        yield RequestedDocument(plan, product, root, with_open_changes(StepRunner(store=store)))
 
 
 def _root_key(root: EntityPlan, text: str) -> str:

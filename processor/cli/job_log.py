@@ -84,9 +84,9 @@ def status_summary(state: Mapping[str, Any]) -> str:
 
 
 def lag_text(lag: Mapping[str, Any]) -> str:
-    """The lag of a topic: its unread records, and the age of the oldest."""
-    age = "" if lag["seconds"] is None else f", {lag['seconds']:,.0f} s"
-    return f"{lag['records']:,} records{age}"
+    """The lag of a topic: its unread records, and how long the oldest waits."""
+    wait = "" if lag["seconds"] is None else f", {lag['seconds']:,.0f} s"
+    return f"{lag['records']:,} records{wait}"
 
 
 class JobLog:

@@ -24,9 +24,8 @@ COUNTS = (
     "its `limit`; ambiguous: a `one` without `order_by` that found several rows."
 )
 """The meaning of the counts of `summary`, for the help of verbs."""
-TOO_LARGE_LINE = (
-    "the document is too large for its topic, which shows an earlier one or none: `statestore rejects list` says how "
-    "large"
+UNFIT_LINE = (
+    "the document does not fit its topic, which shows an earlier one or none: `statestore rejects list --each` says why"
 )
 """What an operator reads about such a document."""
 
@@ -112,8 +111,8 @@ def summary(tally: Mapping[str, int]) -> str:
         f"{n} {name.removeprefix('request ')}" for name, n in sorted(tally.items()) if name.startswith("request ")
     )
     others = ", ".join(f"{tally.get(name, 0)} {name}" for name in ("published", "unchanged", "cut", "ambiguous"))
-    if large := tally.get("too large"):
-        others += f", {large} too large (a dead letter takes the place of the document)"
+    if unfit := tally.get("unfit"):
+        others += f", {unfit} unfit (a dead letter takes the place of the document)"
     if unreadable := tally.get(UNREADABLE):
         others += (
             f", {unreadable} {UNREADABLE} (stored before their column was declared, of another type: shown as null)"

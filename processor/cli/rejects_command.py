@@ -21,6 +21,7 @@ from processor.errors import KafkaError, StatestoreError
 from processor.job.open_registry import open_registry
 from processor.progress.replays import DROPPED, PARTITION, drop, ended_replays, refused_replays, replay_key
 from processor.records.record import Record
+from statestore.store import Item
 
 if TYPE_CHECKING:
     from processor.records.dead_letters import DeadLetter
@@ -119,9 +120,9 @@ def run_drop(options: argparse.Namespace) -> int:
     why = reason(options)
     with reachable_settings(options) as settings:
         waiting = list(_waiting(options, settings))
-        store = stored_state(settings)[1]
-        for letter in waiting:
-            store.write(drop(letter.rejected.record, who=user_name(), why=why, at=datetime.now(UTC)))
+        with stored_state(settings) as (_, store):
+            for letter in waiting:
+                store.write(drop(letter.rejected.record, who=user_name(), why=why, at=datetime.now(UTC)))
     print(f"{len(waiting)} dead letters dropped")
     return 0
 
@@ -179,7 +180,10 @@ def read_dead_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
     if foreign:
         first = f"the first is {settings.rejects_topic}/{foreign[0].partition} offset {foreign[0].offset}"
         print(f"{len(foreign)} messages of {settings.rejects_topic} are no dead letters; {first}", file=sys.stderr)
-    items = list(stored_state(settings)[1].partition(PARTITION)) if found else []
+    items: list[Item] = []
+    if found:
+        with stored_state(settings) as (_, store):
+            items = store.partition(PARTITION)
     ended, refused = ended_replays(items), refused_replays(items)
     letters = []
     for letter in found:

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from random import Random, randrange
 
+from processor.cli.chosen_plan import stored_state
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.try_command import positive
 from processor.cli.visible_text import visible
 from processor.job.open_registry import open_registry
-from processor.plan.planning import plan_of
 from processor.pricing.statistics import take_statistics
 from processor.text_table import table_lines
 from registry.state_statistics import Statistics
@@ -33,19 +33,17 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.job.binding import open_readable_store
-
     random = Random(randrange(2**32) if options.seed is None else options.seed)
     with (
         reachable_settings(options) as settings,
-        open_registry(settings) as registry,
+        stored_state(settings) as (plan, store),
         ThreadPoolExecutor(settings.threads) as pool,
     ):
-        plan, store = plan_of(registry.snapshot()), open_readable_store(settings, registry)
         taken = take_statistics(
             plan, store, sample=options.sample, random=random, at=datetime.now(UTC), map_counts=pool.map
         )
-        registry.keep_statistics(taken)
+        with open_registry(settings) as registry:
+            registry.keep_statistics(taken)
     print(
         json.dumps(asdict(taken), indent=2, default=datetime.isoformat)
         if options.json

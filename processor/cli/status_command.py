@@ -69,10 +69,10 @@ def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
     """What a person must repair by the report of a job that lives."""
     for product, why in state.get("stopped_products", {}).items():
         yield f"product {product} stopped: {why}"
-    for product, count in state.get("too_large_documents", {}).items():
+    for product, count in state.get("unfit_documents", {}).items():
         yield (
-            f"product {product}: {count:,} documents are too large for its topic, which shows earlier ones: `statestore rejects "
-            "list` says how large; raise max.message.bytes of the topic, or give lists a limit, and start the job again"
+            f"product {product}: {count:,} documents do not fit its topic, which shows earlier ones: `statestore rejects list "
+            "--each` says why and what to do; then start the job again"
         )
     for walk, why in state.get("stopped_walks", {}).items():
         yield f"{walk} stopped: {why}"

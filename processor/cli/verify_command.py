@@ -13,7 +13,7 @@ from uuid import uuid4
 from processor.cli.chosen_plan import stored_state
 from processor.cli.difference_lines import difference_lines
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
-from processor.cli.output import TOO_LARGE_LINE
+from processor.cli.output import UNFIT_LINE
 from processor.cli.run_command import owner_name, require_settings
 from processor.cli.try_command import positive
 from processor.cli.visible_text import visible_line, visible_lines
@@ -66,23 +66,23 @@ def run(options: argparse.Namespace) -> int:
     seed = randrange(2**32) if options.seed is None else options.seed
     with reachable_settings(options) as settings:
         require_settings(settings, "bootstrap_servers")
-        plan, store = stored_state(settings)
-        names = options.products or list(plan.products)
-        random = Random(seed)
-        with _verifier(settings, plan, store, options.sql) as verifier:
-            verified = {name: _verify_product(verifier, settings, name, options.sample, random) for name in names}
-        differences = [difference for result in verified.values() for difference in result.differences]
-        not_compared = [document for result in verified.values() for document in result.not_compared]
-        too_large = too_large_among(store, differences)
-        repaired = _repair(settings, plan, store, differences) if options.repair else 0
+        with stored_state(settings) as (plan, store):
+            names = options.products or list(plan.products)
+            random = Random(seed)
+            with _verifier(settings, plan, store, options.sql) as verifier:
+                verified = {name: _verify_product(verifier, settings, name, options.sample, random) for name in names}
+            differences = [difference for result in verified.values() for difference in result.differences]
+            not_compared = [document for result in verified.values() for document in result.not_compared]
+            unfit = unfit_among(store, differences)
+            repaired = _repair(settings, plan, store, differences) if options.repair else 0
     if options.json:
         found = _json(verified, repaired, options.sql)
         print(visible_line(canonical_json.dumps(found | ({"seed": seed} if options.sample else {}))))
     else:
         for line in difference_lines(differences, options.sql):
             print(line)
-        for difference in too_large:
-            print(visible_line(f"{difference.product} {difference.key}: {TOO_LARGE_LINE}"), file=sys.stderr)
+        for difference in unfit:
+            print(visible_line(f"{difference.product} {difference.key}: {UNFIT_LINE}"), file=sys.stderr)
         for document in not_compared:
             print(visible_lines([f"{document.product} {document.key}", f"  not compared with SQL: {document.reason}"]))
         for name, result in verified.items():
@@ -131,11 +131,11 @@ def _verify_product(
     return verifier.verify(planned, topic, sample, random)
 
 
-def too_large_among(store: Store, differences: Iterable[Difference]) -> list[Difference]:
-    """The differences whose document is too large for its topic, by the ledger."""
+def unfit_among(store: Store, differences: Iterable[Difference]) -> list[Difference]:
+    """The differences whose document does not fit its topic, by the ledger."""
     keyed = {entry_key(d.product, d.root): d for d in differences if d.root is not None}
     entries = store.get(list(keyed))
-    return [difference for key, difference in keyed.items() if read_entry(entries.get(key)).too_large]
+    return [difference for key, difference in keyed.items() if read_entry(entries.get(key)).unfit]
 
 
 def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[Difference]) -> int:

@@ -10,7 +10,7 @@ from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warni
 from processor.doctor.machine_checks import is_cluster
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
-from processor.progress.identity import IDENTITY, IDENTITY_FILE, TRACES, check_binding, identity_in
+from processor.progress.identity import IDENTITY, IDENTITY_FILE, TRACES, check_binding, identity_in, is_restored
 from registry.model import Binding
 from statestore.keys import progress_partition
 
@@ -49,15 +49,16 @@ def check_identities(around: Surroundings) -> Iterator[Finding]:
     """Whether the job's name, the table and the checkpoint belong to the registry."""
     existing_registry(around)
     settings, store = around.settings, around.store
-    there = around.table_state is not None
-    table = identity_in(store.get([IDENTITY]).get(IDENTITY)) if there else None
-    traces = there and any(store.page(progress_partition(kind), None, 1).items for kind in TRACES)
+    state = around.table_state
+    item = store.get([IDENTITY]).get(IDENTITY) if state else None
+    traces = state and any(store.page(progress_partition(kind), None, 1).items for kind in TRACES)
     bound = around.registry.binding()
     check_binding(
         bound,
         Binding(identity="", job=settings.job, table=settings.place),
-        table=table,
-        used=traces,
+        table=identity_in(item) if state else None,
+        used=bool(traces),
+        restored=is_restored(item, state.created if state else None),
         checkpoint=_identity(around),
         path=settings.checkpoint,
     )

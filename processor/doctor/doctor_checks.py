@@ -25,6 +25,7 @@ from processor.doctor.table_checks import (
     check_indexes,
     check_items,
     check_keys,
+    check_log,
     check_permissions,
     check_protection,
     check_slots,
@@ -140,6 +141,7 @@ POSTGRES_TABLE = (
     DoctorCheck(name="table", looks_at="the table in Postgres", look=check_table, cure=STORE),
     DoctorCheck(name="keys", looks_at="columns and indexes", look=check_keys, cure=STORE, needs=("table",)),
     DoctorCheck(name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=STORE, needs=("table",)),
+    DoctorCheck(name="log", looks_at="what a crash leaves", look=check_log, cure=STORE, needs=("table",)),
     *(check for check in TABLE if check.name in ("slots", "permissions", "items")),
 )
 """In place of `TABLE`, where the table is in Postgres."""

@@ -27,6 +27,13 @@ def check_endpoint(around: Surroundings) -> Iterator[Finding]:
         around.table.server_time(CONNECT_SECONDS)
     except OSError as error:
         yield no_way(place, error, "--endpoint, or AWS_REGION and --region")
+        return
+    endpoint = urlsplit(table.endpoint)
+    if endpoint.scheme == "http" and not is_this_machine(endpoint.hostname or ""):
+        yield warning(
+            f"the connection to {table.endpoint} has no TLS: others on the way can read and change it",
+            "give an --endpoint of https://, or none for that of AWS",
+        )
     else:
         yield ok(table.endpoint + (f" through the proxy {table.proxy}" if table.proxy else ""))
 
@@ -74,9 +81,10 @@ def is_this_machine(host: str) -> bool:
     if host.startswith("/") or host == "localhost":
         return True
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(host)
     except ValueError:
         return False
+    return address.is_loopback or address.is_unspecified  # 0.0.0.0 as a server's own address: all of this machine
 
 
 def no_way(place: str, error: OSError, setting: str) -> Finding:

@@ -82,6 +82,19 @@ def check_ttl(around: Surroundings) -> Iterator[Finding]:
         yield failure(f"items expire by {state.expires_by}, not by {TTL}", cure)
 
 
+def check_log(around: Surroundings) -> Iterator[Finding]:
+    """Whether the rows of a table in Postgres outlast a crash of its server, and whether the setting says the same."""
+    logged, set_unlogged = _state(around).logged, around.settings.store_unlogged
+    form = "logged: its rows outlast a crash of the server" if logged else "unlogged: a crash of the server empties it"
+    if logged == set_unlogged:
+        cure = "the next start of the job alters it, if its user owns the table; or correct --store-unlogged"
+        yield warning(f"the table is {form}; the setting store_unlogged is {str(set_unlogged).lower()}", cure)
+    elif logged:
+        yield ok(f"the table is {form}")
+    else:
+        yield warning(f"the table is {form}", "--store-unlogged false, unless the topics can build the state again")
+
+
 def check_protection(around: Surroundings) -> Iterator[Finding]:
     """The protection against loss, and the mode of billing."""
     if around.embedded:

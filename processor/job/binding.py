@@ -6,14 +6,16 @@ two of these leaves a first start that can be repeated.
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from processor.errors import ForeignPart
 from processor.job.checkpoint import Checkpoint
+from processor.job.fence_producers import fence_producers
 from processor.job.forget_progress import forget_progress
-from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.kafka.reader import read_topic
-from processor.job.worker import open_store, transactional_id
+from processor.job.worker import open_store
 from processor.plan.plan import Plan
 from processor.progress.identity import (
     IDENTITY,
@@ -24,6 +26,7 @@ from processor.progress.identity import (
     check_readable,
     highest_sequence,
     identity_in,
+    is_restored,
     read_sequences,
     write_identity,
     write_sequence,
@@ -32,6 +35,7 @@ from processor.settings.settings import Settings
 from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry
+from statestore.errors import NoTable
 from statestore.keys import progress_partition
 from statestore.store import Refused, ReportIndex, Store
 
@@ -40,12 +44,13 @@ def check_parts(
     settings: Settings, registry: Registry, store: Store, checkpoint: Checkpoint | None, *, adopt: bool = False
 ) -> None:
     """Raises ForeignPart when the job's name, the table or the checkpoint does not belong to the registry. Writes nothing."""
-    table = _identity(store)
+    table, restored = _identity(store)
     check_binding(
         registry.binding(),
         Binding(identity="", job=settings.job, table=settings.place),
         table=table,
         used=table == "" and any(store.partition(progress_partition(kind)) for kind in TRACES),
+        restored=restored,
         checkpoint=_checkpoint_identity(checkpoint),
         path=settings.checkpoint,
         adopt=adopt,
@@ -58,11 +63,8 @@ def check_new_registry(settings: Settings, registry: Registry) -> None:
     try:
         registry.binding()
     except RegistryMissing:
-        store = open_store(settings)
-        try:
-            identity = _identity(store)
-        finally:
-            store.close()
+        with closing(open_store(settings)) as store:
+            identity, _ = _identity(store)
         if identity:
             raise ForeignPart(
                 f"the table {settings.table} is foreign: it belongs to a registry, and there is none in the schema "
@@ -70,25 +72,23 @@ def check_new_registry(settings: Settings, registry: Registry) -> None:
             ) from None
 
 
-def open_readable_store(settings: Settings, registry: Registry) -> Store:
-    """The table's store, for a verb that reads rows. Raises ForeignPart when they are not rows of this registry."""
-    store = open_store(settings)
-    check_readable(registry.binding(), settings.place, _identity(store))
-    return store
+@contextmanager
+def readable_store(settings: Settings, registry: Registry) -> Iterator[Store]:
+    """The table's store inside the block, for a verb that reads rows. Raises ForeignPart for rows of another registry."""
+    with closing(open_store(settings)) as store:
+        check_readable(registry.binding(), settings.place, _identity(store)[0])
+        yield store
 
 
 def widen_table(settings: Settings, registry: Registry, slots: int, progress: ReportIndex) -> None:
     """Gives the registry's table the indexes that it lacks. Does nothing where no start has created the table yet. Raises
     ForeignPart for a table of another registry."""
-    store = open_store(settings)
-    try:
-        binding, identity = registry.binding(), _identity(store)
+    with closing(open_store(settings)) as store:
+        binding, (identity, _) = registry.binding(), _identity(store)
         if binding.table or identity:
             check_readable(binding, settings.place, identity)
         if identity is not None:
             store.add_slots(slots, progress)
-    finally:
-        store.close()
 
 
 def adopt_name(settings: Settings, registry: Registry, *, take_over: bool) -> None:
@@ -100,9 +100,9 @@ def adopt_name(settings: Settings, registry: Registry, *, take_over: bool) -> No
 
 def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store) -> None:
     """Lets the registry forget its table, in whose place the job uses an empty or a restored one. A restored table keeps its rows
-    and forgets its progress. The caller holds the lease and has called `check_parts`."""
-    table, identity = registry.binding().table, _identity(store)
-    if table and identity and table != settings.place:
+    and forgets its progress. The caller holds the lease and the table, and has called `check_parts`."""
+    table, (identity, restored) = registry.binding().table, _identity(store)
+    if table and identity and (table != settings.place or restored):
         forget_progress(settings, plan, store)
         identity = ""
     if table and not identity:
@@ -110,12 +110,11 @@ def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store
 
 
 def bind_parts(settings: Settings, registry: Registry, store: Store, checkpoint: Checkpoint | None) -> None:
-    """Writes the identity where it is missing: into the table, which a first start creates, and into the checkpoint. The
-    caller holds the lease and has called `check_parts`."""
+    """Writes the identity where it is missing: into the table, and into the checkpoint. The caller holds the lease and the table,
+    and has called `check_parts`."""
     binding = registry.binding()
     if not binding.table:
-        store.create(registry.snapshot().slots)
-        written = store.write(write_identity(binding.identity))
+        written = store.write(write_identity(binding.identity, store.created))
         if isinstance(written, Refused) and identity_in(written.current) != binding.identity:
             raise ForeignPart(f"another job bound the table {settings.table} just now: start again")
     if (binding.job, binding.table) != (settings.job, settings.place):
@@ -127,14 +126,7 @@ def bind_parts(settings: Settings, registry: Registry, store: Store, checkpoint:
 def fence_other_jobs(settings: Settings, registry: Registry) -> None:
     """Fences the producers of jobs that ran by this registry under another name."""
     for job, lanes in registry.lanes_of_other_jobs(settings.job).items():
-        former = replace(settings, job=job)
-        for lane in range(lanes):
-            TransactionalOutbox(
-                settings.bootstrap_servers,
-                dict(settings.kafka),
-                transactional_id(former, lane),
-                seconds=settings.transaction_seconds,
-            )
+        fence_producers(replace(settings, job=job), lanes)
 
 
 def earlier_sequences(settings: Settings, plan: Plan, store: Store) -> dict[str, int]:
@@ -149,11 +141,14 @@ def earlier_sequences(settings: Settings, plan: Plan, store: Store) -> dict[str,
     return known
 
 
-def _identity(store: Store) -> str | None:
-    """The id in the table; empty for a table without one, None where there is no table."""
-    if store.describe() is None:
-        return None
-    return identity_in(store.get([IDENTITY]).get(IDENTITY))
+def _identity(store: Store) -> tuple[str | None, bool]:
+    """The id in the table, and whether the table was restored, once `create` has looked. The id is empty for a table without one,
+    None where there is no table."""
+    try:
+        item = store.get([IDENTITY]).get(IDENTITY)
+    except NoTable:
+        return None, False
+    return identity_in(item), is_restored(item, store.created)
 
 
 def _checkpoint_identity(checkpoint: Checkpoint | None) -> str | None:

@@ -20,15 +20,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from processor.errors import Stopped, StreamOutdated
 from processor.job.catch_up import CatchUp
 from processor.job.checkpoint import Checkpoint, check_positions, prepare_checkpoint
+from processor.job.fence_producers import fence_producers
 from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.lease import LeaseRenewal
 from processor.job.monitor import JobMonitor, LastBatch
 from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_stream
 from processor.job.source_topics import SourceTopics
 from processor.job.spark_executor import BatchFrame
 from processor.job.topic_epochs import check_topics
-from processor.job.worker import transactional_id
 from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
@@ -113,14 +112,7 @@ class Job:
     def start(self) -> None:
         """Fences every producer of earlier runs, takes over what they left, and waits until the indexes show their
         writes."""
-        settings = self.settings
-        for lane in range(self.lease.lanes):
-            TransactionalOutbox(
-                settings.bootstrap_servers,
-                dict(settings.kafka),
-                transactional_id(settings, lane),
-                seconds=settings.transaction_seconds,
-            )
+        fence_producers(self.settings, self.lease.lanes)
         self._apply_version()
         if self.lease.generation > 1:
             wait = self.driver.wait
@@ -141,8 +133,8 @@ class Job:
     def stream(self, once: bool) -> StreamingQuery:
         """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good."""
         self.fit_checkpoint()
-        self.topics.streamed = self.topics.present
         self.doing, self.positions = "reads its topics", self._committed()
+        self.topics.streamed = self.topics.present
         if not self.positions:
             self.catch_up.begin_again(self.topics.present)
         writer = read_stream(self.spark, self.settings, self.topics.present).writeStream.foreachBatch(self.on_batch)
@@ -220,10 +212,11 @@ class Job:
                 self.turn.release()
 
     def end(self) -> None:
-        """Waits for the round that still runs, ends the monitor and the renewal of the lease, and gives the lease back."""
+        """Waits for the round that still runs, closes the store, ends the monitor and the renewal, and gives the lease back."""
         self.ended = True
         if self.turn.acquire(timeout=LAST_ROUND_SECONDS):
             self.turn.release()
+            self.driver.store.close()
         self.monitor.stop()
         self.renewal.stop()
         self.registry.release(self.lease)

@@ -17,7 +17,7 @@ from threading import Event, Thread
 from time import time
 from typing import Any, Protocol
 
-from processor.job.kafka.lag import TopicLag, read_lags
+from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.lease import LeaseRenewal
 from processor.job.open_registry import open_registry
 from processor.job.source_topics import SourceTopics
@@ -77,6 +77,7 @@ class JobMonitor:
         self._counted = (clock(), 0, 0)
         self._rates = (0.0, 0.0)
         self._behind_since: float | None = None
+        self._lag = LagWatch()
         self.report: dict[str, Any] | None = None
 
     def start(self) -> None:
@@ -90,16 +91,16 @@ class JobMonitor:
 
     def _look_until_the_end(self) -> None:
         settings, looks, ended = self._job.settings, 0, False
-        lags: dict[str, TopicLag] = {}
         with open_registry(settings) as registry:
             while True:
                 shows = looks % LOOKS_PER_LINE == 0 and not ended
                 with suppress(Exception):
                     if shows:
-                        topics, positions = sorted(self._job.topics.streamed), self._job.positions
-                        lags = read_lags(settings.bootstrap_servers, dict(settings.kafka), topics, positions)
+                        topics, at = sorted(self._job.topics.streamed), self._clock()
+                        servers, kafka = settings.bootstrap_servers, dict(settings.kafka)
+                        self._lag.keep(read_unread(servers, kafka, topics, self._job.positions), at)
                 with suppress(Exception):
-                    state = self.report = self.state(lags)
+                    state = self.report = self.state(self._lag.lags(self._job.positions))
                     if shows and looks:
                         self._emit(state)
                     registry.keep_report(self._job.lease, state)
@@ -128,10 +129,7 @@ class JobMonitor:
             "pid": os.getpid(),
             "doing": "paused" if job.paused else job.doing,
             "registry_version": driver.plan.version,
-            "topics": {
-                topic: {"records": lag.records, "seconds": None if lag.oldest is None else max(0.0, now - lag.oldest)}
-                for topic, lag in lags.items()
-            },
+            "topics": {topic: {"records": lag.records, "seconds": lag.seconds(now)} for topic, lag in lags.items()},
             "missing_topics": sorted(job.topics.readers.keys() - job.topics.present),
             "paused_topics": list(snapshot.paused_topics) if snapshot else [],
             "events_per_second": events,
@@ -144,7 +142,7 @@ class JobMonitor:
             "walks": [" ".join(name) for name, walk in dict(driver.walks.walks).items() if not walk.done],
             "stopped_walks": {" ".join(name): why for name, why in dict(driver.walks.stuck).items()},
             "stopped_products": dict(driver.backlog.stopped),
-            "too_large_documents": dict(Counter(product for product, _ in list(driver.too_large))),
+            "unfit_documents": dict(Counter(product for product, _ in list(driver.unfit))),
             "waiting_products": [product.name for product in snapshot.waiting] if snapshot else [],
             "refused_version": steward.refused if steward else 0,
             "refusal": steward.refusal if steward else "",
@@ -171,7 +169,7 @@ class JobMonitor:
         return self._rates
 
     def _oldest_unpublished(self, lags: Mapping[str, TopicLag], now: float) -> float | None:
-        """Kafka's time of the oldest unread record. Where rows are written and documents wait (fan-outs, a backlog, a job that
+        """Since when the oldest unread record waits. Where rows are written and documents wait (fan-outs, a backlog, a job that
         writes rows first), the time since when they wait, if that is earlier."""
         driver = self._job.driver
         waits = driver.fan_outs.waiting or driver.backlog.waiting or driver.backlog.own or driver.walks.behind

@@ -1,6 +1,7 @@
 """Opens a job: takes the lease, binds table and checkpoint to the registry, creates the topics, and fences earlier runs."""
 
 import threading
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,10 +66,11 @@ def open_job(
     settings = resolve_tables(settings)
     open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
-    store = open_store(settings, JOB_PATIENCE)
-    check_parts(settings, registry, store, None, adopt=adopt)
-    report(start_event(settings, plan))
-    with stops_cleanly(stopping):
+    with stops_cleanly(stopping), ExitStack() as failing:
+        store = open_store(settings, JOB_PATIENCE)
+        failing.callback(store.close)
+        check_parts(settings, registry, store, None, adopt=adopt)
+        report(start_event(settings, plan))
         spark = spark_session(settings, jars)
         checkpoint = Checkpoint(spark=spark, path=settings.checkpoint) if settings.checkpoint else None
         check_parts(settings, registry, store, checkpoint, adopt=adopt)
@@ -78,25 +80,31 @@ def open_job(
         renewal = LeaseRenewal(settings, lease)
         renewal.start()
         try:
+            if altered := store.create(registry.snapshot().slots):
+                report(JobEvent(what="table", text=altered))
+            check_parts(settings, registry, store, checkpoint, adopt=adopt)  # again, as the run before left them
+            fence = take_table(registry, lease, store)  # before the first write
             if adopt:
                 adopt_table(settings, plan, registry, store)
+                fence = take_table(registry, lease, store)  # the registry may have a new identity
             check_parts(settings, registry, store, checkpoint)
             bind_parts(settings, registry, store, checkpoint)
-            store.create(registry.snapshot().slots)
-            fence = take_table(registry, lease, store)
             fence_other_jobs(settings, registry)
             admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
             admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
+            executor = SparkExecutor(spark=spark, settings=settings, lease=lease, fence=fence)
+            most_bytes = letter_bytes(admin, settings)
+            executor.start_workers(most_bytes)
             driver = Driver(
                 settings=settings,
                 plan=plan,
                 store=store,
-                executor=SparkExecutor(spark=spark, settings=settings, lease=lease, fence=fence),
+                executor=executor,
                 clock=SystemClock(),
                 run=Run(number=lease.generation),
                 check_lease=lease_check(registry, lease, stopping),
                 report=report,
-                letter_bytes=letter_bytes(admin, settings),
+                letter_bytes=most_bytes,
             )
 
             product_topics = ProductTopics(admin=admin, store=store, report=report)
@@ -145,6 +153,7 @@ def open_job(
             renewal.stop()
             registry.release(lease)
             raise
+        failing.pop_all()
     report(JobEvent(what="open", text="runs"))
     return job
 

@@ -35,7 +35,7 @@ METRICS = (
         "lag_seconds",
         "seconds",
         LAG,
-        "Age of the oldest unread record of a topic, 0 without one. No value while the broker does not show it.",
+        "Seconds for which the oldest unread record of a topic waits, 0 without one. No value while the broker does not show it.",
         "topic",
     ),
     _metric(
@@ -157,10 +157,10 @@ METRICS = (
     _metric("gauge", "stopped_products", "products", JOB, "Products that stopped: a person must act."),
     _metric(
         "gauge",
-        "too_large_documents",
+        "unfit_documents",
         "documents",
         JOB,
-        "Documents that are too large for their topic, found in this run: a person must act.",
+        "Documents that do not fit their topic, found in this run: a person must act.",
     ),
     _metric("gauge", "stopped_walks", "walks", JOB, "Walks that stopped: a person must act."),
     _metric("gauge", "paused", "flag", JOB, "1 while all work is paused, else 0."),

@@ -42,11 +42,7 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
     lags, oldest = report["topics"], report["oldest_unpublished"]
     values: dict[str, Values | Histogram] = {
         "lag_records": {(topic,): lag["records"] for topic, lag in lags.items()},
-        "lag_seconds": {
-            (topic,): lag["seconds"] or 0.0
-            for topic, lag in lags.items()
-            if lag["seconds"] is not None or not lag["records"]
-        },
+        "lag_seconds": {(topic,): lag["seconds"] for topic, lag in lags.items() if lag["seconds"] is not None},
         "oldest_unpublished_seconds": _one(max(0.0, report["at"] - oldest) if oldest else 0.0),
         "events_total": {
             (topic, part.replace("dead letters", "dead_letter")): counts.get(f"{part}{IN_TOPIC}{topic}", 0)
@@ -79,7 +75,7 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
         "registry_version": _one(report["registry_version"]),
         "refused_version": _one(report["refused_version"]),
         "stopped_products": _one(len(report["stopped_products"])),
-        "too_large_documents": _one(sum(report["too_large_documents"].values())),
+        "unfit_documents": _one(sum(report["unfit_documents"].values())),
         "stopped_walks": _one(len(report["stopped_walks"])),
         "paused": _one(report["doing"] == "paused"),
         "lease_age_seconds": _one(report["lease_age"]),

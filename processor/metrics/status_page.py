@@ -123,9 +123,9 @@ def _topics(report: Mapping[str, Any], values: Mapping[str, Values | Histogram])
     outcomes = ("applied", "superseded", "ignored", "dead_letter")
     for topic in sorted({topic for topic, _ in events}):
         lag = report["topics"].get(topic, {"records": 0, "seconds": None})
-        age = "" if lag["seconds"] is None else f"{lag['seconds']:,.0f} s"
-        rows.append((topic, f"{lag['records']:,}", age, *(f"{events[topic, outcome]:,.0f}" for outcome in outcomes)))
-    heads = ("topic", "behind", "age", "applied", "superseded", "ignored", "dead letters")
+        wait = "" if lag["seconds"] is None else f"{lag['seconds']:,.0f} s"
+        rows.append((topic, f"{lag['records']:,}", wait, *(f"{events[topic, outcome]:,.0f}" for outcome in outcomes)))
+    heads = ("topic", "behind", "waits", "applied", "superseded", "ignored", "dead letters")
     return _table("Topics", heads, rows)
 
 

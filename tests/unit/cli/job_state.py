@@ -4,7 +4,7 @@ from typing import Any
 
 STATE: dict[str, Any] = {
     "doing": "reads its topics",
-    "topics": {"repo": {"records": 0, "seconds": None}, "star": {"records": 1234, "seconds": 17.4}},
+    "topics": {"repo": {"records": 0, "seconds": 0.0}, "star": {"records": 1234, "seconds": 17.4}},
     "missing_topics": [],
     "paused_topics": [],
     "events_per_second": 120.5,

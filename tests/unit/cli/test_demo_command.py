@@ -7,7 +7,9 @@ import pytest
 from processor.cli import demo_command
 from processor.cli.demo_command import DemoRun, print_step
 from processor.cli.main import main
+from processor.demo.live import live_demo
 from processor.demo.report import readable_lines
+from processor.local.cache import ShowProgress
 
 
 def test_a_step_says_how_many_there_are(capsys: Any) -> None:
@@ -51,6 +53,20 @@ def test_the_demo_on_one_store_compares_no_runs(capsys: Any, monkeypatch: pytest
     monkeypatch.setattr(demo_command, "_run_on", lambda store, recorded, follow: {"dynamodb": made}[store])
     assert main(["demo", "--store", "dynamodb"]) == 0
     assert "both runs" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "store"), [([], "postgres"), (["--store", "dynamodb"], "dynamodb"), (["--store", "postgres"], "postgres")]
+)
+def test_the_live_demo_has_its_table_in_postgres_unless_a_flag_names_moto(
+    flags: list[str], store: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(where: str, _: ShowProgress) -> tuple[int, list[str], int]:
+        return 1, [] if where == store else ["1"], 0
+
+    monkeypatch.setattr(live_demo, "run_live_demo", run)
+    assert main(["demo", "--live", *flags]) == 0
+    assert "1 documents equal the SELECT, 0 dead letters" in capsys.readouterr().out
 
 
 def test_a_document_has_a_line_for_each_member_and_ends_early_if_it_is_long() -> None:

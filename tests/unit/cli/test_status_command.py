@@ -45,6 +45,7 @@ def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
     for line in (
         "  registry version 1, the newest is 2",
         "  reads its topics; reported 2 s ago",
+        "  topic repo: 0 records, 0 s behind",
         "  topic star: 1,234 records, 17 s behind",
         "  120.5 events/s, 30 documents/s",
         "  7 open changes, 1 fan-outs, 0 roots in the backlog",
@@ -84,15 +85,15 @@ def test_a_job_that_gave_its_lease_back_is_not_wrong_and_a_job_that_died_is() ->
 def test_stopped_products_and_walks_a_refused_version_and_silence_are_wrong() -> None:
     report = REPORT | {
         "stopped_products": {"profile": "too large"},
-        "too_large_documents": {"profile": 2},
+        "unfit_documents": {"profile": 2},
         "stopped_walks": {"fill star": "refused"},
         "refusal": "the job cannot run version 2",
     }
     assert list(wrong_lines(replace(JOB, report=report, report_age=61.0))) == [
         "job main renews its lease, and has reported nothing for 61 s; see its log",
         "product profile stopped: too large",
-        "product profile: 2 documents are too large for its topic, which shows earlier ones: `statestore rejects list` says how "
-        "large; raise max.message.bytes of the topic, or give lists a limit, and start the job again",
+        "product profile: 2 documents do not fit its topic, which shows earlier ones: `statestore rejects list --each` says why "
+        "and what to do; then start the job again",
         "fill star stopped: refused",
         "the job cannot run version 2",
     ]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +28,7 @@ def not_compared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     left = (NotCompared(product="notes", key='{"id":1}', reason=REASON),) if request.param else ()
     result = VerificationResult(compared=3, differences=(), not_compared=left)
     plan = SimpleNamespace(products={"notes": None})
-    monkeypatch.setattr(verify_command, "stored_state", lambda _: (plan, MemoryStore()))
+    monkeypatch.setattr(verify_command, "stored_state", lambda _: nullcontext((plan, MemoryStore())))
     monkeypatch.setattr(verify_command, "_verifier", verifier)
     monkeypatch.setattr(verify_command, "_verify_product", lambda *_: result)
     return bool(request.param)

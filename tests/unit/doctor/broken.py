@@ -126,6 +126,7 @@ PART_FAULTS = [
     ),
     Fault("a closed port", without_endpoint(REFUSED), "dynamodb", "failure", "refuses", "start the server"),
     Fault("no answer", without_endpoint(TimeoutError()), "dynamodb", "failure", "no answer", "security group"),
+    Fault("no TLS", set_to("table.endpoint", "http://dynamodb:8000"), "dynamodb", "warning", "has no TLS", "https://"),
     Fault("a wrong certificate", without_endpoint(untrusted()), "dynamodb", "failure", "self-signed", "AWS_CA_BUNDLE"),
     Fault(
         "a port without TLS",

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from processor.errors import SettingError
 from processor.job.kafka.cluster_probe import HIDDEN
+from processor.progress.identity import replace_identity
 from registry.model import Binding, EpochBoundary
 from statestore.memory import MemoryStore
 from tests.unit.doctor.broken import PART_FAULTS, Fault, set_to, settings
-from tests.unit.doctor.healthy import DAY, Healthy, fail
+from tests.unit.doctor.healthy import DAY, TABLE, Healthy, fail
 
 WRONG_USER = SettingError("[kafka] sasl.username, sasl.password: authentication failed")
 
@@ -56,6 +57,11 @@ def foreign_table(around: Healthy) -> None:
 
 def empty_table(around: Healthy) -> None:
     around.store = MemoryStore(20)
+
+
+def restored_table(around: Healthy) -> None:
+    around.store.write(replace_identity("id", created=5))
+    around.table_state = replace(TABLE, created=7)
 
 
 def checkpoint_file(name: str, text: str) -> Callable[[Healthy], object]:
@@ -210,5 +216,8 @@ FAULTS = [
     ),
     Fault("another table", foreign_table, "identity", "failure", "is foreign", "--table"),
     Fault("a table that is empty", empty_table, "identity", "failure", "is foreign", "--table"),
+    Fault(
+        "a table that was restored", restored_table, "identity", "failure", "`statestore run --adopt`", "--checkpoint"
+    ),
     Fault("another job", settings(job="other"), "identity", "failure", "the job other is foreign", "--job"),
 ]

@@ -20,7 +20,7 @@ from processor.settings.settings import Settings
 from registry.model import Binding
 from tests.unit.doctor.broken import REFUSED, Fault
 from tests.unit.doctor.broken_topics import FAULTS
-from tests.unit.doctor.healthy import Healthy, fail
+from tests.unit.doctor.healthy import TABLE, Healthy, fail
 
 CANARY = "canary-7391"
 
@@ -104,6 +104,36 @@ def test_a_lost_table_is_a_failure(around: Healthy, capsys: Any) -> None:
     status, findings = examined(capsys)
     assert status == 1
     assert [one["check"] for one in findings if one["state"] == "failure"] == ["identity"]
+
+
+@pytest.mark.parametrize(
+    ("logged", "unlogged", "state", "text", "cure"),
+    [
+        (True, False, "ok", "the table is logged: its rows outlast a crash of the server", ""),
+        (False, True, "warning", "the table is unlogged: a crash of the server empties it", "--store-unlogged false"),
+        (True, True, "warning", "the setting store_unlogged is true", "the next start of the job alters it"),
+        (False, False, "warning", "the setting store_unlogged is false", "the next start of the job alters it"),
+    ],
+)
+def test_the_form_of_a_table_in_postgres_is_compared_with_its_setting(
+    around: Healthy,
+    capsys: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    logged: bool,
+    unlogged: bool,
+    state: str,
+    text: str,
+    cure: str,
+) -> None:
+    monkeypatch.setenv("STATESTORE_STORE", "postgres")
+    around.settings = replace(around.settings, store="postgres", store_unlogged=unlogged)
+    around.registry.bound = replace(around.registry.bound, table="postgres:statestore")
+    around.table_state = replace(TABLE, logged=logged)
+    status, findings = examined(capsys)
+    (found,) = [one for one in findings if one["check"] == "log"]
+    assert (status, found["state"]) == (0, state)
+    assert text in found["text"]
+    assert cure in found["cure"]
 
 
 def test_a_checkpoint_that_only_spark_sees_is_no_failure(around: Healthy, capsys: Any) -> None:

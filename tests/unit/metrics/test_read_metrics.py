@@ -13,7 +13,7 @@ REPORT = run_report()
 VALUES = read_metrics(REPORT)
 AT_REST = {
     *("statestore_open_changes", "statestore_settle_due", "statestore_fan_outs", "statestore_backlog_documents"),
-    *("statestore_walks", "statestore_paused", "statestore_too_large_documents"),
+    *("statestore_walks", "statestore_paused", "statestore_unfit_documents"),
     *("statestore_stopped_products", "statestore_stopped_walks", "statestore_refused_version"),
 }
 """Gauges that are 0 once a run has done its work."""
@@ -38,7 +38,7 @@ def test_a_busy_run_sets_every_metric(metric) -> None:  # type: ignore[no-untype
         ("walks", ["fill star"], "walks"),
         ("doing", "paused", "paused"),
         ("stopped_products", {"profile": "too large"}, "stopped_products"),
-        ("too_large_documents", {"profile": 1}, "too_large_documents"),
+        ("unfit_documents", {"profile": 1}, "unfit_documents"),
         ("stopped_walks", {"fill star": "refused"}, "stopped_walks"),
         ("refused_version", 4, "refused_version"),
     ],
@@ -64,8 +64,8 @@ def test_units_count_once_as_read_or_as_written() -> None:
     assert sorted(names) == sorted({name for (name,) in VALUES["statestore_requests_total"]})  # type: ignore[misc]
 
 
-def test_the_age_of_an_unread_record_that_the_broker_does_not_show_has_no_value() -> None:
-    lags = {"a": {"records": 5, "seconds": None}, "b": {"records": 0, "seconds": None}}
+def test_the_wait_of_an_unread_record_that_the_broker_does_not_show_has_no_value() -> None:
+    lags = {"a": {"records": 5, "seconds": None}, "b": {"records": 0, "seconds": 0.0}}
     found = read_metrics(REPORT | {"topics": lags})
     assert found["statestore_lag_records"] == {("a",): 5, ("b",): 0}
     assert found["statestore_lag_seconds"] == {("b",): 0.0}

@@ -6,8 +6,17 @@ from typing import Any
 import pytest
 
 from processor.errors import ForeignPart
-from processor.progress.identity import check_binding, check_readable, highest_sequence, unfinished
+from processor.progress.identity import (
+    IDENTITY,
+    check_binding,
+    check_readable,
+    highest_sequence,
+    is_restored,
+    unfinished,
+    write_identity,
+)
 from registry.model import Binding
+from statestore.memory import MemoryStore
 
 NEW = Binding(identity="id", job="", table="")
 BOUND = Binding(identity="id", job="job", table="t")
@@ -54,8 +63,15 @@ def test_a_foreign_part_is_named_whatever_the_operator_adopts(
 
 @pytest.mark.parametrize("table", [None, ""])
 def test_an_empty_table_in_the_place_of_a_full_one_has_to_be_adopted(table: str | None) -> None:
-    with pytest.raises(ForeignPart, match=r"table t is foreign: .*`statestore run --adopt`"):
+    with pytest.raises(
+        ForeignPart, match=r"rows in t. They are lost: build the state again .*`statestore run --adopt`"
+    ):
         check_binding(BOUND, HERE, table=table)
+    other = Binding(identity="", job="job", table="u")
+    with pytest.raises(
+        ForeignPart, match=r"rows in t. Run with --table t, or build the state again .*`statestore run --adopt`"
+    ):
+        check_binding(BOUND, other, table=table)
 
 
 def test_an_adopted_empty_table_refuses_the_checkpoint_of_the_former_one() -> None:
@@ -72,6 +88,28 @@ def test_a_restored_copy_of_the_table_has_to_be_adopted_with_a_new_checkpoint() 
     check_binding(BOUND, copy, table="id", adopt=True)
 
 
+def test_a_table_that_was_restored_under_its_own_name_has_to_be_adopted_with_a_new_checkpoint() -> None:
+    with pytest.raises(
+        ForeignPart, match=r"table t is foreign: it was restored, .*`statestore run --adopt` with a new"
+    ):
+        check_binding(BOUND, HERE, table="id", restored=True)
+    with pytest.raises(ForeignPart, match="checkpoint /c is foreign"):
+        check_binding(BOUND, HERE, table="id", restored=True, checkpoint="id", path="/c", adopt=True)
+    check_binding(BOUND, HERE, table="id", restored=True, adopt=True)
+
+
+@pytest.mark.parametrize(
+    ("noted", "made", "restored"), [(5, 5, False), (5, 7, True), (None, 7, False), (5, None, False)]
+)
+def test_a_table_is_restored_where_it_was_made_at_another_time(
+    noted: int | None, made: int | None, restored: bool
+) -> None:
+    store = MemoryStore(1)
+    assert not is_restored(None, made)
+    store.write(write_identity("id", noted))
+    assert is_restored(store.get([IDENTITY])[IDENTITY], made) is restored
+
+
 def test_another_job_name_has_to_be_adopted() -> None:
     with pytest.raises(
         ForeignPart, match=r"job job is foreign: the registry's job is before. Run with --job before, or"
@@ -84,6 +122,9 @@ def test_a_reader_takes_the_registrys_table_only() -> None:
     for found in (None, "", "other"):
         with pytest.raises(ForeignPart, match="u is not the table of this registry t"):
             check_readable(BOUND, "u", found)
+    for lost in (None, ""):
+        with pytest.raises(ForeignPart, match="the table t has lost its rows: `statestore run` names the way"):
+            check_readable(BOUND, "t", lost)
     with pytest.raises(ForeignPart, match="no job has run"):
         check_readable(NEW, "t", None)
 

