@@ -1,7 +1,7 @@
 """No log, no event log, no checkpoint, no argument list and no table of the registry shows a secret or a value of a row.
 
 Every secret and every value of a row has a mark. A job over a broker with TLS and SCRAM runs three times: DynamoDB denies its
-writes, a signal kills the job, and then the job ends. There are dead letters, and a topic that refuses a product's messages.
+writes, a signal kills the job, and then the job ends. There are dead letters of records, and of documents that are too large.
 """
 
 import json
@@ -114,13 +114,13 @@ def runs(local: Path, broker: SecuredBroker, statestore: list[str], tmp_path_fac
 
 
 def test_the_runs_met_what_they_should_meet(runs: Runs) -> None:
-    assert runs.statuses == {"denied": 1, "killed": -signal.SIGKILL, "ended": 1}, runs.lines
+    assert runs.statuses == {"denied": 1, "killed": -signal.SIGKILL, "ended": 0}, runs.lines
     assert "AccessDeniedException: not authorized: allow this request" in runs.lines["denied"]
     assert "writing TABLE#person: " in runs.lines["denied"]
     assert "column 'age': expected int, found text" in runs.lines["ended"] + runs.lines["killed"]
-    assert "product large stopped: topic canary.large refuses" in runs.lines["ended"]
+    assert "the document of product large takes " in runs.lines["ended"]
     assert "canary.people" in runs.registry
-    assert any(path.name.startswith("local-") for path in runs.folder.iterdir())
+    assert any("local-" in path.name for path in runs.folder.iterdir())
     assert any("org.apache.spark.deploy.SparkSubmit" in one for one in runs.arguments)
 
 

@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from processor.local.parts import STORES
 from tests.live.soak import RESTARTED, soak
 from tests.required import require_debezium
 
@@ -15,8 +16,11 @@ def live(credentials: None) -> None:
     require_debezium()
 
 
-def test_the_live_demo_ends_with_equal_documents_and_shows_the_way_there(statestore: list[str]) -> None:
-    done = subprocess.run([*statestore, "demo", "--live"], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("flags", [[], ["--store", "dynamodb"]], ids=["postgres", "dynamodb"])
+def test_the_live_demo_ends_with_equal_documents_and_shows_the_way_there(
+    statestore: list[str], flags: list[str]
+) -> None:
+    done = subprocess.run([*statestore, "demo", "--live", *flags], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert " documents equal the SELECT, 0 dead letters (" in done.stdout
     lines = done.stderr.splitlines()
@@ -25,8 +29,9 @@ def test_the_live_demo_ends_with_equal_documents_and_shows_the_way_there(statest
     assert any(line.endswith(" is gone") for line in lines)
 
 
-def test_documents_equal_the_select_after_debezium_the_broker_and_the_job_were_killed() -> None:
-    result = soak(seconds=40, seed=1, pause=2)
+@pytest.mark.parametrize("store", STORES)
+def test_documents_equal_the_select_after_debezium_the_broker_and_the_job_were_killed(store: str) -> None:
+    result = soak(seconds=40, seed=1, pause=2, store=store)
     assert result.wrong == []
     assert result.dead_letters == 0
     assert result.documents > 0

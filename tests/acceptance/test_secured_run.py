@@ -49,7 +49,7 @@ def ran(
 ) -> tuple[Path, set[str]]:
     """The folder with the messages and all logs of a run whose Spark logs much, and the arguments of all processes meanwhile."""
     folder = tmp_path_factory.mktemp("ran")
-    shown = f"spark.log.level INFO\nspark.eventLog.enabled true\nspark.eventLog.dir file://{folder}\n"
+    shown = f"spark.log.level INFO\nspark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir file://{folder}\n"
     (folder / "spark-defaults.conf").write_text(shown)
     words = ["run", "--settings", str(settings), *module_story.define, "--from", module_story.file, "--once"]
     words += ["--to", str(folder / "published.jsonl")]

@@ -5,6 +5,7 @@ The proxy calls a layer with each request and with a function that passes the re
 """
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -114,7 +115,9 @@ class _Server(ThreadingHTTPServer):
         return Answer(status=answer.status, body=json.loads(answer.data))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores errors: a client may close its connection."""
+        """Ignores that a client closed its connection; shows other errors."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -19,6 +19,7 @@ from time import monotonic, sleep
 from processor.demo.live.live_demo import DELIVERY_SECONDS, JOB_FLAGS, LOOK_SECONDS, finish
 from processor.demo.live.live_documents import LiveDocuments
 from processor.demo.live.live_parts import BROKER, DEBEZIUM, JOB, LiveParts, live_parts
+from processor.local.parts import STORES
 
 RESTARTED = (DEBEZIUM, BROKER, JOB)
 LONGEST_PAUSE = 15.0
@@ -39,10 +40,11 @@ class SoakResult:
     dead_letters: int
 
 
-def soak(seconds: float, seed: int, pause: float) -> SoakResult:
-    """Writes for `seconds`, and longer until each part was killed once. `pause`: seconds between two transactions."""
+def soak(seconds: float, seed: int, pause: float, store: str) -> SoakResult:
+    """Writes for `seconds`, and longer until each part was killed once. `pause`: seconds between two transactions; `store`: has
+    the job's table."""
     random, killed, end = Random(seed), Counter[str](), monotonic() + seconds
-    with live_parts(JOB_FLAGS) as parts:
+    with live_parts(store, JOB_FLAGS) as parts:
         parts.create_source(seed)
         parts.start_writing("--seed", str(seed), "--pause", str(pause))
         parts.start(DEBEZIUM)
@@ -96,10 +98,11 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10, help="how long the application writes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=float, default=1, help="seconds between two transactions")
+    parser.add_argument("--store", choices=STORES, default=STORES[0], help="the place of the job's table")
     given = parser.parse_args()
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "embedded")
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "embedded")
-    result = soak(given.minutes * 60, given.seed, given.pause)
+    result = soak(given.minutes * 60, given.seed, given.pause, given.store)
     print(result)
     sys.exit(bool(result.wrong or result.dead_letters))
 

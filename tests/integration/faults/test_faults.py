@@ -79,7 +79,7 @@ def draw_lags(random: Random) -> tuple[float, float]:
     ("api", "seed", "events", "ledger_batch"),
     [
         ("moto", 1, EVENTS, 1),
-        *(pytest.param("dynamodb_local", n, 4 * EVENTS, (1, 25)[n % 2], marks=pytest.mark.slow) for n in range(2, 6)),
+        *(pytest.param("dynamodb_local", n, 2 * EVENTS, (1, 25)[n % 2], marks=pytest.mark.slow) for n in range(2, 6)),
     ],
 )
 @pytest.mark.usefixtures("credentials")

@@ -180,9 +180,9 @@ def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:
     assert (small.written, small.read) == (popular.written, popular.read)
 
 
-def test_the_rows_of_the_recovery_benchmark_make_documents() -> None:
-    from benchmarks.recovery import PRODUCT, write_rows
+def test_the_rows_that_benchmarks_store_make_documents() -> None:
     from benchmarks.steps import demo_plan
+    from benchmarks.stored_users import PRODUCT, write_rows
     from processor.progress.ledger import entries_partition
     from processor.rounds.publish_part import encoded_document
     from processor.rounds.step_runner import StepRunner
@@ -190,7 +190,7 @@ def test_the_rows_of_the_recovery_benchmark_make_documents() -> None:
 
     plan, store = demo_plan(), MemoryStore()
     write_rows(store, plan, 10)
-    step = encoded_document(plan, plan.products[PRODUCT], "4@example.org", Counter())
+    step = encoded_document(plan, plan.products[PRODUCT], "user4@example.org", Counter())
     (document,) = StepRunner(store=store).run([step])
     assert b'"title":"before"' in (document.value or b"")
     assert len(store.partition(entries_partition(PRODUCT))) == 5
