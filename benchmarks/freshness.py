@@ -1,10 +1,11 @@
-"""Measure freshness: the time from an event to its document, at a steady rate, on DynamoDB Local. One run for each rate.
+"""Measure freshness: the time from an event to its document, at a steady rate. One run for each rate.
 
     python -m benchmarks.freshness --rates 10 100 500 --seconds 60
 
-Each event gives the pull request of one of `USERS` users, in turn, another title, and so changes one document. A reader counts
-from the broker's acknowledgement of the event until it has a document with that title, or with a later one of the same user. The
-job's own histogram (`processor.rounds.freshness`) counts each document once, by its oldest event. So the reader counts that, too.
+The table is in DynamoDB Local, or with `--store postgres` in a server of Postgres that syncs each commit to the disk. Each event
+gives the pull request of one of `USERS` users, in turn, another title, and so changes one document. A reader counts from the
+broker's acknowledgement of the event until it has a document with that title, or with a later one of the same user. The job's own
+histogram (`processor.rounds.freshness`) counts each document once, by its oldest event. So the reader counts that, too.
 Promises: warm-up events do not count; the job is idle before each rate; the benchmark waits until each event has its document.
 Does not: give the embedded parts cores of their own.
 """
@@ -22,15 +23,16 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from benchmarks.job import open_bench_job, start_parts
-from benchmarks.micro_batch import PRODUCT
+from benchmarks.job import add_store, open_bench_job, start_parts
 from benchmarks.steps import EXAMPLE
+from benchmarks.stored_users import PRODUCT
 from processor.cli.run_command import prepare_plan
 from processor.definitions.load import load, read_directory
 from processor.job.job import Job
 from processor.job.kafka.client import make_consumer
 from processor.job.kafka.client import settings as client_settings
 from processor.job.run_job import run_job
+from processor.local.dynamodb_api import DYNAMODB_LOCAL_NAME
 from processor.records import canonical_json
 from processor.rounds.freshness import read_freshness
 
@@ -39,6 +41,7 @@ USERS = 2_000
 WARM_UP = (50, 20.0)
 """Events per second, and seconds, that do not count."""
 DRAIN_SECONDS = 600
+STORE_NAMES = {"local": DYNAMODB_LOCAL_NAME, "postgres": "Postgres"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +151,9 @@ class Feed:
         self.producer.poll(0)
 
 
-def measure_freshness(rates: Iterable[int], seconds: float) -> list[FreshnessCost]:
+def measure_freshness(store: str, rates: Iterable[int], seconds: float) -> list[FreshnessCost]:
     """The freshness at each rate, which the producer keeps for so many seconds."""
-    with start_parts("local", batch=10_000) as (settings, _):
+    with start_parts(store, batch=10_000) as (settings, _):
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
         job = open_bench_job(settings, plan)
         job.admin.ensure(job.readers, partitions=settings.partitions, compacted=False)
@@ -226,9 +229,10 @@ def main() -> None:
     options = argparse.ArgumentParser(description="Measures the time from an event to its document, on embedded parts.")
     options.add_argument("--rates", type=int, nargs="+", default=RATES)
     options.add_argument("--seconds", type=float, default=60.0)
+    add_store(options)
     given = options.parse_args()
-    costs = measure_freshness(given.rates, given.seconds)
-    print(*format_freshness(costs), sep="\n\n", file=sys.stderr)
+    costs = measure_freshness(given.store, given.rates, given.seconds)
+    print(*format_freshness(costs, STORE_NAMES[given.store]), sep="\n\n", file=sys.stderr)
     print(json.dumps([asdict(cost) for cost in costs]))
 
 

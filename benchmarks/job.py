@@ -8,6 +8,9 @@ second batch on: the events of the later batches, and their seconds to the end. 
 that it started, without the embedded parts (Kafka, Postgres, DynamoDB); `parts` is theirs. The figures come from /proc, so Linux
 only.
 
+With `--rows` the table has so many rows before the stream begins (`benchmarks.stored_users`), which no event touches. The job
+then does not hold its products: it would publish those rows too.
+
 With `--store postgres` the table is in a server of its own, which syncs each commit to the disk. With `--snapshot` the events are
 the rows of the source's tables, table by table. The job takes itself for far behind: it writes rows first, and publishes
 each root once, its walk without a limit of rows a second.
@@ -18,7 +21,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -28,6 +31,7 @@ from zlib import crc32
 from benchmarks.history import generate_history
 from benchmarks.snapshot import generate_snapshot
 from benchmarks.steps import EXAMPLE
+from benchmarks.stored_users import PRODUCT, write_rows
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
 from processor.cli.output import write_published
 from processor.cli.run_command import owner_name, prepare_plan
@@ -38,6 +42,7 @@ from processor.job.kafka.reader import read_topic
 from processor.job.open_job import open_job
 from processor.job.open_registry import open_registry
 from processor.job.run_job import run_job
+from processor.job.worker import open_store
 from processor.local import parts
 from processor.local.dynamodb_api import start_dynamodb_local
 from processor.local.jars import spark_kafka_jars
@@ -54,13 +59,22 @@ DURABLE = {"fsync": "on", "full_page_writes": "on", "shared_buffers": "1GB", "ma
 
 
 def measure_job(
-    store: str, events: int, users: int, batch: int, documents: str | None = None, *, snapshot: bool = False
+    store: str,
+    events: int,
+    users: int,
+    batch: int,
+    documents: str | None = None,
+    *,
+    snapshot: bool = False,
+    rows: int = 0,
 ) -> dict[str, float]:
-    """Runs the job once, with new embedded parts and a new history. Writes its messages to the file `documents`, if given."""
+    """Runs the job once, with new embedded parts, a new history and so many other `rows`. Writes its messages to the file
+    `documents`, if given."""
     with start_parts(store, batch) as (settings, directory):
         file = directory / "topics.jsonl"
         history = snapshot_lines(events, users) if snapshot else generate_history(1, events, users)
-        settings = replace(settings, catch_up_records=1, walk_rate=0) if snapshot else settings
+        settings = replace(settings, catch_up_records=1, walk_rate=0, walk_page=5_000) if snapshot else settings
+        settings = replace(settings, catch_up_records=0) if rows else settings
         lines = (canonical_json.dumps(line) + "\n" for line in history)
         file.write_text("".join(lines), encoding="utf-8")
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
@@ -68,6 +82,8 @@ def measure_job(
         part_processes = descendants()
         ends: list[tuple[float, int]] = []
         job = open_bench_job(settings, plan, ends)
+        with closing(open_store(settings)) as other:
+            write_rows(other, plan, rows)
         began, cpu, of_parts = perf_counter(), cpu_seconds(part_processes), seconds_of(below(part_processes))
         run_job(job, once=True)
         ended = perf_counter()
@@ -79,9 +95,18 @@ def measure_job(
         later["parts"] = seconds_of(below(part_processes)) - of_parts
         job.spark.stop()
         if documents is not None:
-            topic = plan.products["user_profile"].product.topic
+            topic = plan.products[PRODUCT].product.topic
             write_published(read_topic(settings.bootstrap_servers, dict(settings.kafka), topic), documents)
-    return {"events": events, "users": users, "batch": batch, "wall": wall, "cpu": cpu, **later, **job.driver.tally}
+    return {
+        "events": events,
+        "users": users,
+        "batch": batch,
+        "rows": rows,
+        "wall": wall,
+        "cpu": cpu,
+        **later,
+        **job.driver.tally,
+    }
 
 
 def snapshot_lines(rows: int, users: int) -> Iterator[dict[str, Any]]:
@@ -179,6 +204,11 @@ def _fields(stat: Path) -> list[str]:
         return []
 
 
+def add_store(options: argparse.ArgumentParser) -> None:
+    """Adds the option of the store to a benchmark that starts the job more than once, or waits for it."""
+    options.add_argument("--store", choices=STORES[1:], default="local", help="local is DynamoDB Local (%(default)s)")
+
+
 def main() -> None:
     """Measures once and prints one line of JSON to standard output. Progress goes to standard error."""
     options = argparse.ArgumentParser(description="Measures the Spark job once, on embedded parts.")
@@ -187,10 +217,11 @@ def main() -> None:
     options.add_argument("--users", type=int, required=True)
     options.add_argument("--batch", type=int, required=True)
     options.add_argument("--snapshot", action="store_true", help="the events are a first snapshot")
+    options.add_argument("--rows", type=int, default=0, help="rows in the table before, which no event touches")
     options.add_argument("--documents", help="file for the messages of the job")
     given = options.parse_args()
     sizes = (given.events, given.users, given.batch)
-    print(json.dumps(measure_job(given.store, *sizes, given.documents, snapshot=given.snapshot)))
+    print(json.dumps(measure_job(given.store, *sizes, given.documents, snapshot=given.snapshot, rows=given.rows)))
 
 
 if __name__ == "__main__":

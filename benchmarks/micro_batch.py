@@ -1,10 +1,10 @@
-"""Measure what a micro-batch costs however small it is: one event end to end, on DynamoDB Local. One run.
+"""Measure what a micro-batch costs however small it is: one event end to end. One run.
 
     python -m benchmarks.micro_batch --events 20
 
-Each event is a pull request of the same user and changes one document. The job has nothing else to do. Promises: the first events
-do not count, because the workers start and the JVM compiles. Does not: count the CPU of an idle job; that is a figure of its
-own, and it goes on while a batch runs.
+The table is in DynamoDB Local, or with `--store postgres` in a server of Postgres. Each event is a pull request of the same user
+and changes one document. The job has nothing else to do. Promises: the first events do not count, because the workers start and
+the JVM compiles. Does not: count the CPU of an idle job; that is a figure of its own, and it goes on while a batch runs.
 """
 
 import argparse
@@ -17,8 +17,9 @@ from time import perf_counter, sleep
 
 from confluent_kafka import Consumer, TopicPartition
 
-from benchmarks.job import cpu_seconds, descendants, open_bench_job, start_parts
+from benchmarks.job import add_store, cpu_seconds, descendants, open_bench_job, start_parts
 from benchmarks.steps import EXAMPLE
+from benchmarks.stored_users import PRODUCT
 from processor.cli.run_command import prepare_plan
 from processor.definitions.load import load, read_directory
 from processor.job.job import Job
@@ -28,7 +29,6 @@ from processor.job.run_job import run_job
 from processor.records import canonical_json
 from processor.records.message import Message
 
-PRODUCT = "user_profile"
 USER = {"id": 1, "email": "octo@example.org", "username": "octocat"}
 LAG = 0.3
 """S and W, in seconds: the settling of an event is over before the next event."""
@@ -47,9 +47,9 @@ class MicroBatchCost:
     idle: float
 
 
-def measure_micro_batches(events: int, warm_up: int = 10) -> list[MicroBatchCost]:
+def measure_micro_batches(store: str, events: int, warm_up: int = 10) -> list[MicroBatchCost]:
     """The cost of so many micro-batches of one event each, after some that do not count."""
-    with start_parts("local", batch=10_000) as (settings, _):
+    with start_parts(store, batch=10_000) as (settings, _):
         settings = replace(settings, wait_seconds=LAG, settle_seconds=LAG)
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
         parts = descendants()
@@ -126,7 +126,9 @@ def main() -> None:
     """Measures once and prints one line of JSON to standard output. Progress goes to standard error."""
     options = argparse.ArgumentParser(description="Measures micro-batches of one event, on embedded parts.")
     options.add_argument("--events", type=int, default=20)
-    print(json.dumps([asdict(cost) for cost in measure_micro_batches(options.parse_args().events)]))
+    add_store(options)
+    given = options.parse_args()
+    print(json.dumps([asdict(cost) for cost in measure_micro_batches(given.store, given.events)]))
 
 
 if __name__ == "__main__":

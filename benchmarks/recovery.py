@@ -2,11 +2,11 @@
 
     python -m benchmarks.recovery --rows 1000 10000 100000 --kills 5
 
-Each size has new embedded parts and a new DynamoDB Local. The job starts once over empty topics. Then the benchmark writes rows
-by the job's own step, as if the job had read them: half of them users, half of them pull requests, one for each user. Each user
-also gets an entry in the ledger. A producer then gives the pull request of one user after another another title. SIGKILL ends all
-processes of the job, and the next run starts at once with `--take-over`, so it waits for no lease. A reader of committed messages
-counts from the kill until it has a document that the broker took after the kill.
+Each size has new embedded parts and a new DynamoDB Local, or with `--store postgres` a new server of Postgres that syncs each
+commit to the disk. The job starts once over empty topics. Then the benchmark writes rows (`benchmarks.stored_users`). A producer
+gives the pull request of one user after another another title. SIGKILL ends all processes of the job, and the next run starts at
+once with `--take-over`, so it waits for no lease. A reader of committed messages counts from the kill until it has a document
+that the broker took after the kill.
 
 `--table` leaves out Spark, Kafka and Postgres: it measures the part of a start that reads the table, by the job's own driver in
 this process: what earlier runs left, the walks, and the first batch, of one event. It does not wait W.
@@ -25,14 +25,14 @@ from pathlib import Path
 from statistics import median
 from threading import Event
 from time import perf_counter, sleep, time
-from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks.job import start_parts
+from benchmarks.job import add_store, start_parts
 from benchmarks.operator_edits import STATESTORE, environment
 from benchmarks.registry_edits import background
 from benchmarks.steps import EXAMPLE, demo_plan
+from benchmarks.stored_users import PRODUCT, pull_request, write_rows
 from processor.cli.options import print_progress, set_embedded_credentials
 from processor.cli.run_command import prepare_plan
 from processor.definitions.load import load, read_directory
@@ -41,21 +41,13 @@ from processor.job.kafka.client import make_consumer
 from processor.job.kafka.client import settings as client_settings
 from processor.job.worker import open_store
 from processor.local.dynamodb_api import start_dynamodb_local
-from processor.plan.plan import Plan
-from processor.plan.row_image import version_of
-from processor.plan.step import Request, Step
-from processor.progress.ledger import LedgerEntry, Mark, hash_of, reserve
 from processor.records import canonical_json
-from processor.records.record import Change, Record
-from processor.rounds.step_runner import StepRunner
+from processor.records.record import Record
 from processor.settings.settings import Settings
-from processor.steps.write_state import write_state
 from processor.trial.trial import Trial
 from statestore.dynamodb import DynamoStore
-from statestore.store import Store
 from tests.faulty.processes import run_command
 
-PRODUCT = "user_profile"
 RATE = 5.0
 """Events a second."""
 WORK_SECONDS = 10.0
@@ -86,41 +78,6 @@ class Documents:
             if time() > moment + START_SECONDS:
                 raise TimeoutError(f"no document after {START_SECONDS:.0f} s:\n{log.read_text()[-4000:]}")
             sleep(0.02)
-
-
-def write_rows(store: Store, plan: Plan, rows: int) -> None:
-    """Writes the rows and the ledger entries."""
-    mark = Mark(1, 0, 0, 0)
-    runner = StepRunner(store=store)
-    for first in range(0, rows // 2, 500):
-        users = range(first, min(first + 500, rows // 2))
-        runner.run(step for n in users for step in (_written(plan, "user", n), _written(plan, "pull_request", n)))
-        entry = LedgerEntry(1, hash_of(b"{}"), mark, "", 1)
-        runner.run(_asked(reserve(PRODUCT, user(n)["email"], LedgerEntry(), entry)) for n in users)
-
-
-def _written(plan: Plan, entity: str, n: int) -> Step[object]:
-    row = user(n) if entity == "user" else pull_request(n, "before")
-    key = tuple(row[column] for column in plan.entities[entity].entity.key)
-    record = Record(topic=entity, partition=0, offset=n, epoch=0, key=b"", value=b"")
-    change = Change(entity=entity, key=key, row=row, record=record)
-    return write_state(change, plan.entities[entity], start=version_of(change), expires_at=0)
-
-
-def _asked(request: Request) -> Step[object]:
-    (answer,) = yield (request,)
-    return answer
-
-
-def user(n: int) -> dict[str, Any]:
-    """The row of a user."""
-    return {"id": n, "email": f"{n}@example.org", "username": f"user{n}", "registered_at": "2024-01-01T00:00:00Z"}
-
-
-def pull_request(n: int, title: str) -> dict[str, Any]:
-    """The row of the pull request of a user."""
-    place = {"repo": "hello", "repo_owner": "octocat", "index": n, "author": f"user{n}"}
-    return place | {"title": title, "status": "open", "created_at": "2024-01-01T00:00:00Z"}
 
 
 @contextmanager
@@ -159,9 +116,9 @@ def events(settings: Settings, users: int) -> Iterator[None]:
             stopped.set()
 
 
-def measure_recovery(rows: int, kills: int) -> list[float]:
+def measure_recovery(store_name: str, rows: int, kills: int) -> list[float]:
     """The seconds from each kill to the first document after it."""
-    with start_parts("local", batch=Settings().batch_size) as (settings, directory):
+    with start_parts(store_name, batch=Settings().batch_size) as (settings, directory):
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
         topics = [entity.entity.topic for entity in plan.entities.values()]
         Admin(settings.bootstrap_servers, {}).ensure(topics, partitions=settings.partitions, compacted=False)
@@ -231,11 +188,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description="Measures the time from kill -9 to the first document.")
     options.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     options.add_argument("--kills", type=int, default=5, help="how often the job starts again (%(default)s)")
+    add_store(options)
     options.add_argument("--table", action="store_true", help="only the part of a start that reads the table")
     given = options.parse_args()
     for rows in given.rows:
         seconds, requests = (
-            measure_table(rows, given.kills) if given.table else (measure_recovery(rows, given.kills), {})
+            measure_table(rows, given.kills) if given.table else (measure_recovery(given.store, rows, given.kills), {})
         )
         figures = f"{min(seconds):.3f} / {median(seconds):.3f} / {max(seconds):.3f}"
         asked = ", ".join(f"{n} {name}" for name, n in sorted(requests.items()))

@@ -19,6 +19,7 @@ from benchmarks.freshness import FreshnessCost
 from benchmarks.micro_batch import MicroBatchCost
 from benchmarks.products import PlanningCost, ProductCost
 from benchmarks.steps import BATCH, MemoryUse, Speed
+from processor.local.dynamodb_api import DYNAMODB_LOCAL_NAME
 from processor.local.jars import DYNAMODB_LOCAL_MODULE, KAFKA_MODULE
 from processor.local.java import find_java
 
@@ -203,8 +204,8 @@ def _micro_batches(costs: Sequence[MicroBatchCost]) -> tuple[str, str]:
     return title, format_table(("", "p50", "max"), rows)
 
 
-def format_freshness(costs: Sequence[FreshnessCost]) -> tuple[str, str]:
-    """The title and the table of freshness."""
+def format_freshness(costs: Sequence[FreshnessCost], store: str = DYNAMODB_LOCAL_NAME) -> tuple[str, str]:
+    """The title and the table of freshness. `store`: where the table is."""
     head = ("events/s", "sent/s", "each event, s", "documents", "oldest event of each document, s", "the job's own, s")
     lag = ("events that wait, at half", "at the end", "until none waits, s")
     rows = [
@@ -222,7 +223,7 @@ def format_freshness(costs: Sequence[FreshnessCost]) -> tuple[str, str]:
         for c in costs
     ]
     title = (
-        "**Freshness** on DynamoDB Local, from an event to its document: p50 / p99 / maximum by a reader, and p50 / p99 of the "
+        f"**Freshness** on {store}, from an event to its document: p50 / p99 / maximum by a reader, and p50 / p99 of the "
         "job's own histogram; one run each."
     )
     return title, format_table((*head, *lag), rows)

@@ -1,0 +1,55 @@
+"""Rows that a benchmark writes before it begins, by the job's own step, as if the job had read them.
+
+Half of them are users, half of them pull requests, one for each user. Each user also gets an entry in the ledger. Their keys are
+among those of the generated history (`benchmarks.history`), in the same partitions and indexes, and no event of the history
+joins them.
+"""
+
+from typing import Any
+
+from processor.plan.plan import Plan
+from processor.plan.row_image import version_of
+from processor.plan.step import Request, Step
+from processor.progress.ledger import LedgerEntry, Mark, hash_of, reserve
+from processor.records.record import Change, Record
+from processor.rounds.step_runner import StepRunner
+from processor.steps.write_state import write_state
+from statestore.store import Store
+
+PRODUCT = "user_profile"
+
+
+def write_rows(store: Store, plan: Plan, rows: int) -> None:
+    """Writes the rows and their ledger entries. The table exists."""
+    mark = Mark(1, 0, 0, 0)
+    runner = StepRunner(store=store)
+    for first in range(0, rows // 2, 500):
+        users = range(first, min(first + 500, rows // 2))
+        runner.run(step for n in users for step in (_written(plan, "user", n), _written(plan, "pull_request", n)))
+        entry = LedgerEntry(1, hash_of(b"{}"), mark, "", 1)
+        runner.run(_asked(reserve(PRODUCT, user(n)["email"], LedgerEntry(), entry)) for n in users)
+
+
+def _written(plan: Plan, entity: str, n: int) -> Step[object]:
+    row = user(n) if entity == "user" else pull_request(n, "before")
+    key = tuple(row[column] for column in plan.entities[entity].entity.key)
+    record = Record(topic=entity, partition=0, offset=n, epoch=0, key=b"", value=b"")
+    change = Change(entity=entity, key=key, row=row, record=record)
+    return write_state(change, plan.entities[entity], start=version_of(change), expires_at=0)
+
+
+def _asked(request: Request) -> Step[object]:
+    (answer,) = yield (request,)
+    return answer
+
+
+def user(n: int) -> dict[str, Any]:
+    """The row of a user."""
+    email, name = f"user{n}@example.org", f"user{n}-stored"
+    return {"id": -n, "email": email, "username": name, "registered_at": "2024-01-01T00:00:00Z"}
+
+
+def pull_request(n: int, title: str) -> dict[str, Any]:
+    """The row of the pull request of a user."""
+    place = {"repo": "hello", "repo_owner": "octocat", "index": n, "author": f"user{n}-stored"}
+    return place | {"title": title, "status": "open", "created_at": "2024-01-01T00:00:00Z"}
