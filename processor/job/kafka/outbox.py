@@ -139,10 +139,9 @@ class TransactionalOutbox(KafkaOutbox):
         self._seconds = seconds
         self._began = monotonic()
         self._open = False
-        with suppress(KafkaException):  # without a connection to a broker by its id, the client may wait 500 ms in vain
-            self._producer.list_topics(
-                TRANSACTIONS, timeout=CONNECT_SECONDS
-            )  # connects to the address, and gives the ids
+        with suppress(KafkaException):
+            # Without a connection to a broker by its id, the client may wait 500 ms in vain. The first call learns the ids.
+            self._producer.list_topics(TRANSACTIONS, timeout=CONNECT_SECONDS)
             self._producer.list_topics(TRANSACTIONS, timeout=CONNECT_SECONDS)
         self._transaction(lambda: self._producer.init_transactions(TIMEOUT))
 
