@@ -67,7 +67,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
     with secured_broker(tmp_path_factory.mktemp("kafka")) as started:
         new = NewTopic(SMALL_TOPIC, num_partitions=1, config={"max.message.bytes": "600", "cleanup.policy": "compact"})
         admin = AdminClient({"bootstrap.servers": started.open})
-        admin.create_topics([new])[SMALL_TOPIC].result(30)
+        admin.create_topics([new])[SMALL_TOPIC].result(300)
         yield started
 
 

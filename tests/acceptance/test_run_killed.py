@@ -70,9 +70,9 @@ class InterruptedRun:
             )
 
     def assert_receiver_ended(self) -> None:
-        """Fails if the process that got the signal still runs after a minute."""
+        """Fails if the process that got the signal does not end."""
         assert self.receiver is not None
-        self.receiver.wait(60)
+        self.receiver.wait(300)
 
 
 Interrupt = Callable[[Request, subprocess.Popen[bytes]], tuple[psutil.Process, bool]]
@@ -103,7 +103,7 @@ def interrupted(story: Story, statestore: list[str], dynamodb_local: str, tmp_pa
                 deadline = monotonic() + 600
                 while not at.reached.wait(0.1):
                     # the signal ends the process a moment before the layer sets `reached`
-                    assert process.poll() is None or at.reached.wait(10), log.read_text()
+                    assert process.poll() is None or at.reached.wait(300), log.read_text()
                     assert monotonic() < deadline, log.read_text()
                 run.assert_point(point)
                 yield run
@@ -211,7 +211,7 @@ def test_spark_repeats_the_tasks_of_a_killed_executor(
     words = ["--spark-master", "local-cluster[2,1,1024]", "--once", "--to", str(to)]
     with interrupted(point, end_executor(number), *words, SPARK_HOME=spark_home) as run:
         run.assert_receiver_ended()
-        assert run.process.wait(240) == 0, run.log.read_text()
+        assert run.process.wait(300) == 0, run.log.read_text()
     assert story.wrong(str(to)) == []
 
 

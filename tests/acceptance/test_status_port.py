@@ -83,7 +83,7 @@ def _wait_for_records(process: subprocess.Popen[bytes], port: int, log: Path) ->
 
 
 def ask(port: int, path: str) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=300) as answer:
         return str(answer.read().decode())
 
 
@@ -133,7 +133,7 @@ def test_another_job_at_the_same_port_ends_at_its_start_with_a_clear_error(
     job: Job, port: int, module_story: Story, statestore: list[str], dynamodb_local: str
 ) -> None:
     words = [*statestore, *module_story.run_on(dynamodb_local), "--status-port", str(port)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
     assert f"status_port: cannot listen at 127.0.0.1, port {port}: Address already in use" in done.stderr
 
@@ -143,4 +143,4 @@ def test_the_end_of_the_job_does_not_wait_for_a_reader(job: Job, port: int) -> N
     with socket.create_connection(("127.0.0.1", port)) as reader:
         reader.sendall(b"GET /metrics HT")
         job[0].send_signal(signal.SIGTERM)
-        assert job[0].wait(60) == 0
+        assert job[0].wait(300) == 0

@@ -196,7 +196,7 @@ def _add_user(servers: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     added = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
-    admin.alter_user_scram_credentials([added])[USER].result(30)
+    admin.alter_user_scram_credentials([added])[USER].result(300)
 
 
 class TokenEndpoint(HTTPServer):

@@ -23,7 +23,7 @@ def seq(store: PostgresStore, key: Key) -> object:
 
 
 def test_of_two_writers_with_one_condition_exactly_one_wins(make: MakeStore) -> None:
-    stores, meeting = [make(), make(), make()], Barrier(3, timeout=60)
+    stores, meeting = [make(), make(), make()], Barrier(3, timeout=300)
 
     def climb(number: int) -> Counter[tuple[Key, int]]:
         """Raises the number of each row step by step, against the others, in an order of its own."""
@@ -149,7 +149,7 @@ def test_a_fence_of_another_name_counts_from_the_beginning(make: MakeStore) -> N
 
 
 def test_a_run_that_takes_over_waits_for_writes_on_their_way_and_sees_them(make: MakeStore) -> None:
-    old, new, begun = make(), make(), Barrier(2, timeout=60)
+    old, new, begun = make(), make(), Barrier(2, timeout=300)
     old.take_over(Fence("registry", 1))
     change = old._change
 

@@ -31,11 +31,11 @@ def ask(scene: Scene, request: Callable[[AdminClient], dict[Any, Any]]) -> None:
     """Asks the broker as its administrator, and waits for the answer."""
     admin = AdminClient({"bootstrap.servers": scene.administered})
     for future in request(admin).values():
-        future.result(30)
+        future.result(300)
 
 
 def topics_of(scene: Scene) -> list[str]:
-    return sorted(AdminClient({"bootstrap.servers": scene.administered}).list_topics(timeout=30).topics)
+    return sorted(AdminClient({"bootstrap.servers": scene.administered}).list_topics(timeout=300).topics)
 
 
 def configure(name: str, **config: str) -> Callable[[Scene], None]:

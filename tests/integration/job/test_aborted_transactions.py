@@ -31,7 +31,7 @@ class Source:
         for number, name in users.items():
             value = json.dumps({"id": number, "name": name})
             self.producer.produce(self.topic, key=json.dumps({"id": number}), value=value, partition=0)
-        self.producer.flush(30)  # the records are in the log, whether the transaction commits or not
+        self.producer.flush(300)  # the records are in the log, whether the transaction commits or not
         if commit:
             self.producer.commit_transaction(30)
         else:
@@ -66,7 +66,7 @@ def test_a_batch_ends_before_an_open_transaction_and_the_next_one_begins_there(s
     source.write({1: "ada"}, commit=True)
     source.producer.begin_transaction()
     source.producer.produce(source.topic, key='{"id": 2}', value='{"id": 2, "name": "bob"}', partition=0)
-    source.producer.flush(30)
+    source.producer.flush(300)
     scene.run()
     assert names(scene) == {1: "ada"}
     source.producer.commit_transaction(30)
@@ -90,6 +90,6 @@ def test_topics_that_the_job_publishes_to_are_read_without_aborted_messages(scen
     sent.send(Message(topic, b"1", b"sent"))
     sent.flush()
     aborted.send(Message(topic, b"1", b"aborted"))
-    aborted._producer.flush(30)
+    aborted._producer.flush(300)
     TransactionalOutbox(servers, {}, f"{topic} 1")  # aborts what the earlier producer sent
     assert [record.value for record in read_topic(servers, dict(extra), topic)] == [b"sent"]

@@ -25,7 +25,7 @@ def broker(scene: Scene) -> AdminClient:
 def limit_rejects(scene: Scene, size: int) -> None:
     topic = NewTopic(scene.settings.rejects_topic, 1, config={"max.message.bytes": str(size)})
     admin = broker(scene)  # its futures end with it
-    admin.create_topics([topic])[topic.topic].result(30)
+    admin.create_topics([topic])[topic.topic].result(300)
 
 
 def test_a_replay_reads_the_whole_record_from_the_source(scene: Scene, rows: SimpleNamespace) -> None:
@@ -60,7 +60,7 @@ def test_a_replay_says_when_the_whole_record_is_gone(scene: Scene, rows: SimpleN
     scene.widen()
     topic, admin = scene.topic("star"), broker(scene)
     for future in admin.delete_records([TopicPartition(topic, 0, 1)]).values():
-        future.result(30)
+        future.result(300)
     assert scene.replay() == [(0, "refused")]
     assert "no longer holds the whole record" in CUT
 

@@ -28,7 +28,7 @@ from tests.contract.postgres_servers import execute
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
-SECONDS = 120.0
+SECONDS = 600.0
 
 
 def environment(settings: Settings) -> dict[str, str]:

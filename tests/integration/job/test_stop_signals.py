@@ -46,7 +46,7 @@ def stop(process: Popen[bytes], log: Path) -> list[str]:
     """Sends SIGTERM; returns the text of the lines after it."""
     before = len(log.read_text().splitlines())
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0, log.read_text()
+    assert process.wait(300) == 0, log.read_text()
     assert "Traceback" not in log.read_text()
     return [line.partition(" info    ")[2] for line in log.read_text().splitlines()[before:]]
 
@@ -102,7 +102,7 @@ def test_a_job_whose_settling_does_not_end_stops_and_the_next_settles_again(
     stuck = StuckProbes()
     with proxy(scene.settings.endpoint, stuck) as endpoint:
         with started(scene, tmp_path, " batch 0: ", endpoint=endpoint, lease_seconds=5) as (process, log):
-            assert stuck.reached.wait(180), log.read_text()
+            assert stuck.reached.wait(300), log.read_text()
             if signals == 1:
                 assert stop(process, log)[0].startswith("finishing this batch")
                 assert "the next start does " in log.read_text()
@@ -110,7 +110,7 @@ def test_a_job_whose_settling_does_not_end_stops_and_the_next_settles_again(
                 process.send_signal(signal.SIGTERM)
                 wait_for("finishing this batch", log, process)
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(60) == 128 + signal.SIGTERM
+                assert process.wait(300) == 128 + signal.SIGTERM
         stuck.ended.set()
     scene.run(lease_seconds=5)
     assert scene.documents() == scene.truth()

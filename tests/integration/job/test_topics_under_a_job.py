@@ -162,7 +162,7 @@ def _offsets(scene: Scene, topic: str) -> list[int]:
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = []
-    while (message := consumer.poll(60)) is not None and message.error() is None:
+    while (message := consumer.poll(300)) is not None and message.error() is None:
         found.append(int(message.offset() or 0))
     consumer.close()
     return found

@@ -33,15 +33,15 @@ def use_kafka(bootstrap_servers: str, topic: str = "t", create: bool = True) -> 
     """Create a topic, produce one message, and read everything from the start of the topic."""
     if create:
         admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-        admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(15)
+        admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(300)
         producer = Producer({"bootstrap.servers": bootstrap_servers})
         producer.produce(topic, key=b"k", value=b"v")
-        assert producer.flush(15) == 0
+        assert producer.flush(300) == 0
     settings = {"bootstrap.servers": bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
     consumer = Consumer(settings | {"enable.auto.commit": False})
     consumer.subscribe([topic])
     try:
-        message = consumer.poll(20)
+        message = consumer.poll(300)
         assert message is not None
         assert message.error() is None
         value = message.value()

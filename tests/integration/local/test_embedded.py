@@ -34,12 +34,11 @@ with embedded_parts(Path(sys.argv[1])):
 
 def gone(processes: Processes, directory: Path, within: float = 300) -> bool:
     deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        left = [*directory.iterdir(), *Path(tempfile.gettempdir()).iterdir()]
-        if not processes(directory) and not left:
-            return True
+    while processes(directory) or [*directory.iterdir(), *Path(tempfile.gettempdir()).iterdir()]:
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.05)
-    return False
+    return True
 
 
 @pytest.fixture

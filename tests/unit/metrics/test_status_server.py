@@ -28,7 +28,7 @@ def port(state: list[RunState]) -> Iterator[int]:
 
 
 def ask(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, str, http.client.HTTPMessage]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     connection.request(method, path, headers=headers)
     answer = connection.getresponse()
     body = answer.read().decode()
@@ -84,7 +84,7 @@ def test_an_open_address_answers_under_every_name(state: list[RunState]) -> None
 
 
 def test_bytes_that_are_no_request_get_an_error_without_an_echo(port: int) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as client:
         client.sendall(b"<script>alert(1)</script> / HTTP/1.1\r\n\r\n")
         answer = b"".join(iter(lambda: client.recv(4096), b""))
     assert answer.startswith(b"HTTP/1.0 4")
@@ -108,7 +108,7 @@ def test_clients_that_say_nothing_are_dropped_and_others_are_answered(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "CONNECTION_SECONDS", 0.5)
-    silent = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(server_module.MOST_CONNECTIONS)]
+    silent = [socket.create_connection(("127.0.0.1", port), timeout=300) for _ in range(server_module.MOST_CONNECTIONS)]
     for client in silent:
         client.sendall(b"GET / HT")
     assert [client.recv(1) for client in silent] == [b""] * len(silent)
@@ -123,10 +123,10 @@ def test_connections_beyond_the_limit_are_closed_at_once(port: int, monkeypatch:
         socket.create_connection(("127.0.0.1", port)) as first,
         socket.create_connection(("127.0.0.1", port)) as second,
     ):
-        second.settimeout(10)
+        second.settimeout(300)
         assert second.recv(1) == b""
         first.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        first.settimeout(10)
+        first.settimeout(300)
         assert first.recv(12) == b"HTTP/1.0 200"
 
 

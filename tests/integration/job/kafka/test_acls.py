@@ -113,4 +113,4 @@ def as_filter(acl: AclBinding) -> AclBindingFilter:
 
 def change(request: Callable[..., dict[Any, Any]], acls: list[Any]) -> None:
     for future in request(acls).values():
-        future.result(30)
+        future.result(300)
