@@ -6,6 +6,7 @@ producer for each attempt of a lane, because a new producer fences the earlier o
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import chain
@@ -76,10 +77,16 @@ class Clients:
     registry: Registry
 
 
+_opened = ExitStack()
+"""Closes the connections of this process's clients."""
+
+
 @lru_cache(maxsize=1)
 def clients(settings: Settings, letter_bytes: int | None, fence: Fence | None) -> Clients:
     """This process's clients. A batch of dead letters has at most `letter_bytes`, like each of them. `fence`: the right of the
-    run to write to the table."""
+    run to write to the table. Closes the clients of an earlier call with other arguments."""
+    clients.cache_clear()
+    _opened.close()
     keep_zip_directories()
     made = Clients(
         store=open_store(settings, JOB_PATIENCE, fence),
@@ -90,6 +97,8 @@ def clients(settings: Settings, letter_bytes: int | None, fence: Fence | None) -
         ),
         registry=open_registry(settings),
     )
+    _opened.callback(made.store.close)
+    _opened.callback(made.registry.close)
     tune_garbage_collector()  # after the clients: PySpark collects after each task, 18 ms for all that they keep
     return made
 

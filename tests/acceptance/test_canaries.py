@@ -99,8 +99,8 @@ def runs(local: Path, broker: SecuredBroker, statestore: list[str], tmp_path_fac
                     command, env=environment, stdout=lines, stderr=subprocess.STDOUT, start_new_session=True
                 )
                 fate.victim = job if name == "killed" else None
-                while job.poll() is None:
-                    made.arguments |= set(_arguments())
+                while (alive := set(_arguments())) or job.poll() is None:  # the JVM of a killed job ends after it
+                    made.arguments |= alive
                     sleep(0.1)
             made.lines[name], made.statuses[name] = log.read_text(), job.returncode
 
