@@ -34,7 +34,8 @@ with embedded_parts(Path(sys.argv[1])):
 
 def gone(processes: Processes, directory: Path, within: float = 300) -> bool:
     deadline = time.monotonic() + within
-    while processes(directory) or [*directory.iterdir(), *Path(tempfile.gettempdir()).iterdir()]:
+    places = directory, Path(tempfile.gettempdir())
+    while processes(directory) or any(list(place.iterdir()) for place in places):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
