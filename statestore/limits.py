@@ -5,7 +5,6 @@ store itself finds an item that grows past its limit.
 """
 
 import re
-from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -57,15 +56,6 @@ def check_condition(key: Key, when: Condition | None) -> None:
             canonical(value)
         except ValueError as error:
             raise _unstorable(key, when.attribute, error) from None
-
-
-def check_plain(writes: Sequence[Write]) -> None:
-    """Raises Terminal for writes that no batch takes."""
-    for write in writes:
-        if not write.plain:
-            raise Terminal(f"{key_text(write.key)}: a batch takes plain writes only: send this one alone")
-    if len({write.key for write in writes}) != len(writes):
-        raise Terminal("a batch writes a key twice: send such writes one after the other")
 
 
 def check_query(query: Query) -> None:

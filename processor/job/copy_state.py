@@ -33,8 +33,7 @@ def copy_state(source: Settings, target: Settings, registry: Registry, *, owner:
         raise StatestoreError(
             f"--to is {target.place}, like --from: the registry tells tables apart by store and name. Give another table name"
         )
-    one_by_one = replace(target, ledger_batch=1)  # a statement of PartiQL has 8 KB, which a wide row may exceed
-    with closing(open_store(source)) as former, closing(open_store(one_by_one)) as new:
+    with closing(open_store(source)) as former, closing(open_store(target)) as new:
         binding = registry.binding()
         if not binding.table:
             raise StatestoreError("no job has run with this registry: there is nothing to copy")

@@ -132,7 +132,6 @@ def open_dynamo(settings: Settings, patience: Patience | None) -> DynamoStore:
         patience=patience,
         show_keys=settings.log_values,
         threads=settings.threads,
-        ledger_batch=settings.ledger_batch,
     )
 
 

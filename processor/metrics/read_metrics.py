@@ -16,7 +16,7 @@ from processor.rounds.spending import REQUEST
 from processor.rounds.stage_times import BATCH, STAGE, STAGES
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
-WRITES = ("UpdateItem", "BatchExecuteStatement", "DeleteItem")
+WRITES = ("UpdateItem", "DeleteItem")
 READS = ("BatchGetItem", "Query")
 Values = Mapping[tuple[str, ...], float]
 """Values of the labels -> value; the empty tuple for a metric without labels."""

@@ -64,9 +64,6 @@ class Settings:
     dynamodb_client: Literal["lean", "boto3"] = _setting(
         "lean", "the client that reads and writes items: lean, or boto3, which takes ten times the CPU"
     )
-    ledger_batch: int = _setting(
-        1, "ledger entries that one request writes: 1 by UpdateItem, more by PartiQL's BatchExecuteStatement", 1, 25
-    )
     registry: str = _setting(
         "postgresql+psycopg://", "address of the registry's Postgres; PG* variables fill in missing parts"
     )

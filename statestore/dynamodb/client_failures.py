@@ -17,14 +17,7 @@ from statestore.dynamodb.retries import BROKEN, THROTTLED, error_code
 from statestore.errors import NoTable, StoreError, Terminal, Transient
 from statestore.store import Item, Refused, TooLarge
 
-_REFUSED = ("ConditionalCheckFailedException", "DuplicateItemException")
-_STATEMENT_CODES = {
-    "ValidationError": "ValidationException",
-    "ThrottlingError": "ThrottlingException",
-    "RequestLimitExceeded": "RequestLimitExceeded",
-}
-"""Codes of statements that differ by more than the ending from those of requests."""
-_FAILED_STATEMENTS = ("InternalServerError", "TransactionConflict")
+_REFUSED = "ConditionalCheckFailedException"
 _TOO_LARGE = "Item size"
 _NO_TABLE = "ResourceNotFoundException"
 _CURES = {
@@ -60,20 +53,9 @@ def failure(where: str, error: ClientError | BotoCoreError) -> StoreError:
     return Terminal(f"{where}: {error}")
 
 
-def statement_error(answer: Mapping[str, Any]) -> ClientError | None:
-    """The error in the answer to one statement of a batch, as a request of its own would have raised it."""
-    found = answer.get("Error")
-    if found is None:
-        return None
-    code = str(found.get("Code", ""))
-    status = 500 if code in _FAILED_STATEMENTS else 400
-    error = {"Code": _STATEMENT_CODES.get(code, f"{code}Exception"), "Message": found.get("Message", "")}
-    return ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}, "BatchExecuteStatement")
-
-
 def is_refusal(error: ClientError) -> bool:
     """Whether the condition of a write or a delete did not hold."""
-    return error_code(error) in _REFUSED
+    return error_code(error) == _REFUSED
 
 
 def unwritten(error: ClientError) -> Refused | TooLarge:

@@ -23,7 +23,7 @@ import psycopg
 
 from statestore.errors import NoTable, Terminal
 from statestore.keys import Key
-from statestore.limits import check_key, check_plain, check_query
+from statestore.limits import check_key, check_query
 from statestore.postgres import postgres_table
 from statestore.postgres.bounds import bound_columns
 from statestore.postgres.postgres_session import ATTEMPTS, PostgresSession
@@ -167,12 +167,6 @@ class PostgresStore:
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
         return self.write_all([write])[0]
-
-    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
-        """Does plain writes of different keys. The outcomes lack the former items."""
-        check_plain(writes)
-        outcomes = self.write_all(writes)
-        return [type(one)(None) if isinstance(one, (Done, Refused)) else one for one in outcomes]
 
     def delete(self, delete: Delete) -> Done | Refused:
         """Does one conditional delete and returns the former item."""

@@ -76,10 +76,10 @@ def draw_lags(random: Random) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(
-    ("api", "seed", "events", "ledger_batch"),
+    ("api", "seed", "events"),
     [
-        ("moto", 1, EVENTS, 1),
-        *(pytest.param("dynamodb_local", n, 2 * EVENTS, (1, 25)[n % 2], marks=pytest.mark.slow) for n in range(2, 6)),
+        ("moto", 1, EVENTS),
+        *(pytest.param("dynamodb_local", n, 2 * EVENTS, marks=pytest.mark.slow) for n in range(2, 6)),
     ],
 )
 @pytest.mark.usefixtures("credentials")
@@ -91,7 +91,6 @@ def test_the_last_documents_equal_the_sql_answer_despite_faults_and_late_indexes
     api: str,
     seed: int,
     events: int,
-    ledger_batch: int,
 ) -> None:
     history = build_history(load_events(EXAMPLE / "events.ndjson.gz")[:events])
     recorded = tmp_path / "topics.jsonl"
@@ -106,7 +105,7 @@ def test_the_last_documents_equal_the_sql_answer_despite_faults_and_late_indexes
     direct = open_table(endpoint_url=address)
     direct.create(settings.slots)
     with proxy(address, faults, pages, late) as endpoint:
-        store = open_table(endpoint_url=endpoint, patience=Patience(attempts=3, read_s=0.5), ledger_batch=ledger_batch)
+        store = open_table(endpoint_url=endpoint, patience=Patience(attempts=3, read_s=0.5))
         plan = plan_alone(definitions, settings.slots)
         job = RestartedTrial(Trial(plan=plan, settings=settings, other_store=store, clock=clock))
         for chunk in batches(read_records(str(recorded)), 25):
