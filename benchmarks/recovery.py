@@ -29,8 +29,7 @@ from time import perf_counter, sleep, time
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.job import add_store, start_parts
-from benchmarks.operator_edits import STATESTORE, environment
-from benchmarks.registry_edits import background
+from benchmarks.job_process import STATESTORE, background, environment, run_command
 from benchmarks.steps import EXAMPLE, demo_plan
 from benchmarks.stored_users import PRODUCT, pull_request, write_rows
 from processor.cli.options import print_progress, set_embedded_credentials
@@ -46,7 +45,6 @@ from processor.records.record import Record
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.dynamodb import DynamoStore
-from tests.faulty.processes import run_command
 
 RATE = 5.0
 """Events a second."""

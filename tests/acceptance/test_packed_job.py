@@ -21,8 +21,8 @@ from typing import Any
 import psutil
 import pytest
 
+from benchmarks.job_process import run_command
 from processor.local.cache import fetch_once
-from tests.faulty.processes import run_command
 from tests.required import require_package_tools, required_python
 
 Story = Any  # conftest's

@@ -74,6 +74,11 @@ def test_no_module_imports_itself_by_a_detour(graph: grimp.ImportGraph) -> None:
     TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules}).prepare()
 
 
+def test_no_benchmark_imports_a_test() -> None:
+    imported = re.compile(r"^\s*(?:from|import) tests\b", re.MULTILINE)
+    assert [str(path) for path in (ROOT / "benchmarks").rglob("*.py") if imported.search(path.read_text())] == []
+
+
 @pytest.mark.parametrize("client", DOORWAYS)
 def test_a_client_is_imported_by_its_doorway_only(graph: grimp.ImportGraph, client: str) -> None:
     importers = graph.find_modules_that_directly_import(client)

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.faulty.processes import run_command, write_settings
+from benchmarks.job_process import run_command
+from tests.faulty.processes import write_settings
 from tests.faulty.proxy import Answer, Relay, Request, proxy
 
 Scene = Any  # conftest's

@@ -1,4 +1,4 @@
-"""The source tables of `benchmarks.registry_edits`: few rows, so that changes collide, and rows move between parents."""
+"""The source tables of `tests.edits.soak`: few rows, so that changes collide, and rows move between parents."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,9 +1,9 @@
 """Edit the registry of a real job under a steady stream of changes, kill the job, and compare every document with SQL at the end.
 
-    python -m benchmarks.registry_edits --seconds 120 --seed 0
+    python -m tests.edits.soak --seconds 120 --seed 0
 
 The parts are real: embedded Kafka, Postgres and DynamoDB Local, and the job is a process of `statestore run`. Every few seconds
-operators edit the registry from outside (`benchmarks.operator_edits`). SIGKILL ends all processes of the job twice: after a third
+operators edit the registry from outside (`tests.edits.operators`). SIGKILL ends all processes of the job twice: after a third
 of the time, and in the middle of a fill. The next run starts at once.
 
 At the end the input stops, and operators resume everything. Then every live product must have exactly the documents of Postgres
@@ -24,14 +24,10 @@ from math import inf
 from pathlib import Path
 from random import Random
 from subprocess import Popen
-from threading import Thread
 from time import sleep, time
 
-from benchmarks.edit_verdict import EditVerdict
-from benchmarks.edit_watch import EditWatch
-from benchmarks.edited_source import EditedSource
 from benchmarks.job import start_parts
-from benchmarks.operator_edits import STATESTORE, Operators, environment
+from benchmarks.job_process import STATESTORE, background, environment, run_command
 from processor.errors import StatestoreError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
@@ -39,7 +35,10 @@ from processor.job.open_registry import open_registry
 from processor.job.worker import open_store
 from processor.records.record import Record
 from processor.text_table import table_lines
-from tests.faulty.processes import run_command
+from tests.edits.operators import Operators
+from tests.edits.source import EditedSource
+from tests.edits.verdict import EditVerdict
+from tests.edits.watch import EditWatch
 from tests.simulator.check import KEYS
 from tests.simulator.edit_shapes import CONTENTS
 
@@ -132,17 +131,6 @@ class EditSoak:
     def _check(self, process: Popen[bytes]) -> None:
         if process.poll() is not None:
             raise StatestoreError(f"the job ended by itself:\n{self.logs[-1].read_text()[-4000:]}")
-
-
-@contextmanager
-def background(*works: Callable[[], None]) -> Iterator[None]:
-    """Runs the works in threads next to the block. The caller makes them end."""
-    threads = [Thread(target=work, daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    yield
-    for thread in threads:
-        thread.join()
 
 
 @contextmanager

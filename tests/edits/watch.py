@@ -1,4 +1,4 @@
-"""The watch of `benchmarks.registry_edits`: looks at the registry and at the walks from outside, some times a second."""
+"""The watch of `tests.edits.soak`: looks at the registry and at the walks from outside, some times a second."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The verdict of `benchmarks.registry_edits`: compares all documents with Postgres over the source tables."""
+"""The verdict of `tests.edits.soak`: compares all documents with Postgres over the source tables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,6 +1,5 @@
-"""The operators of `benchmarks.registry_edits`: each edit comes from outside the job, by `statestore apply` or by plain SQL."""
+"""The operators of `tests.edits.soak`: each edit comes from outside the job, by `statestore apply` or by plain SQL."""
 
-import os
 import re
 import subprocess
 import sys
@@ -12,13 +11,13 @@ from random import Random
 
 import psycopg
 
-from processor.settings.settings import Settings, setting_flags
+from benchmarks.job_process import STATESTORE
+from processor.settings.settings import Settings
 from registry.model import Assignment, AssignmentState, Snapshot
 from registry.repository import Registry
 from tests.simulator.edit_shapes import CONTENTS, texts
 from tests.simulator.shape_definitions import STARS
 
-STATESTORE = str(Path(sys.executable).parent / "statestore")
 KINDS = {
     "apply another content": 8,
     "pause or resume a product": 3,
@@ -146,8 +145,3 @@ def _retire(one: Assignment) -> str:
     if one.state is AssignmentState.PLANNED:
         return f"DELETE FROM assignments {where}"
     return f"UPDATE assignments SET state = 'retiring' {where}"
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """The environment in which every command has these settings."""
-    return {**os.environ, **{f"STATESTORE_{name.upper()}": str(getattr(settings, name)) for name, _ in setting_flags()}}
