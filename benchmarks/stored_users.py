@@ -10,7 +10,7 @@ from typing import Any
 from processor.plan.plan import Plan
 from processor.plan.row_image import version_of
 from processor.plan.step import Request, Step
-from processor.progress.ledger import LedgerEntry, Mark, hash_of, reserve
+from processor.progress.ledger import LedgerEntry, Mark, group_key, hash_of, reserve
 from processor.records.record import Change, Record
 from processor.rounds.step_runner import StepRunner
 from processor.steps.write_state import write_state
@@ -26,8 +26,9 @@ def write_rows(store: Store, plan: Plan, rows: int) -> None:
     for first in range(0, rows // 2, 500):
         users = range(first, min(first + 500, rows // 2))
         runner.run(step for n in users for step in (_written(plan, "user", n), _written(plan, "pull_request", n)))
-        entry = LedgerEntry(1, hash_of(b"{}"), mark, "", 1)
-        runner.run(_asked(reserve(PRODUCT, user(n)["email"], LedgerEntry(), entry)) for n in users)
+        place = plan.products[PRODUCT].ledger
+        entry = {place.number: LedgerEntry(1, hash_of(b"{}"), mark, 1)}
+        runner.run(_asked(reserve(group_key(place, user(n)["email"]), None, entry, "")) for n in users)
 
 
 def _written(plan: Plan, entity: str, n: int) -> Step[object]:

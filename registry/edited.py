@@ -61,6 +61,7 @@ def edited(stored: Snapshot, change: Edit) -> Snapshot:
             for one in sorted(joins.values(), key=lambda one: str(one.join))
         ),
         versions={**stored.versions, **given},
+        numbers=with_numbers(stored.numbers, (*change.products, *change.waiting)),
         paused=stored.paused if change.paused is None else change.paused,
         paused_topics=stored.paused_topics if change.paused_topics is None else change.paused_topics,
     )
@@ -74,6 +75,17 @@ def products_after(stored: Snapshot, change: Edit) -> Snapshot:
         products=_put(stored.products, change.products, change.removed),
         waiting=_put(stored.waiting, change.waiting, change.withdrawn),
     )
+
+
+def with_numbers(
+    known: Mapping[tuple[str, str], int], products: Iterable[ProductEntry]
+) -> dict[tuple[str, str], int]:
+    """The numbers of ledger entries, with those of new products in their order, as a trigger of the database gives them."""
+    numbers = dict(known)
+    for root, name in ((one.root, one.name) for one in products):
+        if (root, name) not in numbers:
+            numbers[root, name] = max((n for (other, _), n in numbers.items() if other == root), default=-1) + 1
+    return numbers
 
 
 def next_version(stored: Snapshot, name: str) -> int:

@@ -186,6 +186,7 @@ class Snapshot:
 
     `products`: those that jobs publish. `waiting`: those that go live, each with its version, once their slots and edges are
     full in all stored rows. `joins`: of both. `versions`: the highest version of each product name, also of removed products.
+    `numbers`: (root entity, product) -> the number of its ledger entries, also of removed products.
     `paused`: jobs read no batches. `paused_topics`: of entities; jobs leave their records in Kafka.
     """
 
@@ -197,6 +198,7 @@ class Snapshot:
     joins: tuple[JoinAccess, ...]
     waiting: tuple[ProductEntry, ...] = ()
     versions: Mapping[str, int] = field(default_factory=dict)
+    numbers: Mapping[tuple[str, str], int] = field(default_factory=dict)
     paused: bool = False
     paused_topics: tuple[str, ...] = ()
 

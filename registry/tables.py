@@ -195,6 +195,16 @@ product_versions = Table(
     Column("version", Integer, nullable=False, comment="the highest so far; kept by triggers"),
 )
 
+ledger_numbers = Table(
+    "ledger_numbers",
+    metadata,
+    Column("root", Text, primary_key=True),
+    Column("product", Text, primary_key=True, comment="live, waiting or removed"),
+    Column("number", Integer, nullable=False, comment="of its ledger entries, in the order in which products came"),
+    UniqueConstraint("root", "number"),
+    comment="kept by triggers; a number is never given to another product",
+)
+
 work = Table(
     "work",
     metadata,

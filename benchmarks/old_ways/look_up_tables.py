@@ -23,7 +23,8 @@ from collections.abc import Callable, Collection, Iterable
 
 from benchmarks.old_ways.way import DocumentTopics, ReadCountingStore, WayCounts, digest, last_changes, places
 from processor.plan.access import KeyRead
-from processor.plan.plan import JoinPlan, Plan, ProductPlan
+from processor.plan.plan import Plan
+from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.product.document import GONE, Renderer
 from processor.product.expressions.evaluate import Match
 from processor.product.join_sides import Columns

@@ -21,7 +21,8 @@ import psycopg
 from psycopg.types.string import TextLoader
 
 from benchmarks.old_ways.way import DocumentTopics, WayCounts, digest, last_changes, places
-from processor.plan.plan import Plan, ProductPlan
+from processor.plan.plan import Plan
+from processor.plan.product_plan import ProductPlan
 from processor.product.sql.product_query import product_sql
 from processor.product.sql.sql_text import quote, sql_type, table_name
 from processor.product.sql.table_ddl import table_ddl

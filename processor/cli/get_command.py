@@ -13,10 +13,11 @@ from processor.cli.output import UNFIT_LINE
 from processor.cli.visible_text import visible_line
 from processor.errors import StatestoreError
 from processor.inspect.verification import with_open_changes
-from processor.plan.plan import EntityPlan, Plan, ProductPlan
+from processor.plan.plan import EntityPlan, Plan
 from processor.plan.planning import product_of
+from processor.plan.product_plan import ProductPlan
 from processor.product.document_key import read_root_key
-from processor.progress.ledger import entry_key, read_entry
+from processor.progress.ledger import group_key, read_entry
 from processor.records import canonical_json
 from processor.rounds.publish_part import encoded_document
 from processor.rounds.step_runner import StepRunner
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings, requested_document(options, settings) as requested:
         plan, product, root, runner = requested
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
-        published = read_entry(runner.store.get([at := entry_key(options.product, root)]).get(at))
+        published = read_entry(runner.store.get([at := group_key(product.ledger, root)]).get(at), product.number)
     if published.unfit:
         text = f"{options.product} {options.key}: {UNFIT_LINE}"
         print(visible_line(text), file=sys.stderr)

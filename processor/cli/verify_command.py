@@ -30,7 +30,7 @@ from processor.inspect.verification import (
 from processor.job.open_registry import open_registry
 from processor.plan.plan import Plan
 from processor.plan.planning import product_of
-from processor.progress.ledger import entry_key, read_entry
+from processor.progress.ledger import group_key, read_entry
 from processor.records import canonical_json
 from processor.rounds.step_runner import StepRunner
 from processor.settings.resolve_secrets import resolve_schema_registry
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
                 verified = {name: _verify_product(verifier, settings, name, options.sample, random) for name in names}
             differences = [difference for result in verified.values() for difference in result.differences]
             not_compared = [document for result in verified.values() for document in result.not_compared]
-            unfit = unfit_among(store, differences)
+            unfit = unfit_among(plan, store, differences)
             repaired = _repair(settings, plan, store, differences) if options.repair else 0
     if options.json:
         found = _json(verified, repaired, options.sql)
@@ -131,11 +131,11 @@ def _verify_product(
     return verifier.verify(planned, topic, sample, random)
 
 
-def unfit_among(store: Store, differences: Iterable[Difference]) -> list[Difference]:
+def unfit_among(plan: Plan, store: Store, differences: Iterable[Difference]) -> list[Difference]:
     """The differences whose document does not fit its topic, by the ledger."""
-    keyed = {entry_key(d.product, d.root): d for d in differences if d.root is not None}
-    entries = store.get(list(keyed))
-    return [difference for key, difference in keyed.items() if read_entry(entries.get(key)).unfit]
+    keyed = [(group_key(plan.products[d.product].ledger, d.root), d) for d in differences if d.root is not None]
+    items = store.get([key for key, _ in keyed])
+    return [d for key, d in keyed if read_entry(items.get(key), plan.products[d.product].number).unfit]
 
 
 def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[Difference]) -> int:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from processor.definitions.describe import write_expression
 from processor.plan.access import Access, EdgeRead, KeyRead, SlotRead
-from processor.plan.plan import JoinPlan, Plan, ProductPlan
+from processor.plan.plan import Plan
+from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.product.join_sides import Columns
 from statestore.keys import edge_partition, index_rows, partition, partition_prefix
 

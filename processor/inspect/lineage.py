@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from processor.inspect.access_paths import pin_text
-from processor.plan.plan import JoinPlan, Plan, ProductPlan
+from processor.plan.plan import Plan
+from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.step import Lookup, Step
 from processor.product.document import Match
 from processor.steps.assemble import assemble

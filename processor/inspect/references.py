@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from processor.plan.access import Access
 from processor.plan.declared_columns import declared_columns
-from processor.plan.plan import EntityPlan, JoinPlan, Plan
+from processor.plan.plan import EntityPlan, Plan
+from processor.plan.product_plan import JoinPlan
 from processor.plan.step import Step
 from processor.product.join_sides import Columns
 from statestore.item_attributes import entity_of_item

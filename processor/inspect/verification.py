@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 from processor.inspect.comparable import comparable
 from processor.inspect.mirror import LeftOutRow, Mirror
-from processor.plan.plan import Plan, ProductPlan
+from processor.plan.plan import Plan
+from processor.plan.product_plan import ProductPlan
 from processor.plan.root_key import root_of
 from processor.plan.touch import Touch
 from processor.product.json_schema import Schema, document_schema

@@ -27,10 +27,12 @@ from processor.progress.identity import (
     highest_sequence,
     identity_in,
     is_restored,
+    ledgers_in,
     read_sequences,
     write_identity,
     write_sequence,
 )
+from processor.progress.ledger import group_partition
 from processor.settings.settings import Settings
 from registry.errors import RegistryMissing
 from registry.model import Binding
@@ -131,14 +133,19 @@ def fence_other_jobs(settings: Settings, registry: Registry) -> None:
 
 def earlier_sequences(settings: Settings, plan: Plan, store: Store) -> dict[str, int]:
     """Product -> the highest sequence that its topic had before the table's first message. Reads the topic of a product that
-    the table does not know yet."""
-    known = read_sequences(store.partition(SEQUENCES))
+    the table does not know yet, or knows with another root."""
+    items = {item["SK"]: item for item in store.partition(SEQUENCES)}
+    known, found = read_sequences(items.values()), dict[str, int]()
     for name, product in plan.products.items():
-        if name not in known:
+        ledger = group_partition(product.ledger)
+        if (name, ledger) not in known:
             messages = read_topic(settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
-            known[name] = highest_sequence(dict(message.headers) for message in messages)
-            store.write(write_sequence(name, known[name]))
-    return known
+            above = highest_sequence(dict(message.headers) for message in messages)
+            former = ledgers_in([items[name]] if name in items else [])
+            store.write(write_sequence(name, above, ledger, former))
+            known[name, ledger] = above
+        found[name] = known[name, ledger]
+    return found
 
 
 def _identity(store: Store) -> tuple[str | None, bool]:

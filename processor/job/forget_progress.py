@@ -7,21 +7,23 @@ The next run brings each row to the layouts of the registry, asks the indexes fo
 tombstone, with a higher sequence.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
+from typing import NamedTuple
 
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
-from processor.plan.plan import Plan, ProductPlan
+from processor.plan.plan import Plan
+from processor.plan.product_plan import ProductPlan
 from processor.plan.root_key import root_of
-from processor.progress.identity import IDENTITY, SEQUENCES
-from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, entries_partition, reserve
+from processor.progress.identity import IDENTITY, SEQUENCES, ledgers_in
+from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, group_key, reserve
 from processor.progress.walk import PARTITION as WALKS
 from processor.progress.walk import read_walk, write_walk
 from processor.settings.settings import Settings
 from statestore.item_attributes import key_of_item
-from statestore.keys import progress_partition
-from statestore.store import Delete, Store, Write
+from statestore.keys import Key, progress_partition
+from statestore.store import Delete, Item, Store, Write
 
 CHUNK = 1_000
 NOBODY = Mark(0, 0, 0, 0)
@@ -30,8 +32,7 @@ NOBODY = Mark(0, 0, 0, 0)
 def forget_progress(settings: Settings, plan: Plan, store: Store) -> None:
     """Deletes the progress, and last the identity, so that a call that broke off can be repeated. The ends of replays stay: a
     dropped dead letter stays dropped. Holds the message keys of a product in memory."""
-    published = {item["SK"] for item in store.partition(SEQUENCES)}
-    ledgers = map(entries_partition, sorted({*plan.products, *published}))
+    ledgers = sorted(ledgers_in(store.partition(SEQUENCES)))
     kinds = map(progress_partition, ("OPEN", "RUNS", "SEQUENCES", "TOPICS"))
     for item in store.partition(WALKS):
         name, walk = read_walk(item)
@@ -40,9 +41,10 @@ def forget_progress(settings: Settings, plan: Plan, store: Store) -> None:
     for pk in (*ledgers, *kinds):
         _delete(store, pk)
     for product in plan.products.values():
-        entries = _entries(settings, plan, product)
-        while chunk := list(islice(entries, CHUNK)):
-            store.write_all(chunk)
+        shown = _shown(settings, plan, product)
+        while chunk := list(islice(shown, CHUNK)):
+            items = store.get([group_key(product.ledger, one.root) for one in chunk])
+            store.write_all([_invalid(product, one, items) for one in chunk])
     _delete(store, IDENTITY.pk)
 
 
@@ -53,9 +55,24 @@ def _delete(store: Store, pk: str) -> None:
         store.write_all(chunk)
 
 
-def _entries(settings: Settings, plan: Plan, product: ProductPlan) -> Iterator[Write]:
-    """Invalid entries for the documents that the product's topic shows."""
-    name, topic = product.product.name, product.product.topic
+class ShownRoot(NamedTuple):
+    """A root whose document a topic shows: its encoded key, and the key and the sequence of the message."""
+
+    root: str
+    key: str
+    sequence: int
+
+
+def _invalid(product: ProductPlan, shown: ShownRoot, items: Mapping[Key, Item]) -> Write:
+    """An invalid entry for the document, in the ledger item that other products may have made already."""
+    at = group_key(product.ledger, shown.root)
+    entry = LedgerEntry(shown.sequence, INVALIDATED, NOBODY)
+    return reserve(at, items.get(at), {product.number: entry}, shown.key)
+
+
+def _shown(settings: Settings, plan: Plan, product: ProductPlan) -> Iterator[ShownRoot]:
+    """The roots whose documents the product's topic shows."""
+    topic = product.product.topic
     shown: dict[str, int] = {}
     if Admin(settings.bootstrap_servers, dict(settings.kafka)).topics([topic]):
         for message in read_topic(settings.bootstrap_servers, dict(settings.kafka), topic):
@@ -67,4 +84,4 @@ def _entries(settings: Settings, plan: Plan, product: ProductPlan) -> Iterator[W
     for key, number in shown.items():
         root = root_of(plan.entities[product.product.root].entity, key)
         if root is not None:
-            yield reserve(name, root, LedgerEntry(), LedgerEntry(number, INVALIDATED, NOBODY, key))
+            yield ShownRoot(root, key, number)

@@ -7,7 +7,9 @@ from types import MappingProxyType
 
 from processor.errors import PlanError
 from processor.plan.access import Access, EdgeRead, IndexedColumns, KeyRead, SlotRead, Slots, route
-from processor.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
+from processor.plan.plan import EntityPlan, Plan
+from processor.plan.product_plan import JoinPlan, ProductPlan
+from processor.plan.tree import places_of, trees_of
 from processor.product.join_fields import instants_of
 from processor.product.join_sides import Columns, align_columns
 from processor.product.product import Definitions, Join, Product
@@ -24,6 +26,7 @@ def compile_plan(
     *,
     version: int,
     product_versions: Mapping[str, int],
+    numbers: Mapping[tuple[str, str], int] = MappingProxyType({}),
     written: Slots | None = None,
     layouts: Mapping[str, int] = MappingProxyType({}),
     dropped: Mapping[str, Columns] = MappingProxyType({}),
@@ -34,6 +37,7 @@ def compile_plan(
     Args:
         slots: the assignments that answer joins.
         version: the registry's.
+        numbers: (root entity, product) -> the number of its ledger entries; products without one come last, in their order.
         written: the assignments that a job fills; None for those of `slots`.
         layouts: the layout of each entity; `version` for an entity that it does not name.
         dropped: the columns that each entity declares no more.
@@ -44,10 +48,16 @@ def compile_plan(
     """
     written = slots if written is None else written
 
+    all_numbers = _numbered(definitions, numbers)
+
     def compiled(some: Definitions) -> list[ProductPlan]:
         kinds = _kinds(some)
         return [
-            _compile(product, some.entities, slots, written, kinds, product_versions.get(product.name, 1))
+            replace(
+                _compile(product, some.entities, slots, written, kinds),
+                version=product_versions.get(product.name, 1),
+                number=all_numbers.get((product.root, product.name), 0),
+            )
             for product in some.products.values()
         ]
 
@@ -79,8 +89,24 @@ def compile_plan(
         )
         for e in definitions.entities.values()
     }
-    found = {entity: tuple(uses) for entity, uses in occurrences.items()}
-    return Plan(version=version, entities=entities, products=products, occurrences=found)
+    found, trees = {entity: tuple(uses) for entity, uses in occurrences.items()}, trees_of(products.values())
+    return Plan(
+        version=version,
+        entities=entities,
+        products=products,
+        occurrences=found,
+        trees=trees,
+        places=places_of(trees),
+    )
+
+
+def _numbered(definitions: Definitions, numbers: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
+    """The numbers of all these products among those of their root."""
+    found = dict(numbers)
+    for product in definitions.products.values():
+        taken = [number for (root, _), number in found.items() if root == product.root]
+        found.setdefault((product.root, product.name), max(taken, default=-1) + 1)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +188,6 @@ def _compile(
     slots: Slots,
     written: Slots,
     kinds: Mapping[IndexedColumns, IndexedColumns],
-    version: int,
 ) -> ProductPlan:
     inside = frozenset({product.root, *(join.entity for _, join in product.walk())})
     used = used_columns(product)
@@ -170,7 +195,7 @@ def _compile(
         entities=entities, slots=slots, written=written, kinds=kinds, inside=inside, reads=used, nodes=[]
     )
     top = compiler.level(product.root, None, (), product.joins)
-    return ProductPlan(product=product, version=version, nodes=tuple(compiler.nodes), top=top, used=used[()])
+    return ProductPlan(product=product, version=1, number=0, nodes=tuple(compiler.nodes), top=top, used=used[()])
 
 
 def _instants(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str, Columns]) -> Columns:

@@ -6,14 +6,15 @@ of a join encode their keys alike. So a key from one row's slot serves as it is 
 edges. `processor.plan.compile_plan` makes plans.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from processor.plan.access import Access, EdgeRead, KeyRead, SlotRead
+from processor.plan.product_plan import ProductPlan
 from processor.plan.step import Lookup
+from processor.plan.tree import RootTree, places_of, trees_of
 from processor.product.join_fields import join_keys, round_instants
 from processor.product.join_sides import Columns
-from processor.product.product import Join, Product
 from processor.records.entity import Entity
 from processor.records.record import Value
 from registry.model import column_of
@@ -72,70 +73,17 @@ class EntityPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JoinPlan:
-    """A join of a product, compiled: a node of its tree. `parent`: the index of the node above it, None for the root.
-    `own_slot`: the slot (or the fields of edges) of the child that holds the join key, None when the join's columns are
-    the child's primary key. Either `child_columns` or `parent_columns` may hold elements of an array
-    (`processor.product.join_fields`). `child_instants`, `parent_instants`: those of them that hold timestamps."""
-
-    join: Join
-    parent: int | None
-    above: str
-    child_columns: Columns
-    parent_columns: Columns
-    down: Access
-    up: Access
-    own_slot: int | str | None
-    used: frozenset[str] | None
-    below: tuple[int, ...]
-    child_instants: Columns = ()
-    parent_instants: Columns = ()
-
-    def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
-        """The keys by which a row of the child joins."""
-        return join_keys(self.child_columns, columns, self.child_instants)
-
-    def parent_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
-        """The keys by which a row above joins."""
-        return join_keys(self.parent_columns, columns, self.parent_instants)
-
-    def sides(self) -> Iterator[tuple[str, Access, Columns]]:
-        """Both sides of the join: the entity whose rows a lookup finds, its access path, and the fields that hold the
-        key."""
-        yield self.join.entity, self.down, self.child_columns
-        yield self.above, self.up, self.parent_columns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProductPlan:
-    """A product, compiled: nodes parents first; `top`: the nodes right below the root; `used`: the root's columns it
-    reads. `paused`: the job publishes none of its documents for now; `retracted`: no root has a document any more."""
-
-    product: Product
-    version: int
-    nodes: tuple[JoinPlan, ...]
-    top: tuple[int, ...]
-    used: frozenset[str] | None
-    paused: bool = False
-    retracted: bool = False
-
-    def paths(self) -> list[str]:
-        """The names of the nodes from the root on: `stars.repo`."""
-        found: list[str] = []
-        for node in self.nodes:
-            found.append(node.join.name if node.parent is None else f"{found[node.parent]}.{node.join.name}")
-        return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """All that a worker needs to know, as plain data. `version` is the registry's. `occurrences`: entity -> its places
-    in products, as (product, node), node None for the root."""
+    in products, as (product, node), node None for the root. `trees`: root entity -> the tree of its products; `places`: entity ->
+    its places in these trees, as (root entity, node), node None for the root."""
 
     version: int
     entities: Mapping[str, EntityPlan]
     products: Mapping[str, ProductPlan]
     occurrences: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
+    trees: Mapping[str, RootTree] = field(default_factory=dict)
+    places: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
 
     def without(self, products: Collection[str]) -> "Plan":
         """The plan of a job that writes the same rows, and publishes no document of these products."""
@@ -145,7 +93,8 @@ class Plan:
         occurrences = {
             entity: tuple(place for place in places if place[0] in kept) for entity, places in self.occurrences.items()
         }
-        return replace(self, products=kept, occurrences=occurrences)
+        trees = trees_of(kept.values())
+        return replace(self, products=kept, occurrences=occurrences, trees=trees, places=places_of(trees))
 
     def request(self, entity: str, access: Access, key: str) -> Key | Lookup:
         """The request for the rows of `entity` that hold `key`."""

@@ -9,7 +9,8 @@ from processor.definitions.problems import DefinitionError, Problem, suggest
 from processor.errors import PlanError
 from processor.plan.access import index_groups, route
 from processor.plan.compile_plan import compile_plan
-from processor.plan.plan import JoinPlan, Plan, ProductPlan
+from processor.plan.plan import Plan
+from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.product.join_sides import align_columns
 from processor.product.product import Definitions, Join, Product
@@ -55,6 +56,7 @@ def plan_of(snapshot: stored.Snapshot) -> Plan:
         _readable_slots(snapshot.assignments),
         version=snapshot.version,
         product_versions={p.name: p.version for p in snapshot.products},
+        numbers=snapshot.numbers,
         written=_slots(one for one in snapshot.assignments if writes(one.state)),
         layouts={entity.name: entity.layout for entity in snapshot.entities},
         dropped={entity.name: tuple(entity.dropped) for entity in snapshot.entities},

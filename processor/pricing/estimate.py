@@ -19,8 +19,9 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from processor.plan.access import EdgeRead, SlotRead
-from processor.plan.plan import Plan, ProductPlan
+from processor.plan.plan import Plan
 from processor.plan.planning import join_of
+from processor.plan.product_plan import ProductPlan
 from processor.pricing.event_kinds import WORLD, Event, World
 from processor.pricing.price import Cost
 from registry.model import Direction, JoinSpec, column_of

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from processor.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
+from processor.plan.plan import EntityPlan, Plan
+from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.product.expressions.expression import Column, Expression, Path, node_of, references
 from processor.product.join_fields import parse_element, type_of
 from processor.product.join_sides import Columns

@@ -161,7 +161,7 @@ def _forget_published(plan: Plan, worlds: Iterable[World], store: Store) -> None
         for number in (OTHER, WORLD)
     ]
     mark = Mark(run=1, round=0, lane=0, attempt=0)
-    StepRunner(store=store).run([invalidate(name, root, root, mark) for name, root in roots])
+    StepRunner(store=store).run([invalidate(plan.products[name].ledger, root, root, mark) for name, root in roots])
 
 
 def _record(entity: EntityPlan, key: RowValues, row: RowValues | None, offset: int) -> Record:

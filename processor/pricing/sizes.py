@@ -6,8 +6,9 @@ A document counts as large as the stored rows that it shows, so a product that s
 from collections.abc import Iterator
 
 from processor.plan.access import Access, SlotRead
-from processor.plan.plan import JoinPlan, Plan, ProductPlan
+from processor.plan.plan import Plan
 from processor.plan.planning import join_of
+from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.pricing.estimate import StatisticsIndex
 from processor.records.message import MAX_MESSAGE_BYTES
 from registry.state_statistics import JoinStatistics

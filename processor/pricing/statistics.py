@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from processor.plan.access import Access, SlotRead
 from processor.plan.declared_columns import declared_columns
-from processor.plan.plan import EntityPlan, JoinPlan, Plan
+from processor.plan.plan import EntityPlan, Plan
 from processor.plan.planning import join_of
+from processor.plan.product_plan import JoinPlan
 from processor.plan.step import Lookup
 from processor.records.record import Value
 from registry.model import Direction, JoinSpec

@@ -1,7 +1,8 @@
 """Erasures, as the table remembers them: one item for each erased row. It never expires and has no value of the row.
 
     ERASED, <SHA-256 of entity and key>    new: [partition, version] pairs: from this version on, a record of the row counts as
-                                           new; sequences: product -> the sequence of the root's tombstone
+                                           new; sequences: [ledger number, sequence of the root's tombstone]
+                                           pairs
 
 A record before that version never brings the row back, however late it comes. So the item outlives the delete marker. The
 sequences outlive the ledger's entries, so the sequence of a root that comes again still rises.
@@ -26,11 +27,11 @@ erasure, so two rows with the same digits cost a read."""
 
 
 class Erasure(NamedTuple):
-    """The erasure of a row. `new`: partition -> the version from which on its records count as new; `sequences`: product -> the
-    sequence of the root's tombstone."""
+    """The erasure of a row. `new`: partition -> the version from which on its records count as new; `sequences`: ledger number of
+    a product -> the sequence of the root's tombstone."""
 
     new: Mapping[int, str]
-    sequences: Mapping[str, int] = {}
+    sequences: Mapping[int, int] = {}
 
     def covers(self, version: str) -> bool:
         """Whether a record with this version came before the erasure. A partition that is not in `new` came later, with a higher
@@ -70,10 +71,10 @@ def read_erasure(item: Item | None) -> Erasure:
     """The erasure that an item holds. Without an item it covers no record."""
     if item is None:
         return Erasure({})
-    return Erasure(dict(json.loads(item["new"])), json.loads(item["sequences"]))
+    return Erasure(dict(json.loads(item["new"])), dict(json.loads(item["sequences"])))
 
 
 def write_erasure(key: Key, erasure: Erasure) -> Write:
     """The write that remembers an erasure."""
     new = json.dumps(sorted(erasure.new.items()))
-    return write_note(key, {"new": new, "sequences": json.dumps(dict(erasure.sequences))})
+    return write_note(key, {"new": new, "sequences": json.dumps(sorted(erasure.sequences.items()))})

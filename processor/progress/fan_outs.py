@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from processor.plan.access import KeyRead
-from processor.plan.plan import ProductPlan
+from processor.plan.product_plan import ProductPlan
 from processor.plan.touch import Root
 from processor.progress.open_changes import PARTITION
 from statestore import keys

@@ -6,7 +6,7 @@
 
 `check_binding` decides from these what does not belong together. Others read and write them. The table also keeps, for
 each product, the highest sequence that its topic had before the table's first message (`SEQUENCES`): the sequences of a
-root go on rising when a new table takes the place of another.
+root go on rising when a new table takes the place of another. The same item names the product's partition of the ledger.
 """
 
 from collections.abc import Iterable, Mapping
@@ -139,14 +139,20 @@ def unfinished(identity: str) -> str:
     return _UNFINISHED + identity
 
 
-def read_sequences(items: Iterable[Item]) -> dict[str, int]:
-    """Product -> the highest sequence that its topic had before the table's first message."""
-    return {item["SK"]: item["above"] for item in items}
+def read_sequences(items: Iterable[Item]) -> dict[tuple[str, str], int]:
+    """(product, its partition of the ledger) -> the highest sequence that its topic had before the table's first message."""
+    return {(item["SK"], item["ledger"]): item["above"] for item in items}
 
 
-def write_sequence(product: str, above: int) -> Write:
-    """Keeps the highest sequence of a product's topic."""
-    return write_note(Key(SEQUENCES, product), {"above": above}, when=Absent())
+def ledgers_in(items: Iterable[Item]) -> set[str]:
+    """The partitions of the ledger that products have used."""
+    return {ledger for item in items for ledger in (item["ledger"], *item["former"])}
+
+
+def write_sequence(product: str, above: int, ledger: str, former: Iterable[str] = ()) -> Write:
+    """Keeps the highest sequence of a product's topic. `ledger`: its partition of the ledger; `former`: those of the same name
+    before."""
+    return write_note(Key(SEQUENCES, product), {"above": above, "ledger": ledger, "former": sorted(former)})
 
 
 def highest_sequence(headers: Iterable[Mapping[str, bytes | None]]) -> int:

@@ -1,30 +1,42 @@
 """The publish ledger and the runs: which messages tasks reserved, and which of them the broker acknowledged.
 
-    LEDGER#<product>, <root>   seq (only rises, never expires), hash of the value, version of the product, mark of the
-                               reservation, the message's key; ttl, where the root is erased. The hash begins with `large:`
-                               where the document does not fit its topic: then the message is a dead letter
-    RUNS, <run>                through: the highest round that ended with every message acknowledged; attempts: which attempt of a
-                               lane committed, where it was not the first
+    LEDGER#<entity>#<group>, <root>   turn: rises with each write; key: of the root's messages; e<number>: the entry of a product,
+                                      packed; ttl, where the root is erased
+    RUNS, <run>                       through: the highest round that ended with every message acknowledged; attempts: which
+                                      attempt of a lane committed, where it was not the first
+
+One item has the entries of up to GROUP products of one root entity, so the products that changed together cost one read and one
+write. A write is conditional on the turn: this protects the entries of all products of the group. Each entry has a mark of its
+own, so each product's message is acknowledged by itself.
+
+An entry: seq (only rises, never expires), hash of the value, version of the product, mark of the reservation. The hash begins
+with `large:` where the document does not fit its topic: then the message is a dead letter.
 
 A reservation counts as acknowledged once the round that made it has ended, for the attempt whose transaction the broker
 committed. Rounds of a run end in order. A run is one start of the job: its number is the lease's generation.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from processor.plan.product_plan import LedgerPlace
 from statestore.item_attributes import write_note
 from statestore.keys import Key, progress_partition
 from statestore.store import Absent, AbsentOrBelow, Equals, Item, Write
 from statestore.table import TTL
 
+GROUP = 20
+"""Products of one root entity that share a ledger item: with an entry of some 35 bytes each, the item stays below 1 KB."""
 NO_DOCUMENT = ""
 INVALIDATED = "?"
 """The hash of an invalidated entry: no document has it, so the next document is published."""
 UNFIT = "large:"
 """The begin of the hash where a dead letter went out in place of a document that does not fit its topic: most are too large."""
+_KINDS = (NO_DOCUMENT, INVALIDATED, "", UNFIT)
+"""The begin of a hash, by the first byte of a packed entry. The digest follows the last two."""
+_DIGEST_BYTES = 16
 
 
 class Mark(NamedTuple):
@@ -35,20 +47,15 @@ class Mark(NamedTuple):
     lane: int
     attempt: int
 
-    def encode(self) -> str:
-        return f"{self.run}.{self.round}.{self.lane}.{self.attempt}"
-
 
 class LedgerEntry(NamedTuple):
-    """The ledger's entry of a root. A root without an item has `mark` None. `version`: the product's, in the document.
-    `expires`: DynamoDB may remove the item, because the root was erased."""
+    """The ledger's entry of a product of a root. A product without an entry has `mark` None. `version`: the product's, in the
+    document."""
 
     seq: int = 0
     hash: str = NO_DOCUMENT
     mark: Mark | None = None
-    key: str = ""
     version: int = 0
-    expires: bool = False
 
     def shows(self, digest: str, version: int) -> bool:
         """Whether the root's last message shows a document with this hash, by this version of the product. No document is
@@ -74,14 +81,19 @@ class Run:
         return mark.round <= self.through and self.attempts.get((mark.round, mark.lane), 0) == mark.attempt
 
 
-def entries_partition(product: str) -> str:
-    """The partition of a product's ledger entries."""
-    return progress_partition("LEDGER", product)
+def group_partition(place: LedgerPlace) -> str:
+    """The partition of the ledger items that have the entries of this product, and of the others of its group."""
+    return progress_partition("LEDGER", f"{place.root}#{place.number // GROUP}")
 
 
-def entry_key(product: str, root: str) -> Key:
-    """The key of a root's ledger entry."""
-    return Key(entries_partition(product), root)
+def ledgers_of(root: str) -> str:
+    """The begin of the keys of all partitions of the ledger of this root entity."""
+    return progress_partition("LEDGER", f"{root}#")
+
+
+def group_key(place: LedgerPlace, root: str) -> Key:
+    """The key of the ledger item of a root that has the entry of this product."""
+    return Key(group_partition(place), root)
 
 
 def run_key(number: int) -> Key:
@@ -89,15 +101,26 @@ def run_key(number: int) -> Key:
     return Key(progress_partition("RUNS"), f"{number:010d}")
 
 
-def read_entry(item: Item | None, earlier: int = 0) -> LedgerEntry:
-    """The ledger entry that an item holds. `earlier`: the highest sequence of the product's topic before the table's first
-    message. A root without an item has no document, acknowledged; but where the topic had messages, nobody knows its
+def read_entry(item: Item | None, number: int, earlier: int = 0) -> LedgerEntry:
+    """The entry of a product in a ledger item. `earlier`: the highest sequence of the product's topic before the table's first
+    message. A root without an entry has no document, acknowledged; but where the topic had messages, nobody knows its
     document, and its sequences go on above `earlier`."""
-    if item is None:
+    packed = None if item is None else item.get(f"e{number}")
+    if packed is None:
         return LedgerEntry(seq=earlier, hash=INVALIDATED) if earlier else LedgerEntry()
-    run, round_, lane, attempt = map(int, item["mark"].split("."))
-    mark = Mark(run, round_, lane, attempt)
-    return LedgerEntry(item["seq"], item["hash"], mark, item["key"], item["version"], TTL in item)
+    return unpack(packed)
+
+
+def read_entries(item: Item | None) -> Iterator[tuple[int, LedgerEntry]]:
+    """All entries of a ledger item, each with the number of its product."""
+    for name, packed in (item or {}).items():
+        if name[0] == "e" and name[1:].isdigit():
+            yield int(name[1:]), unpack(packed)
+
+
+def message_key(item: Item | None) -> str:
+    """The key of the root's messages, by its ledger item; empty without one."""
+    return "" if item is None else str(item["key"])
 
 
 def read_run(number: int, item: Item | None) -> Run:
@@ -110,27 +133,22 @@ def read_run(number: int, item: Item | None) -> Run:
 
 def hash_of(value: bytes | None) -> str:
     """The hash of a document's encoded value; empty for no document."""
-    return NO_DOCUMENT if value is None else hashlib.blake2b(value, digest_size=16).hexdigest()
+    return NO_DOCUMENT if value is None else hashlib.blake2b(value, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def reserve(product: str, root: str, seen: LedgerEntry, entry: LedgerEntry) -> Write:
-    """Reserves the next message of a root; refused when another publisher reserved one after `seen` was read."""
-    values = {
-        "seq": entry.seq,
-        "hash": entry.hash,
-        "mark": entry.mark.encode() if entry.mark else "",
-        "key": entry.key,
-        "version": entry.version,
-    }
-    remove = (TTL,) if seen.expires else ()
-    when = Absent() if seen.mark is None else Equals("seq", seen.seq)
-    return write_note(entry_key(product, root), values, remove=remove, when=when)
+def reserve(key: Key, seen: Item | None, entries: Mapping[int, LedgerEntry], message_key: str) -> Write:
+    """Reserves the next messages of a root, for products of one group by their numbers. The store refuses it when another
+    publisher has written any entry of the group after `seen` was read."""
+    turn = 0 if seen is None else seen["turn"]
+    values = {"turn": turn + 1, "key": message_key, **{f"e{number}": pack(entry) for number, entry in entries.items()}}
+    remove = (TTL,) if seen is not None and TTL in seen else ()
+    return write_note(key, values, remove=remove, when=Absent() if seen is None else Equals("turn", turn))
 
 
-def retire_entry(product: str, root: str, seen: LedgerEntry, forget: int) -> Write:
-    """Lets DynamoDB remove the entry of an erased root from `forget` on (seconds since 1970): not earlier, because a task of an
-    earlier run may still reserve by what it read."""
-    return write_note(entry_key(product, root), {"key": "", TTL: forget}, when=Equals("seq", seen.seq))
+def retire_entries(key: Key, seen: Item, forget: int) -> Write:
+    """Lets DynamoDB remove the ledger item of an erased root from `forget` on (seconds since 1970): not earlier, because a task
+    of an earlier run may still reserve by what it read."""
+    return write_note(key, {"key": "", TTL: forget}, when=Equals("turn", seen["turn"]))
 
 
 def end_round(run: Run) -> Write:
@@ -139,3 +157,38 @@ def end_round(run: Run) -> Write:
     if run.attempts:
         values["attempts"] = [[r, s, a] for (r, s), a in sorted(run.attempts.items())]
     return write_note(run_key(run.number), values, when=AbsentOrBelow("through", run.through))
+
+
+def pack(entry: LedgerEntry) -> bytes:
+    """An entry as bytes: its kind, then seq, version and mark as varints, then the digest. Raises ValueError for an entry without
+    a mark, which nobody wrote."""
+    if entry.mark is None:
+        raise ValueError("an entry without a mark is no reservation")
+    kind = 3 if entry.unfit else 0 if entry.hash == NO_DOCUMENT else 1 if entry.hash == INVALIDATED else 2
+    numbers = b"".join(map(_varint, (entry.seq, entry.version, *entry.mark)))
+    return bytes((kind,)) + numbers + bytes.fromhex(entry.hash.removeprefix(_KINDS[kind]))
+
+
+def unpack(packed: bytes) -> LedgerEntry:
+    """The entry that `pack` made these bytes of."""
+    kind, at = packed[0], 1
+    numbers: list[int] = []
+    while len(numbers) < 6:
+        value = shift = 0
+        while (byte := packed[at]) & 0x80:
+            value, shift, at = value | (byte & 0x7F) << shift, shift + 7, at + 1
+        numbers.append(value | byte << shift)
+        at += 1
+    seq, version, run, round_, lane, attempt = numbers
+    return LedgerEntry(seq, _KINDS[kind] + packed[at:].hex(), Mark(run, round_, lane, attempt), version)
+
+
+def _varint(number: int) -> bytes:
+    """A number in groups of seven bits, the lowest first; the eighth bit says that another group follows."""
+    if number < 0x80:
+        return bytes((number,))
+    groups = []
+    while number >= 0x80:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*groups, number))

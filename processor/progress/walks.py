@@ -25,8 +25,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from processor.plan.plan import EntityPlan, Plan, ProductPlan
-from processor.progress.ledger import entries_partition
+from processor.plan.plan import EntityPlan, Plan
+from processor.plan.product_plan import ProductPlan
+from processor.progress.ledger import group_partition
 from processor.progress.walk import (
     FillGoal,
     PublishGoal,
@@ -273,7 +274,7 @@ class Walks:
 
 def _published_partitions(plan: Plan, product: ProductPlan) -> list[str]:
     """The partitions that hold the roots of a product, and then its ledger: the roots that had a document."""
-    ledger = [entries_partition(product.product.name)]
+    ledger = [group_partition(product.ledger)]
     return ledger if product.retracted else [*plan.entities[product.product.root].partitions(), *ledger]
 
 

@@ -19,7 +19,8 @@ from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.erasures import PARTITION as ERASED
 from processor.progress.erasures import erased_in, erasure_key, name_of, read_erasure, write_erasure
-from processor.progress.ledger import NO_DOCUMENT, entry_key, read_entry, retire_entry
+from processor.progress.identity import SEQUENCES, ledgers_in
+from processor.progress.ledger import NO_DOCUMENT, group_key, ledgers_of, read_entries, retire_entries
 from processor.progress.open_changes import PARTITION, changed_rows, changes_key
 from processor.progress.replays import ReplayReport, end_replay, refuse_replay
 from processor.progress.walk import PARTITION as WALKS
@@ -37,6 +38,7 @@ from processor.rounds.write_part import write_part
 from processor.steps.erase import ErasedRow, erase
 from processor.steps.keep_edges import keep_edges
 from statestore.items import JoinKey
+from statestore.keys import Key
 
 UNSEEN_SECONDS = 0.5
 """Between two looks of a fill for rows that an index did not show."""
@@ -200,20 +202,24 @@ class Driver(RoundRunner):
         return erased
 
     def retire_entries(self, entity: str, sk: str) -> dict[str, int]:
-        """Lets the ledger's entries of an erased root expire, after its erasure has kept their sequences. Returns the sequence of
-        each tombstone, by product; without the products that have not published theirs."""
+        """Lets the ledger's items of an erased root expire, after its erasure has kept their sequences. Returns the sequence of
+        each tombstone, by product; without the products that have not published theirs, whose items stay."""
         self.check_lease()
-        products = [name for name, product in self.active.products.items() if product.product.root == entity]
-        found = self.store.get([entry_key(name, sk) for name in products])
-        entries = {name: read_entry(found.get(entry_key(name, sk))) for name in products}
-        gone = {name: entry for name, entry in entries.items() if entry.mark is not None and entry.hash == NO_DOCUMENT}
+        products = {p.number: name for name, p in self.active.products.items() if p.product.root == entity}
+        partitions = {group_key(self.plan.products[name].ledger, sk).pk for name in products.values()}
+        partitions |= {pk for pk in ledgers_in(self.store.partition(SEQUENCES)) if pk.startswith(ledgers_of(entity))}
+        found = self.store.get([Key(pk, sk) for pk in partitions])
+        entries = {key: dict(read_entries(item)) for key, item in found.items()}
+        numbered = {n: entry for some in entries.values() for n, entry in some.items()}
+        gone = {n: entry for n, entry in numbered.items() if n in products and entry.hash == NO_DOCUMENT}
         note = erasure_key(entity, sk)
         known = read_erasure(self.store.get([note]).get(note))
-        sequences = {**known.sequences, **{name: entry.seq for name, entry in gone.items()}}
+        sequences = {**known.sequences, **{n: entry.seq for n, entry in numbered.items()}}
         self.store.write(write_erasure(note, known._replace(sequences=sequences)))
-        for name, entry in gone.items():
-            self.store.write(retire_entry(name, sk, entry, self._next_round({}).expires_at))
-        return {name: entry.seq for name, entry in gone.items()}
+        for key, item in found.items():
+            if all(n in gone for n in entries[key] if n in products):
+                self.store.write(retire_entries(key, item, self._next_round({}).expires_at))
+        return {products[n]: entry.seq for n, entry in gone.items()}
 
     def _close_open_changes(self) -> None:
         """Closes the changes that the indexes have shown long enough, and keeps the durable items few."""

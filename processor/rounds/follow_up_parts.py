@@ -66,5 +66,6 @@ def repair_part(roots: Iterable[RootToRepair], round_: Round, runner: StepRunner
     roots = list(roots)
     mark = Mark(round_.run.number, round_.number, 0, 0)
     earlier = round_.earlier_sequences
-    runner.run(invalidate(*repair.root, repair.message_key, mark, earlier.get(repair.root[0], 0)) for repair in roots)
+    products = round_.plan.products
+    runner.run(invalidate(products[name].ledger, sk, key, mark, earlier.get(name, 0)) for (name, sk), key in roots)
     return PartResult(roots=dict.fromkeys((repair.root for repair in roots), UNKNOWN))

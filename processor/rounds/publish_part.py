@@ -10,16 +10,19 @@ place, and its root goes to the backlog.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
+from typing import NamedTuple
 from zlib import crc32
 
 from processor.errors import TopicRefused
-from processor.plan.plan import Plan, ProductPlan
+from processor.plan.plan import Plan
+from processor.plan.product_plan import ProductPlan
 from processor.plan.step import Step
 from processor.plan.touch import Root
+from processor.plan.tree import RootTree, merge
 from processor.product.avro_datum import avro_datum
 from processor.product.avro_document import avro_schema_text
 from processor.product.document import GONE, Match, Renderer
@@ -33,14 +36,17 @@ from processor.records.record import Value
 from processor.rounds.freshness import UNKNOWN, RootTimes
 from processor.rounds.round import CHUNK, LaneResult, Round
 from processor.rounds.step_runner import StepRunner
-from processor.steps.assemble import assemble
+from processor.steps.assemble import FoundRow, assemble, assemble_tree, shown_rows
 from processor.steps.publish import (
+    Documents,
     EncodedDocument,
     PublishContext,
     PublishOutcome,
+    PublishTask,
     UnfitDocument,
     Unpublishable,
     publish,
+    unpublishable,
 )
 
 VERSION_HEADER = "statestore.product_version"
@@ -92,31 +98,34 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
     unfit: dict[Root, str] = {}
     fits: set[Root] = set()
     times: list[float] = []
-    # the documents of a root are neighbours, because they ask for the same rows
-    todo = sorted(roots, key=itemgetter(1, 0))
-    publishers = {name: _publisher(round_, round_.plan.products[name], mark, tally, runner) for name in dict(todo)}
+    products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
+    publishers = {entity: _RootPublisher(round_, entity, mark, tally, runner) for entity in _roots_of(products, todo)}
     while todo:
         chunk, todo = todo[:CHUNK], todo[CHUNK:]
         going = [root for root in chunk if root[0] not in round_.stopped and root[0] not in failed]
         backlog.update(set(chunk).difference(going))
-        outcomes = runner.run(publishers[name](root) for name, root in going)
-        for (name, root), outcome in zip(going, outcomes, strict=True):
-            if isinstance(outcome, Unpublishable):
-                failed.setdefault(name, outcome.reason)
-                backlog.add((name, root))
-                continue
-            if isinstance(outcome, UnfitDocument):
-                tally["unfit"] += outcome.new
-                unfit[name, root] = outcome.reason
-                continue
-            tally[outcome] += 1
-            if outcome == "contended":
-                todo.append((name, root))
-                continue
-            if (name, root) in round_.unfit:
-                fits.add((name, root))
-            if outcome == "published" and roots[name, root] != UNKNOWN:
-                times.append(roots[name, root])
+        together: dict[tuple[str, str], list[str]] = {}  # products that show one root publish it together
+        for name, root in going:
+            together.setdefault((products[name].product.root, root), []).append(name)
+        results = runner.run(publishers[entity].publish(root, names) for (entity, root), names in together.items())
+        for (_, root), outcomes in zip(together, results, strict=True):
+            for name, outcome in outcomes.items():
+                if isinstance(outcome, Unpublishable):
+                    failed.setdefault(name, outcome.reason)
+                    backlog.add((name, root))
+                    continue
+                if isinstance(outcome, UnfitDocument):
+                    tally["unfit"] += outcome.new
+                    unfit[name, root] = outcome.reason
+                    continue
+                tally[outcome] += 1
+                if outcome == "contended":
+                    todo.append((name, root))
+                    continue
+                if (name, root) in round_.unfit:
+                    fits.add((name, root))
+                if outcome == "published" and roots[name, root] != UNKNOWN:
+                    times.append(roots[name, root])
     runner.outbox.flush()
     tally += Counter(backlog=len(backlog))
     return LaneResult(
@@ -132,22 +141,39 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
 
 
 def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[EncodedDocument]:
-    """Assembles a root's document and encodes it as JSON."""
-    return _encoded(plan, product, _renderer(plan, product, tally), canonical_json.encode, root)
-
-
-def _encoded(plan: Plan, product: ProductPlan, renderer: Renderer, encode: Encode, root: str) -> Step[EncodedDocument]:
-    top = None if product.retracted else (yield from assemble(plan, product, root, renderer.tally))
-    if top is None:
+    """Assembles a root's document of one product and encodes it as JSON."""
+    making = _Making(product, _renderer(plan, product, tally), canonical_json.encode)
+    if product.retracted:
         return EncodedDocument(key="", value=None)
-    document, key = renderer.document(top), _message_key(plan, product, top)
-    if document is GONE:
-        return EncodedDocument(key, None)
-    try:
-        return EncodedDocument(key, encode(document))
-    except (ValueError, TypeError) as error:
-        misfit = error.plain if isinstance(error, Mismatch) else type(error).__name__
-        return EncodedDocument(key, canonical_json.encode(document), misfit)
+    top = yield from assemble(plan, product, root, tally)
+    return (
+        EncodedDocument(key="", value=None)
+        if top is None
+        else making.encoded(top, _message_key(plan, product.product.root, top))
+    )
+
+
+class _Making(NamedTuple):
+    """How the documents of a product are made of the rows."""
+
+    product: ProductPlan
+    renderer: Renderer
+    encode: Encode
+
+    def encoded(self, top: Match, key: str) -> EncodedDocument:
+        document = self.renderer.document(top)
+        if document is GONE:
+            return EncodedDocument(key, None)
+        try:
+            return EncodedDocument(key, self.encode(document))
+        except (ValueError, TypeError) as error:
+            misfit = error.plain if isinstance(error, Mismatch) else type(error).__name__
+            return EncodedDocument(key, canonical_json.encode(document), misfit)
+
+
+def _roots_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set[str]:
+    """The root entities of these products."""
+    return {products[name].product.root for name in {name for name, _ in roots}}
 
 
 def _renderer(plan: Plan, product: ProductPlan, tally: Counter[str]) -> Renderer:
@@ -177,34 +203,91 @@ def _entities(plan: Plan) -> dict[str, Entity]:
     return {name: entity.entity for name, entity in plan.entities.items()}
 
 
-def _message_key(plan: Plan, product: ProductPlan, top: Match) -> str:
-    return canonical_json.dumps_flat({c: top.columns[c] for c in plan.entities[product.product.root].entity.key})
+def _message_key(plan: Plan, root: str, top: Match) -> str:
+    return canonical_json.dumps_flat({c: top.columns[c] for c in plan.entities[root].entity.key})
 
 
-def _publisher(
-    round_: Round, product: ProductPlan, mark: Mark, tally: Counter[str], runner: StepRunner
-) -> Callable[[str], Step[PublishOutcome]]:
-    context = PublishContext(
+class _RootPublisher:
+    """Publishes the roots of one entity in a task: for each root, the documents of some of its products together."""
+
+    def __init__(self, round_: Round, entity: str, mark: Mark, tally: Counter[str], runner: StepRunner) -> None:
+        self._round, self._entity, self._tally, self._runner = round_, entity, tally, runner
+        self._task = PublishTask(mark=mark, runs={round_.run.number: round_.run}, erased=round_.erased)
+        self._products = {n: p for n, p in round_.plan.products.items() if p.product.root == entity}
+        self._contexts: dict[str, PublishContext] = {}
+        self._makings: dict[str, _Making] = {}
+        self._trees: dict[tuple[str, ...], RootTree] = {}
+
+    def publish(self, root: str, names: Sequence[str]) -> Step[dict[str, PublishOutcome]]:
+        """Publishes the documents of these products of a root."""
+        contexts = [self._context(name) for name in names]
+        return publish(self._task, contexts, root, partial(self._documents, root, names))
+
+    def _documents(self, root: str, names: Sequence[str]) -> Step[Documents]:
+        """The documents of a root: its rows are found once for all products. If that fails, each product is on its own, so that
+        only those fail that use the wrong row."""
+        shown = tuple(name for name in names if not self._products[name].retracted)
+        gone: dict[str, EncodedDocument | Unpublishable] = {name: EncodedDocument("", None) for name in names}
+        if not shown:
+            return gone
+        named, tree = root if self._round.log_values else None, self._tree(shown)
+        try:
+            top = yield from assemble_tree(self._round.plan, tree, root, self._tally)
+        except Exception as error:
+            if len(shown) == 1:
+                return gone | {shown[0]: unpublishable(error, named)}
+            for name in shown:
+                gone |= yield from self._documents(root, (name,))
+            return gone
+        if top is None:
+            return gone
+        key = self._message_key(top)
+        return gone | {name: self._document(shown_rows(top, tree.shape[name]), key, name, named) for name in shown}
+
+    def _document(self, top: Match, key: str, name: str, named: str | None) -> EncodedDocument | Unpublishable:
+        try:
+            return self._making(name).encoded(top, key)
+        except Exception as error:
+            return unpublishable(error, named)
+
+    def _message_key(self, top: FoundRow) -> str:
+        return _message_key(self._round.plan, self._entity, top.match)
+
+    def _tree(self, names: tuple[str, ...]) -> RootTree:
+        """The tree of these products."""
+        if names not in self._trees:
+            self._trees[names] = merge([self._products[name] for name in names])
+        return self._trees[names]
+
+    def _making(self, name: str) -> _Making:
+        if name not in self._makings:
+            product = self._products[name]
+            renderer = _renderer(self._round.plan, product, self._tally)
+            self._makings[name] = _Making(product, renderer, _encoder(self._round, product, self._runner))
+        return self._makings[name]
+
+    def _context(self, name: str) -> PublishContext:
+        if name not in self._contexts:
+            self._contexts[name] = _context(self._round, self._products[name])
+        return self._contexts[name]
+
+
+def _context(round_: Round, product: ProductPlan) -> PublishContext:
+    name = product.product.name
+    return PublishContext(
         topic=product.product.topic,
-        product=product.product.name,
+        product=name,
+        ledger=product.ledger,
         version=product.version,
         headers=(
-            ("statestore.product", product.product.name.encode()),
+            ("statestore.product", name.encode()),
             (VERSION_HEADER, b"%d" % product.version),
             ("statestore.registry_version", b"%d" % round_.plan.version),
             ("statestore.batch", b"%d" % round_.batch),
         ),
-        mark=mark,
-        runs={round_.run.number: round_.run},
-        earlier=round_.earlier_sequences.get(product.product.name, 0),
-        limit=min(round_.message_limits.get(product.product.name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
+        earlier=round_.earlier_sequences.get(name, 0),
+        limit=min(round_.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
         rejects_topic=round_.rejects_topic,
         letter_bytes=round_.letter_bytes,
         refused_by=round_.refused_by,
-        names_roots=round_.log_values,
-        entity=product.product.root,
-        erased=round_.erased,
     )
-    renderer, encode = _renderer(round_.plan, product, tally), _encoder(round_, product, runner)
-    document = partial(_encoded, round_.plan, product, renderer, encode)
-    return lambda root: publish(context, root, partial(document, root))

@@ -6,7 +6,7 @@ The replay publishes nothing: a change of the document does, and the next start 
 from processor.plan.plan import Plan
 from processor.plan.root_key import root_of
 from processor.plan.step import Step
-from processor.progress.ledger import entry_key, read_entry
+from processor.progress.ledger import group_key, read_entry
 from processor.progress.replays import ReplayReport
 from processor.records.record import Rejected
 
@@ -18,8 +18,8 @@ def replay_document(letter: Rejected, plan: Plan) -> Step[ReplayReport]:
     for product in plan.products.values():
         root = root_of(plan.entities[product.product.root].entity, (record.key or b"").decode())
         if product.product.topic == record.topic and root is not None:
-            (item,) = yield (entry_key(product.product.name, root),)
-            if read_entry(item).unfit:
+            (item,) = yield (group_key(product.ledger, root),)
+            if read_entry(item, product.number).unfit:
                 return ReplayReport(record=record, outcome="refused", reason=letter.reason)
             return ReplayReport(record=record, outcome="superseded")
     return ReplayReport(record=record, outcome="ignored")

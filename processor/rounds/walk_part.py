@@ -14,6 +14,7 @@ from processor.plan.plan import EntityPlan, Plan
 from processor.plan.step import Step
 from processor.plan.touch import Root, Touch
 from processor.progress.fan_outs import FanOut, FoundRoots
+from processor.progress.ledger import read_entry
 from processor.progress.open_changes import OpenChange, overlay_of
 from processor.progress.walk import WalkedPage, WalkPage
 from processor.rounds.freshness import UNKNOWN
@@ -95,7 +96,7 @@ def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list
     entity = plan.entities[product.product.root]
     if page.pk in entity.partitions():
         return [key_of_item(item).sk for item in answer.items if read_columns(item) is not None]
-    entries = [key_of_item(item).sk for item in answer.items]
+    entries = [key_of_item(item).sk for item in answer.items if read_entry(item, product.number).mark is not None]
     if product.retracted:
         return entries
     rows = runner.store.get([entity.key(sk) for sk in entries])

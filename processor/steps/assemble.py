@@ -1,63 +1,100 @@
-"""Fetches the rows of one document: the root by key, then level by level the rows that each join of the product finds.
+"""Fetches the rows of a root's documents: the root by key, then level by level the rows that each join of the tree finds.
 
-The step asks all requests of one level together. Siblings that share a slot ask the same lookup, which the runner sends
-once. An index answer is only a hint, and so is an edge: the step checks each row's real columns against the join.
+The tree has the joins of all products that show the root, so the step decodes each row once, computes each join key once, and
+checks each row once. It asks all requests of one level together. Siblings that share a slot ask the same lookup, which the runner
+sends once. An index answer is only a hint, and so is an edge: the step checks each row's real columns against the join.
 `processor.product.document` decides which rows a document shows, and in which order.
 """
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from processor.plan.access import KeyRead
 from processor.plan.declared_columns import declared_columns, undeclared_columns
-from processor.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
+from processor.plan.plan import EntityPlan, Plan
+from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.step import Step
+from processor.plan.tree import RootTree, Shape, merge
 from processor.product.document import Match
 from statestore.item_attributes import entity_of_item
 from statestore.store import Item
 
-Ask = tuple[Match, JoinPlan, str]
+
+@dataclass(slots=True)
+class FoundRow:
+    """A row that a tree found. `match`: the row without the rows below it; `found`: node of the tree -> the rows below."""
+
+    match: Match
+    found: dict[int, list["FoundRow"]] = field(default_factory=dict)
+
+
+Ask = tuple[FoundRow, int, JoinPlan, str]
+"""The row above, the node, its join, and the key to look for."""
 
 
 def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:
-    """The rows of the document whose root has the encoded key `root`; None when there is no such row. Counts in `tally` the
+    """The rows of one product's document, as `assemble_tree` and `shown_rows` find them."""
+    tree = merge([product])
+    top = yield from assemble_tree(plan, tree, root, tally)
+    return None if top is None else shown_rows(top, tree.shape[product.product.name])
+
+
+def assemble_tree(plan: Plan, tree: RootTree, root: str, tally: Counter[str] | None = None) -> Step[FoundRow | None]:
+    """The rows of the documents whose root has the encoded key `root`; None when there is no such row. Counts in `tally` the
     stored values that do not fit their columns."""
-    entity = plan.entities[product.product.root]
+    entity = plan.entities[tree.root]
     (item,) = yield (entity.key(root),)
     columns = declared_columns(item, entity, tally) if item is not None else None
     if columns is None:
         return None
-    top = Match(columns, undeclared_columns(item, entity))
-    level = [(top, product.top)]
-    while asks := list(_asks(product, level)):
-        answers = yield tuple([plan.request(node.join.entity, node.down, key) for _, node, key in asks])
+    top = FoundRow(Match(columns, undeclared_columns(item, entity)))
+    level = [(top, tree.top)]
+    while asks := list(_asks(tree, level)):
+        answers = yield tuple([plan.request(join.join.entity, join.down, key) for _, _, join, key in asks])
         level = []
-        for (match, node, key), answer in zip(asks, answers, strict=True):
-            for found in _rows(node, plan.entities[node.join.entity], key, answer, tally):
-                match.found[node.join.name].append(found)
-                if node.below:
-                    level.append((found, node.below))
+        for (row, index, join, key), answer in zip(asks, answers, strict=True):
+            rows = row.found[index]
+            for match in _rows(join, plan.entities[join.join.entity], key, answer, tally):
+                found = FoundRow(match)
+                rows.append(found)
+                if join.below:
+                    level.append((found, join.below))
     return top
 
 
-def _asks(product: ProductPlan, level: Iterable[tuple[Match, tuple[int, ...]]]) -> Iterable[Ask]:
-    for match, nodes in level:
+def shown_rows(row: FoundRow, shape: Shape) -> Match:
+    """The row as one product sees it: with the rows of its own joins, by their names. The lists are the product's own; a row
+    without joins below is shared."""
+    match = row.match
+    if not shape:
+        return match
+    found = {
+        name: [shown_rows(one, below) for one in row.found[node]] if below else [one.match for one in row.found[node]]
+        for name, node, below in shape
+    }
+    return Match(match.columns, match.more, found)
+
+
+def _asks(tree: RootTree, level: Iterable[tuple[FoundRow, tuple[int, ...]]]) -> Iterable[Ask]:
+    for row, nodes in level:
+        columns = row.match.columns
         for index in nodes:
-            node = product.nodes[index]
-            match.found[node.join.name] = []
-            found = node.parent_keys(match.columns)
-            for key in found if len(found) == 1 else dict.fromkeys(found):
+            join = tree.nodes[index].join
+            row.found[index] = []
+            keys = join.parent_keys(columns)
+            for key in keys if len(keys) == 1 else dict.fromkeys(keys):
                 if key is not None:
-                    yield match, node, key
+                    yield row, index, join, key
 
 
-def _rows(node: JoinPlan, entity: EntityPlan, key: str, answer: Any, tally: Counter[str] | None) -> Iterable[Match]:
-    by_key = isinstance(node.down, KeyRead)
+def _rows(join: JoinPlan, entity: EntityPlan, key: str, answer: Any, tally: Counter[str] | None) -> Iterable[Match]:
+    by_key = isinstance(join.down, KeyRead)
     items: Iterable[Item] = answer.items if not by_key else [answer] if answer is not None else []
     for item in items:
-        if entity_of_item(item) != node.join.entity:
+        if entity_of_item(item) != join.join.entity:
             continue
         columns = declared_columns(item, entity, tally)
-        if columns is not None and key in node.child_keys(columns):
+        if columns is not None and key in join.child_keys(columns):
             yield Match(columns, undeclared_columns(item, entity))

@@ -1,9 +1,9 @@
-"""Finds the documents that a change may alter: from the row's old and new keys, up each product's tree to the root.
+"""Finds the documents that a change may alter: from the row's old and new keys, up the tree of each root entity to the root.
 
-The step skips a product that reads none of the changed columns at that place (rule 8). Where a join's parent columns
-are the parent's primary key, the way up is a key read, or no read at all when that parent is the root. Elsewhere the
-way up is one page of an index query, or of the edges of one key. A fan-out finds the roots beyond that page later
-(`resume`). The step asks all requests of one level together.
+At each place of the tree the step goes up once for all products that read one of the changed columns there (rule 8). Where a
+join's parent columns are the parent's primary key, the way up is a key read, or no read at all when that parent is the root.
+Elsewhere the way up is one page of an index query, or of the edges of one key. A fan-out of each product finds the roots beyond
+that page later (`resume`). The step asks all requests of one level together.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,9 +11,11 @@ from itertools import chain
 from typing import Any
 
 from processor.plan.access import KeyRead
-from processor.plan.plan import JoinPlan, Plan, ProductPlan
+from processor.plan.plan import Plan
+from processor.plan.product_plan import JoinPlan
 from processor.plan.step import Lookup, Step
 from processor.plan.touch import Root, Touch
+from processor.plan.tree import RootTree
 from processor.progress.fan_outs import FanOut, FoundRoots, ResumedFanOut
 from statestore import keys
 from statestore.item_attributes import entity_of_item, key_of_item
@@ -29,89 +31,97 @@ def find_roots(touch: Touch, plan: Plan) -> Step[FoundRoots]:
     """The roots of all products that the touched row may alter."""
     roots: set[Root] = set()
     fan_outs: list[FanOut] = []
-    for name, index in plan.occurrences.get(touch.entity, ()):
-        product = plan.products[name]
-        used = product.used if index is None else product.nodes[index].used
-        if touch.changed is not None and not (touch.changed if used is None else touch.changed & used):
+    for root, node in plan.places.get(touch.entity, ()):
+        tree = plan.trees[root]
+        reading = tree.reading(node, touch.changed)
+        if not reading:
             continue
-        if index is None:
-            roots.add((name, touch.row.key.sk))
+        if node is None:
+            found = {touch.row.key.sk}
         else:
-            roots |= yield from _ascend(plan, product, index, _keys(product.nodes[index], touch), fan_outs)
+            wanted = _keys(tree.nodes[node].join, touch)
+            found = yield from _ascend(plan, tree, node, wanted, reading, fan_outs)
+        roots.update((product, sk) for sk in found for product in reading)
     return FoundRoots(frozenset(roots), tuple(fan_outs))
 
 
 def resume(fan_out: FanOut, plan: Plan) -> Step[ResumedFanOut]:
     """The roots above the next page of a fan-out."""
     product = plan.products[fan_out.product]
-    node = product.nodes[fan_out.node]
-    (page,) = yield (_page_above(plan, node, fan_out.key, fan_out.after),)
+    tree = plan.trees[product.product.root]
+    join = product.nodes[fan_out.node]
+    (page,) = yield (_page_above(plan, join, fan_out.key, fan_out.after),)
     fan_outs: list[FanOut] = []
-    roots = yield from _above(plan, product, node, list(_holding(node, fan_out.key, page.items)), fan_outs)
-    return ResumedFanOut(fan_out, page.after, FoundRoots(frozenset(roots), tuple(fan_outs)))
+    rows = list(_holding(join, fan_out.key, page.items))
+    parent = tree.parent_of(fan_out.product, fan_out.node)
+    found = yield from _above(plan, tree, parent, rows, [fan_out.product], fan_outs)
+    roots = frozenset((fan_out.product, sk) for sk in found)
+    return ResumedFanOut(fan_out, page.after, FoundRoots(roots, tuple(fan_outs)))
 
 
-def _keys(node: JoinPlan, touch: Touch) -> set[str]:
-    if node.own_slot is None:
+def _keys(join: JoinPlan, touch: Touch) -> set[str]:
+    if join.own_slot is None:
         return {touch.row.key.sk}
     now_and_before = chain(touch.row.slots.items(), touch.row.edges, touch.former_keys)
-    return {key for where, key in now_and_before if where == node.own_slot and not keys.is_no_key(key)}
+    return {key for where, key in now_and_before if where == join.own_slot and not keys.is_no_key(key)}
 
 
-def _ascend(plan: Plan, product: ProductPlan, index: int, wanted: set[str], fan_outs: list[FanOut]) -> Step[set[Root]]:
-    """The roots above the rows of a node that hold one of `wanted`. Keys with more than one page of rows go to
-    `fan_outs`."""
-    node = product.nodes[index]
-    name = product.product.name
-    if node.parent is None and isinstance(node.up, KeyRead):
-        return {(name, key) for key in wanted}
+def _ascend(
+    plan: Plan, tree: RootTree, node: int, wanted: set[str], reading: list[str], fan_outs: list[FanOut]
+) -> Step[set[str]]:
+    """The sort keys of the roots above the rows of a node that hold one of `wanted`. Keys with more than one page of rows go to
+    `fan_outs`, for each product of `reading`."""
+    join = tree.nodes[node].join
+    if join.parent is None and isinstance(join.up, KeyRead):
+        return wanted
     if not wanted:
         return set()
     order = sorted(wanted)
     rows: list[ParentRow] = []
-    if isinstance(node.up, KeyRead):
-        above = plan.entities[node.above]
+    if isinstance(join.up, KeyRead):
+        above = plan.entities[join.above]
         items = yield tuple([above.key(sk) for sk in order])
         rows += [
             (key_of_item(item).sk, columns) for item in items if item and (columns := read_columns(item)) is not None
         ]
     else:
-        pages = yield tuple([_page_above(plan, node, key) for key in order])
+        pages = yield tuple([_page_above(plan, join, key) for key in order])
         for key, page in zip(order, pages, strict=True):
-            rows += _holding(node, key, page.items)
+            rows += _holding(join, key, page.items)
             if page.after is not None:
-                fan_outs.append(FanOut(name, index, key, page.after))
-    return (yield from _above(plan, product, node, rows, fan_outs))
+                users = tree.nodes[node].users
+                fan_outs += [FanOut(product, users[product][0], key, page.after) for product in reading]
+    return (yield from _above(plan, tree, join.parent, rows, reading, fan_outs))
 
 
-def _page_above(plan: Plan, node: JoinPlan, key: str, after: Key | None = None) -> Lookup:
-    """The request for a page of the rows above `node` that hold `key`, which is not their primary key."""
-    assert not isinstance(node.up, KeyRead)
-    return Lookup(plan.source(node.above, node.up, key), paged=True, after=after)
+def _page_above(plan: Plan, join: JoinPlan, key: str, after: Key | None = None) -> Lookup:
+    """The request for a page of the rows above a join that hold `key`, which is not their primary key."""
+    assert not isinstance(join.up, KeyRead)
+    return Lookup(plan.source(join.above, join.up, key), paged=True, after=after)
 
 
 def _above(
-    plan: Plan, product: ProductPlan, node: JoinPlan, rows: list[ParentRow], fan_outs: list[FanOut]
-) -> Step[set[Root]]:
-    """The roots above rows that were found above `node`."""
-    if node.parent is None:
-        return {(product.product.name, sk) for sk, _ in rows}
-    parent = product.nodes[node.parent]
-    wanted = {key for row in rows for key in _own_keys(parent, row) if key is not None}
-    return (yield from _ascend(plan, product, node.parent, wanted, fan_outs))
+    plan: Plan, tree: RootTree, parent: int | None, rows: list[ParentRow], reading: list[str], fan_outs: list[FanOut]
+) -> Step[set[str]]:
+    """The sort keys of the roots above rows of the node `parent`, None for the root itself."""
+    if parent is None:
+        return {sk for sk, _ in rows}
+    join = tree.nodes[parent].join
+    wanted = {key for row in rows for key in _own_keys(join, row) if key is not None}
+    return (yield from _ascend(plan, tree, parent, wanted, reading, fan_outs))
 
 
-def _holding(node: JoinPlan, key: str, items: Iterable[Item]) -> Iterable[ParentRow]:
+def _holding(join: JoinPlan, key: str, items: Iterable[Item]) -> Iterable[ParentRow]:
     """The rows whose real columns hold the key: an index answer is only a hint."""
     for item in items:
-        if entity_of_item(item) != node.above:
+        if entity_of_item(item) != join.above:
             continue
         columns = read_columns(item)
-        if columns is not None and key in node.parent_keys(columns):
+        if columns is not None and key in join.parent_keys(columns):
             yield key_of_item(item).sk, columns
 
 
-def _own_keys(node: JoinPlan, row: ParentRow) -> list[str | None]:
-    """The keys by which a row of `node` joins its parents."""
+def _own_keys(join: JoinPlan, row: ParentRow) -> list[str | None]:
+    """The keys by which a row joins its parents."""
     sk, columns = row
-    return [sk] if node.own_slot is None else node.child_keys(columns)
+    return [sk] if join.own_slot is None else join.child_keys(columns)

@@ -1,20 +1,22 @@
-"""Publishes the document of one root, once, fenced.
+"""Publishes the documents of one root, once, fenced: those of all products that may have changed.
 
-1. Read the ledger, before assembling.
+1. Read the ledger items of the root, before assembling.
 2. Assemble. (The caller passes the step: steps do not know each other.)
-3. Stop only if the ledger has the same hash, of the same version of the product, and the broker acknowledged it.
-4. Reserve the next sequence with the value's hash, under the sequence read. Refused: start again at the ledger.
-5. Send. The end of the round, once the broker acknowledged all messages, acknowledges the reservation.
+3. Leave out each product whose entry has the same hash, of the same version, if the broker acknowledged it.
+4. Reserve the next sequence of each other product with its value's hash, one write a group, under the turn read. Refused: the
+   products of this group start again at the ledger.
+5. Send. The end of the round, once the broker acknowledged all messages, acknowledges the reservations.
 
 A document that does not fit its topic, because it is too large or has a value that its Avro type does not hold, goes the same
 way, as a dead letter: the ledger has another hash for it, so the document goes out as soon as it fits.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from zlib import crc32
 
+from processor.plan.product_plan import LedgerPlace
 from processor.plan.step import Send, Step
 from processor.progress.erasures import Erased, erasure_key, may_be_erased, read_erasure
 from processor.progress.ledger import (
@@ -23,8 +25,9 @@ from processor.progress.ledger import (
     LedgerEntry,
     Mark,
     Run,
-    entry_key,
+    group_key,
     hash_of,
+    message_key,
     read_entry,
     read_run,
     reserve,
@@ -34,7 +37,8 @@ from processor.records.dead_letters import RefusedBy, message_bytes, reject_mess
 from processor.records.message import MAX_MESSAGE_BYTES, Message
 from processor.records.record import Record, Rejected
 from processor.records.reject_reasons import ReasonCode
-from statestore.store import Done
+from statestore.keys import Key
+from statestore.store import Done, Item
 
 
 class Unpublishable(NamedTuple):
@@ -64,52 +68,110 @@ class EncodedDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishContext:
-    """The facts that all messages of a product share in one task. `version`: the product's. `runs`: how far the known
-    runs came, this task's own among them. `earlier`: the highest sequence of the topic before the table's first message.
-    `limit`: the most bytes of a message of the topic. The dead letter of a document that does not fit goes to
-    `rejects_topic`, whose messages have at most `letter_bytes`, and names `refused_by`. `names_roots`: whether the reason
-    of a failure may show values of rows. `entity`: of the roots; `erased`: of which rows."""
+    """The facts that all messages of a product share in one task. `ledger`: the product's place there; `version`: the product's.
+    `earlier`: the highest sequence of the topic before the table's first message. `limit`: the most bytes of a message of the
+    topic. The dead letter of a document that does not fit goes to `rejects_topic`, whose messages have at most `letter_bytes`,
+    and names `refused_by`."""
 
     topic: str
     product: str
+    ledger: LedgerPlace
     version: int
     headers: tuple[tuple[str, bytes], ...]
-    mark: Mark
-    runs: Mapping[int, Run]
     earlier: int = 0
     limit: int = MAX_MESSAGE_BYTES
     rejects_topic: str = ""
     letter_bytes: int | None = None
     refused_by: RefusedBy | None = None
-    names_roots: bool = False
-    entity: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishTask:
+    """The facts that all messages of a task share. `mark`: of its reservations. `runs`: how far the known runs came, this task's
+    own among them. `erased`: the erased rows."""
+
+    mark: Mark
+    runs: Mapping[int, Run]
     erased: Erased = frozenset()
 
 
-def publish(context: PublishContext, root: str, assembled: Callable[[], Step[EncodedDocument]]) -> Step[PublishOutcome]:
-    """Publishes one root's document. `contended`: another publisher reserved meanwhile, so the caller tries again with
-    fresh reads.
-    Unpublishable: the step reserved nothing. UnfitDocument: the ledger says that a dead letter took its place."""
-    entry = yield from _entry(context, root)
-    document = yield from _checked(assembled(), root if context.names_roots else None)
-    if isinstance(document, Unpublishable):
-        return document
-    key = document.key or entry.key
-    headers = (*context.headers, ("statestore.sequence", b"%d" % (entry.seq + 1)))
-    message = Message(context.topic, key.encode(), document.value, headers)
-    unfit = _unfit(context, document, message)
-    digest = (UNFIT if unfit else "") + hash_of(document.value)
-    if entry.shows(digest, context.version) and (yield from _acknowledged(context, entry)):
-        return UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
-    reserved = LedgerEntry(entry.seq + 1, digest, context.mark, key, context.version)
-    (outcome,) = yield (reserve(context.product, root, entry, reserved),)
-    if not isinstance(outcome, Done):
-        return "contended"
-    if unfit:
-        yield (Send(_letter(context, root, reserved, unfit)),)
-        return UnfitDocument(unfit.reason, new=True)
-    yield (Send(message),)
-    return "published"
+Documents = Mapping[str, EncodedDocument | Unpublishable]
+"""Product -> its document of a root, or why there is none."""
+
+
+@dataclass(slots=True)
+class _RootLedger:
+    """What the ledger says of a root: its items by key, and the sequences of the tombstones of an erased root."""
+
+    items: dict[Key, Item | None]
+    sequences: Mapping[int, int]
+
+    def entry(self, context: PublishContext, root: str) -> LedgerEntry:
+        """The entry of a product. That of an erased root may be gone: then the erasure has the sequence of the tombstone."""
+        number = context.ledger.number
+        item = self.items[group_key(context.ledger, root)]
+        found = read_entry(item, number, context.earlier)
+        sequence = self.sequences.get(number, 0)
+        return LedgerEntry(seq=sequence) if found.mark is None and sequence else found
+
+    @property
+    def key(self) -> str:
+        """The key of the root's messages; empty for a root without any."""
+        return next((key for key in map(message_key, self.items.values()) if key), "")
+
+
+@dataclass(slots=True)
+class _Group:
+    """The reservations of a group, and what goes out once the ledger has them: the product, its message, its outcome."""
+
+    entries: dict[int, LedgerEntry] = field(default_factory=dict)
+    sends: list[tuple[str, Message, PublishOutcome]] = field(default_factory=list)
+
+
+def publish(
+    task: PublishTask, contexts: Sequence[PublishContext], root: str, assembled: Callable[[], Step[Documents]]
+) -> Step[dict[str, PublishOutcome]]:
+    """Publishes one root's documents; returns the outcome of each product. `contended`: another publisher reserved meanwhile, so
+    the caller tries again with fresh reads. Unpublishable: the step reserved nothing for the product. UnfitDocument: the ledger
+    says that a dead letter took its place."""
+    ledger = yield from _read_ledger(task, contexts, root)
+    documents = yield from assembled()
+    outcomes: dict[str, PublishOutcome] = {}
+    groups: dict[Key, _Group] = {}
+    key = next((one.key for one in documents.values() if isinstance(one, EncodedDocument) and one.key), ledger.key)
+    for context in contexts:
+        document = documents[context.product]
+        if isinstance(document, Unpublishable):
+            outcomes[context.product] = document
+            continue
+        entry = ledger.entry(context, root)
+        headers = (*context.headers, ("statestore.sequence", b"%d" % (entry.seq + 1)))
+        message = Message(context.topic, key.encode(), document.value, headers)
+        unfit = _unfit(context, document, message)
+        digest = (UNFIT if unfit else "") + hash_of(document.value)
+        if entry.shows(digest, context.version) and (yield from _acknowledged(task, entry)):
+            outcomes[context.product] = UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
+            continue
+        reserved = LedgerEntry(entry.seq + 1, digest, task.mark, context.version)
+        group = groups.setdefault(group_key(context.ledger, root), _Group())
+        group.entries[context.ledger.number] = reserved
+        if unfit:
+            letter = _letter(context, root, key, reserved, unfit)
+            group.sends.append((context.product, letter, UnfitDocument(unfit.reason, new=True)))
+        else:
+            group.sends.append((context.product, message, "published"))
+    if not groups:
+        return outcomes
+    answers = yield tuple([reserve(at, ledger.items[at], group.entries, key) for at, group in groups.items()])
+    messages: list[Send] = []
+    for group, answer in zip(groups.values(), answers, strict=True):
+        for product, message, outcome in group.sends:
+            outcomes[product] = outcome if isinstance(answer, Done) else "contended"
+            if isinstance(answer, Done):
+                messages.append(Send(message))
+    if messages:
+        yield tuple(messages)
+    return outcomes
 
 
 class _Unfit(NamedTuple):
@@ -137,7 +199,7 @@ def _unfit(context: PublishContext, document: EncodedDocument, message: Message)
     )
 
 
-def _letter(context: PublishContext, root: str, entry: LedgerEntry, unfit: _Unfit) -> Message:
+def _letter(context: PublishContext, root: str, key: str, entry: LedgerEntry, unfit: _Unfit) -> Message:
     """The dead letter in place of a document: the key of its message, no value. A record has an offset, a document has its
     sequence. In place of a partition the letter has a hash of the root."""
     record = Record(
@@ -145,53 +207,49 @@ def _letter(context: PublishContext, root: str, entry: LedgerEntry, unfit: _Unfi
         partition=crc32(root.encode()),
         offset=entry.seq,
         epoch=entry.version,
-        key=entry.key.encode(),
+        key=key.encode(),
         value=None,
     )
     rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code)
     return reject_message(rejected, context.rejects_topic, context.letter_bytes, context.refused_by)
 
 
-def _checked(assembled: Step[EncodedDocument], root: str | None) -> Step[EncodedDocument | Unpublishable]:
-    """The document, or the reason why it cannot go out, which names the root if it is given. The runner raises the error of a
-    request outside of the step, so such an error is never taken for a bad document."""
+def unpublishable(error: Exception, root: str | None) -> Unpublishable:
+    """Why a document cannot go out; names the root if it is given. The runner raises the error of a request outside of the step,
+    so such an error is never taken for a bad document."""
     named = "a document (log_values = true names it)" if root is None else f"the document of {root}"
-    try:
-        document = yield from assembled
-    except Exception as error:
-        cause = type(error).__name__ + ("" if root is None else f": {error}")
-        return Unpublishable(f"{named} cannot be made ({cause}): correct the product or the row")
-    return document
+    cause = type(error).__name__ + ("" if root is None else f": {error}")
+    return Unpublishable(f"{named} cannot be made ({cause}): correct the product or the row")
 
 
-def invalidate(product: str, root: str, key: str, mark: Mark, earlier: int = 0) -> Step[None]:
-    """Invalidates a ledger entry, so that the next document of the root goes out even if it is equal. `key`: the key of
-    its message; `earlier`: as in `PublishContext`. A crash after this costs at most one needless message."""
+def invalidate(ledger: LedgerPlace, root: str, key: str, mark: Mark, earlier: int = 0) -> Step[None]:
+    """Invalidates a product's entry of a root, so that the next document goes out even if it is equal. `key`: the key of its
+    message; `earlier`: as in `PublishContext`. A crash after this costs at most one needless message."""
+    at = group_key(ledger, root)
     while True:
-        (item,) = yield (entry_key(product, root),)
-        entry = read_entry(item, earlier)
-        invalidated = LedgerEntry(seq=entry.seq + 1, hash=INVALIDATED, mark=mark, key=key)
-        (outcome,) = yield (reserve(product, root, entry, invalidated),)
+        (item,) = yield (at,)
+        entry = read_entry(item, ledger.number, earlier)
+        invalidated = LedgerEntry(seq=entry.seq + 1, hash=INVALIDATED, mark=mark)
+        (outcome,) = yield (reserve(at, item, {ledger.number: invalidated}, key),)
         if isinstance(outcome, Done):
             return
 
 
-def _entry(context: PublishContext, root: str) -> Step[LedgerEntry]:
-    """The ledger's entry. That of an erased root may be gone: then the erasure has the sequence of the tombstone."""
-    key = entry_key(context.product, root)
-    if not may_be_erased(context.erased, context.entity, root):
-        (item,) = yield (key,)
-        return read_entry(item, context.earlier)
-    item, noted = yield (key, erasure_key(context.entity, root))
-    sequence = read_erasure(noted).sequences.get(context.product)
-    return LedgerEntry(seq=sequence) if item is None and sequence else read_entry(item, context.earlier)
+def _read_ledger(task: PublishTask, contexts: Sequence[PublishContext], root: str) -> Step[_RootLedger]:
+    keys = list(dict.fromkeys(group_key(context.ledger, root) for context in contexts))
+    entity = contexts[0].ledger.root
+    if not may_be_erased(task.erased, entity, root):
+        items = yield tuple(keys)
+        return _RootLedger(dict(zip(keys, items, strict=True)), {})
+    answers = yield (*keys, erasure_key(entity, root))
+    return _RootLedger(dict(zip(keys, answers, strict=False)), read_erasure(answers[-1]).sequences)
 
 
-def _acknowledged(context: PublishContext, entry: LedgerEntry) -> Step[bool]:
+def _acknowledged(task: PublishTask, entry: LedgerEntry) -> Step[bool]:
     if entry.mark is None:
         return True
     number = entry.mark.run
-    run = context.runs.get(number)
+    run = task.runs.get(number)
     if run is None:
         (item,) = yield (run_key(number),)
         run = read_run(number, item)

@@ -6,7 +6,7 @@ EDITED = (
 )
 """The tables whose edits go into the history and raise the version."""
 
-DERIVED = ("layouts", "product_versions")
+DERIVED = ("layouts", "product_versions", "ledger_numbers")
 """The tables that only triggers of edits write."""
 
 ADD_ONLY = {"history": "its rows never change", "epochs": "a boundary never changes"}

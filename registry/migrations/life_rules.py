@@ -101,11 +101,28 @@ END $$
 """
 """A waiting product goes live with the version that it waits with."""
 
+LEDGER_NUMBER = """
+CREATE FUNCTION give_ledger_number() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  INSERT INTO ledger_numbers
+  SELECT NEW.root, NEW.name, coalesce(max(number) + 1, 0) FROM ledger_numbers WHERE root = NEW.root
+  ON CONFLICT (root, product) DO NOTHING;
+  RETURN NULL;
+END $$
+"""
+"""Edits come one after the other, so two products never take one number. A product that comes again has its former number: the
+ledger still has its sequences."""
+
 LIFE_RULES = (
     LAGGING_JOB,
     STATE_FOLLOWS,
     LAYOUT_RISES,
     PRODUCT_STAYS,
+    LEDGER_NUMBER,
+    *(
+        f"CREATE TRIGGER has_number AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION give_ledger_number()"
+        for table in ("products", "waiting_products")
+    ),
     *(
         f"CREATE TRIGGER stays AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION product_stays()"
         for table in ("products", "waiting_products")

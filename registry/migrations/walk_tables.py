@@ -82,3 +82,12 @@ def _waiting() -> None:
         sa.Column("version", sa.Integer, nullable=False, comment="the highest so far; kept by triggers"),
         sa.PrimaryKeyConstraint("product", name="product_versions_pk"),
     )
+    op.create_table(
+        "ledger_numbers",
+        sa.Column("root", sa.Text),
+        sa.Column("product", sa.Text, comment="live, waiting or removed"),
+        sa.Column("number", sa.Integer, nullable=False, comment="of its ledger entries, in the order in which products came"),
+        sa.PrimaryKeyConstraint("root", "product", name="ledger_numbers_pk"),
+        sa.UniqueConstraint("root", "number", name="ledger_numbers_root_uq"),
+        comment="kept by triggers; a number is never given to another product",
+    )

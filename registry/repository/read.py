@@ -24,6 +24,7 @@ from registry.tables import (
     joins,
     layouts,
     leases,
+    ledger_numbers,
     meta,
     product_joins,
     product_versions,
@@ -50,6 +51,7 @@ def read(connection: Connection) -> Snapshot:
         joins=_accesses(connection, specs, known),
         waiting=_products(connection, waiting_products, waiting_joins, specs),
         versions={row["product"]: row["version"] for row in _rows(connection, select(product_versions))},
+        numbers={(row["root"], row["product"]): row["number"] for row in _rows(connection, select(ledger_numbers))},
         paused=paused,
         paused_topics=tuple(paused_topics),
     )

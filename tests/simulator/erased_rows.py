@@ -12,11 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from processor.job.job import Job
-from processor.progress.ledger import entries_partition
+from processor.progress.ledger import group_key, read_entries
 from processor.records.record import Record
 from statestore import keys
 from statestore.item_attributes import readable_attributes
-from statestore.keys import Key
 from statestore.versions import encode_version
 from tests.simulator.history import Event, Partition, Tables, partition_of, tables_after
 from tests.simulator.run import Simulation
@@ -114,10 +113,11 @@ class ErasingSimulation(Simulation):
             if more := readable_attributes(item).keys() - BARE - slots:
                 yield f"{key}: the marker has {sorted(more)}"
         for name, product in plan.products.items():
-            entry_key = Key(entries_partition(name), sk)
-            entry = table.get([entry_key]).get(entry_key)
-            if entry is not None and product.product.root == entity and (entry["hash"] or "ttl" not in entry):
-                yield f"the ledger of {name} keeps {entry}"
+            at = group_key(product.ledger, sk)
+            entries = table.get([at]).get(at)
+            shown = {number for number, entry in read_entries(entries) if entry.hash}
+            if entries is not None and product.product.root == entity and (product.number in shown or "ttl" not in entries):
+                yield f"the ledger of {name} keeps {entries}"
 
     def _canaries(self) -> Iterator[str]:
         """The items that hold the canary of a change before an erasure."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import processor.job.worker
 from processor.errors import TopicRefused
-from processor.progress.ledger import entry_key, read_entry
+from processor.progress.ledger import group_key, read_entry
 from processor.records import canonical_json
 from processor.records.dead_letters import message_bytes
 from processor.records.message import MAX_MESSAGE_BYTES, Message
@@ -75,7 +75,9 @@ class LargeDocumentSimulation(Simulation):
                 if shown is not None and canonical_json.loads(shown) == document:
                     continue
                 sk = keys.encode([canonical_json.loads(key)[column] for column in root.key]) or ""
-                entry = read_entry(self.world.table.get([entry_key(product.name, sk)]).get(entry_key(product.name, sk)))
+                place = self.shape.plan.products[product.name].ledger
+                at = group_key(place, sk)
+                entry = read_entry(self.world.table.get([at]).get(at), place.number)
                 # where no fence is in the store, a zombie's reservation may hide the mark: the job itself still knows the root
                 fenced = self.world.conditions.consistent
                 held = not fenced and self.job is not None and (product.name, sk) in self.job.driver.unfit

@@ -6,8 +6,9 @@ import pytest
 
 from processor.definitions.load import load
 from processor.plan.access import EdgeRead, KeyRead, SlotRead
-from processor.plan.plan import JoinPlan, Plan
+from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
+from processor.plan.product_plan import JoinPlan
 from processor.product.join_sides import align_columns
 from processor.product.product import Definitions, Join
 from processor.product.sql.product_query import product_sql
