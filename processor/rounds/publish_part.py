@@ -26,7 +26,7 @@ from processor.plan.tree import RootTree, merge
 from processor.product.avro_datum import avro_datum
 from processor.product.avro_document import avro_schema_text
 from processor.product.document import GONE, Match, Renderer
-from processor.progress.ledger import Mark
+from processor.progress.ledger import Mark, group_partition
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from processor.records.framing import framed
@@ -212,7 +212,7 @@ class _RootPublisher:
 
     def __init__(self, round_: Round, entity: str, mark: Mark, tally: Counter[str], runner: StepRunner) -> None:
         self._round, self._entity, self._tally, self._runner = round_, entity, tally, runner
-        self._task = PublishTask(mark=mark, runs={round_.run.number: round_.run}, erased=round_.erased)
+        self._task = PublishTask(entity=entity, mark=mark, runs={round_.run.number: round_.run}, erased=round_.erased)
         self._products = {n: p for n, p in round_.plan.products.items() if p.product.root == entity}
         self._contexts: dict[str, PublishContext] = {}
         self._makings: dict[str, _Making] = {}
@@ -277,7 +277,8 @@ def _context(round_: Round, product: ProductPlan) -> PublishContext:
     return PublishContext(
         topic=product.product.topic,
         product=name,
-        ledger=product.ledger,
+        partition=group_partition(product.ledger),
+        number=product.number,
         version=product.version,
         headers=(
             ("statestore.product", name.encode()),

@@ -40,6 +40,8 @@ from processor.records.reject_reasons import ReasonCode
 from statestore.keys import Key
 from statestore.store import Done, Item
 
+MOST_SEQUENCE = 10**18
+
 
 class Unpublishable(NamedTuple):
     """A document that cannot be published, and the reason."""
@@ -68,14 +70,15 @@ class EncodedDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishContext:
-    """The facts that all messages of a product share in one task. `ledger`: the product's place there; `version`: the product's.
-    `earlier`: the highest sequence of the topic before the table's first message. `limit`: the most bytes of a message of the
-    topic. The dead letter of a document that does not fit goes to `rejects_topic`, whose messages have at most `letter_bytes`,
-    and names `refused_by`."""
+    """The facts that all messages of a product share in one task. `partition`, `number`: the product's place in the ledger;
+    `version`: the product's. `earlier`: the highest sequence of the topic before the table's first message. `limit`: the most
+    bytes of a message of the topic; `envelope`: the most bytes of a message next to its key and its value. The dead letter of a
+    document that does not fit goes to `rejects_topic`, whose messages have at most `letter_bytes`, and names `refused_by`."""
 
     topic: str
     product: str
-    ledger: LedgerPlace
+    partition: str
+    number: int
     version: int
     headers: tuple[tuple[str, bytes], ...]
     earlier: int = 0
@@ -83,13 +86,22 @@ class PublishContext:
     rejects_topic: str = ""
     letter_bytes: int | None = None
     refused_by: RefusedBy | None = None
+    envelope: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "envelope", message_bytes(self.message(b"", None, MOST_SEQUENCE)))
+
+    def message(self, key: bytes, value: bytes | None, seq: int) -> Message:
+        """The message with this sequence."""
+        return Message(self.topic, key, value, (*self.headers, ("statestore.sequence", b"%d" % seq)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishTask:
-    """The facts that all messages of a task share. `mark`: of its reservations. `runs`: how far the known runs came, this task's
-    own among them. `erased`: the erased rows."""
+    """The facts that all messages of a task share. `entity`: of the roots; `mark`: of its reservations. `runs`: how far the known
+    runs came, this task's own among them. `erased`: the erased rows."""
 
+    entity: str
     mark: Mark
     runs: Mapping[int, Run]
     erased: Erased = frozenset()
@@ -101,18 +113,17 @@ Documents = Mapping[str, EncodedDocument | Unpublishable]
 
 @dataclass(slots=True)
 class _RootLedger:
-    """What the ledger says of a root: its items by key, and the sequences of the tombstones of an erased root."""
+    """What the ledger says of a root: its items by partition, and the sequences of the tombstones of an erased root."""
 
-    items: dict[Key, Item | None]
+    items: dict[str, Item | None]
     sequences: Mapping[int, int]
 
-    def entry(self, context: PublishContext, root: str) -> LedgerEntry:
+    def entry(self, context: PublishContext) -> LedgerEntry:
         """The entry of a product. That of an erased root may be gone: then the erasure has the sequence of the tombstone."""
-        number = context.ledger.number
-        item = self.items[group_key(context.ledger, root)]
-        found = read_entry(item, number, context.earlier)
-        sequence = self.sequences.get(number, 0)
-        return LedgerEntry(seq=sequence) if found.mark is None and sequence else found
+        found = read_entry(self.items[context.partition], context.number, context.earlier)
+        if found.mark is None and self.sequences and (sequence := self.sequences.get(context.number)):
+            return LedgerEntry(seq=sequence)
+        return found
 
     @property
     def key(self) -> str:
@@ -136,41 +147,40 @@ def publish(
     says that a dead letter took its place."""
     ledger = yield from _read_ledger(task, contexts, root)
     documents = yield from assembled()
-    outcomes: dict[str, PublishOutcome] = {}
-    groups: dict[Key, _Group] = {}
     key = next((one.key for one in documents.values() if isinstance(one, EncodedDocument) and one.key), ledger.key)
+    encoded_key = key.encode()
+    outcomes: dict[str, PublishOutcome] = {}
+    groups: dict[str, _Group] = {}
     for context in contexts:
         document = documents[context.product]
         if isinstance(document, Unpublishable):
             outcomes[context.product] = document
             continue
-        entry = ledger.entry(context, root)
-        headers = (*context.headers, ("statestore.sequence", b"%d" % (entry.seq + 1)))
-        message = Message(context.topic, key.encode(), document.value, headers)
-        unfit = _unfit(context, document, message)
+        entry = ledger.entry(context)
+        seq = entry.seq + 1
+        unfit = _unfit(context, document, encoded_key, seq)
         digest = (UNFIT if unfit else "") + hash_of(document.value)
         if entry.shows(digest, context.version) and (yield from _acknowledged(task, entry)):
             outcomes[context.product] = UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
             continue
-        reserved = LedgerEntry(entry.seq + 1, digest, task.mark, context.version)
-        group = groups.setdefault(group_key(context.ledger, root), _Group())
-        group.entries[context.ledger.number] = reserved
+        group = groups.setdefault(context.partition, _Group())
+        group.entries[context.number] = reserved = LedgerEntry(seq, digest, task.mark, context.version)
         if unfit:
-            letter = _letter(context, root, key, reserved, unfit)
+            letter = _letter(context, root, encoded_key, reserved, unfit)
             group.sends.append((context.product, letter, UnfitDocument(unfit.reason, new=True)))
         else:
+            message = context.message(encoded_key, document.value, seq)
             group.sends.append((context.product, message, "published"))
-    if not groups:
-        return outcomes
-    answers = yield tuple([reserve(at, ledger.items[at], group.entries, key) for at, group in groups.items()])
-    messages: list[Send] = []
-    for group, answer in zip(groups.values(), answers, strict=True):
-        for product, message, outcome in group.sends:
-            outcomes[product] = outcome if isinstance(answer, Done) else "contended"
-            if isinstance(answer, Done):
-                messages.append(Send(message))
-    if messages:
-        yield tuple(messages)
+    if groups:
+        writes = [reserve(Key(pk, root), ledger.items[pk], group.entries, key) for pk, group in groups.items()]
+        answers = yield tuple(writes)
+        messages: list[Send] = []
+        for group, answer in zip(groups.values(), answers, strict=True):
+            done = isinstance(answer, Done)
+            messages += [Send(message) for _, message, _ in group.sends] if done else []
+            outcomes |= {product: outcome if done else "contended" for product, _, outcome in group.sends}
+        if messages:
+            yield tuple(messages)
     return outcomes
 
 
@@ -181,12 +191,14 @@ class _Unfit(NamedTuple):
     reason: str
 
 
-def _unfit(context: PublishContext, document: EncodedDocument, message: Message) -> _Unfit | None:
+def _unfit(context: PublishContext, document: EncodedDocument, key: bytes, seq: int) -> _Unfit | None:
     """Why the document does not fit its topic; None where it does."""
-    named = f"the document of product {context.product}"
     if document.misfit:
+        named = f"the document of product {context.product}"
         return _Unfit("document-misfit", f"{named} does not fit its Avro schema: {document.misfit}")
-    size = message_bytes(message)
+    if len(key) + len(document.value or b"") + context.envelope <= context.limit:
+        return None
+    size = message_bytes(context.message(key, document.value, seq))
     if size <= context.limit:
         return None
     raised = (
@@ -194,12 +206,12 @@ def _unfit(context: PublishContext, document: EncodedDocument, message: Message)
     )
     return _Unfit(
         "document-too-large",
-        f"{named} takes {size:,} bytes, and topic {context.topic} takes messages of {context.limit:,}: {raised}give its lists a "
-        "limit",
+        f"the document of product {context.product} takes {size:,} bytes, and topic {context.topic} takes messages of "
+        f"{context.limit:,}: {raised}give its lists a limit",
     )
 
 
-def _letter(context: PublishContext, root: str, key: str, entry: LedgerEntry, unfit: _Unfit) -> Message:
+def _letter(context: PublishContext, root: str, key: bytes, entry: LedgerEntry, unfit: _Unfit) -> Message:
     """The dead letter in place of a document: the key of its message, no value. A record has an offset, a document has its
     sequence. In place of a partition the letter has a hash of the root."""
     record = Record(
@@ -207,7 +219,7 @@ def _letter(context: PublishContext, root: str, key: str, entry: LedgerEntry, un
         partition=crc32(root.encode()),
         offset=entry.seq,
         epoch=entry.version,
-        key=key.encode(),
+        key=key,
         value=None,
     )
     rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code)
@@ -236,13 +248,13 @@ def invalidate(ledger: LedgerPlace, root: str, key: str, mark: Mark, earlier: in
 
 
 def _read_ledger(task: PublishTask, contexts: Sequence[PublishContext], root: str) -> Step[_RootLedger]:
-    keys = list(dict.fromkeys(group_key(context.ledger, root) for context in contexts))
-    entity = contexts[0].ledger.root
-    if not may_be_erased(task.erased, entity, root):
+    partitions = list(dict.fromkeys([context.partition for context in contexts]))
+    keys = [Key(pk, root) for pk in partitions]
+    if not may_be_erased(task.erased, task.entity, root):
         items = yield tuple(keys)
-        return _RootLedger(dict(zip(keys, items, strict=True)), {})
-    answers = yield (*keys, erasure_key(entity, root))
-    return _RootLedger(dict(zip(keys, answers, strict=False)), read_erasure(answers[-1]).sequences)
+        return _RootLedger(dict(zip(partitions, items, strict=True)), {})
+    answers = yield (*keys, erasure_key(task.entity, root))
+    return _RootLedger(dict(zip(partitions, answers, strict=False)), read_erasure(answers[-1]).sequences)
 
 
 def _acknowledged(task: PublishTask, entry: LedgerEntry) -> Step[bool]:
