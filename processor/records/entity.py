@@ -49,3 +49,7 @@ class Entity:
     format: RecordFormat | None = None
     truncate: TruncateChoice = "refuse"
     decimals: DecimalForm | Mapping[str, DecimalForm] | None = None
+
+    def decimal_form(self, column: str) -> DecimalForm | None:
+        """What the entity says of the text of numbers in a column."""
+        return self.decimals.get(column) if isinstance(self.decimals, Mapping) else self.decimals

@@ -7,11 +7,14 @@ import base64
 import binascii
 import re
 from decimal import Context, Decimal, DecimalException, Inexact, Overflow, Subnormal
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from processor.records.column_types import MAX_DIGITS
 from processor.records.entity import ColumnType
 from processor.records.mismatch import beyond, unexpected
+
+TextForm = Literal["text", "bytes", "either"]
+"""Digits, the base64 of Debezium's bytes, or either."""
 
 _NUMERIC: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DYNAMODB: Final = Context(prec=MAX_DIGITS, Emin=-130, Emax=125, traps=[Inexact, Overflow, Subnormal])
@@ -103,14 +106,24 @@ def decode_decimal(value: str, scale: int | None, column_type: ColumnType) -> De
     return Decimal(unscaled).scaleb(-scale, _EXACT)
 
 
+def text_form(text: str) -> TextForm | None:
+    """The form that a text of a number has, as far as it shows: digits, the base64 of Debezium's bytes, or nobody can tell. None:
+    neither."""
+    digits, data = _NUMERIC.fullmatch(text) is not None, _unscaled(text) is not None
+    if data and not _ENDLESS.fullmatch(text):
+        return "either" if digits else "bytes"
+    return "text" if digits else None
+
+
 def check_clear(value: str, column_type: ColumnType) -> None:
     """Refuses text that may be bytes, in a Debezium record without a schema whose entity does not say the form of its decimals.
 
     The source writes text (`decimal.handling.mode=string`: "12.34") or, by default, bytes ("BNI="). Nobody can tell "1000" from
     the bytes of -2667212, nor "free" from the bytes of 8304542. Text that is no base64 has one meaning, and passes.
     """
-    if _unscaled(value) is not None and not _ENDLESS.fullmatch(value):
-        raise unexpected(column_type, value, _AMBIGUOUS if _NUMERIC.fullmatch(value) else _BYTES)
+    form = text_form(value)
+    if form in ("either", "bytes"):
+        raise unexpected(column_type, value, _AMBIGUOUS if form == "either" else _BYTES)
 
 
 def _cure(value: Any) -> str:

@@ -231,8 +231,7 @@ class Decoder:
 
 def _untold_reading(entity: Entity, column: str, reading: Reading) -> Reading:
     """How to read a column whose record has no schema. `reading`: that of the record's format."""
-    forms = entity.decimals
-    match forms.get(column) if isinstance(forms, Mapping) else forms:
+    match entity.decimal_form(column):
         case "text":
             return PLAIN
         case "bytes":
