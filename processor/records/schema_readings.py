@@ -35,12 +35,12 @@ _COUNTS: Final = ("Time", "MicroTime", "NanoTime", "MicroDuration", "NanoDuratio
 _CLOCKS: Final = ("ZonedTime", "IsoTime", "Interval")
 _WORDS: Final = ("Uuid", "Xml", "Ltree", "Enum", "EnumSet", "TsVector")
 NAMED_TYPES: Final[Mapping[str, tuple[tuple[TypeName, ...], Reading]]] = {
-    f"{_TIME}Timestamp": (("timestamp",), Reading(unit="ms", told=True)),
-    f"{_TIME}MicroTimestamp": (("timestamp",), Reading(unit="us", told=True)),
-    f"{_TIME}NanoTimestamp": (("timestamp",), Reading(unit="ns", told=True)),
-    f"{CONNECT}Timestamp": (("timestamp",), Reading(unit="ms", told=True)),
-    f"{_TIME}ZonedTimestamp": (("timestamp", "string"), Reading(told=True)),
-    f"{_TIME}IsoTimestamp": (("timestamp", "string"), Reading(told=True)),
+    f"{_TIME}Timestamp": (("timestamp",), Reading(unit="ms", named=True)),
+    f"{_TIME}MicroTimestamp": (("timestamp",), Reading(unit="us", named=True)),
+    f"{_TIME}NanoTimestamp": (("timestamp",), Reading(unit="ns", named=True)),
+    f"{CONNECT}Timestamp": (("timestamp",), Reading(unit="ms", named=True)),
+    f"{_TIME}ZonedTimestamp": (("timestamp", "string"), Reading(named=True)),
+    f"{_TIME}IsoTimestamp": (("timestamp", "string"), Reading(named=True)),
     f"{_TIME}Date": (("date",), PLAIN),
     f"{CONNECT}Date": (("date",), PLAIN),
     f"{_TIME}IsoDate": (("date", "string"), PLAIN),

@@ -34,14 +34,14 @@ class Reading:
 
     text: the meaning of text. `plain`: itself; `debezium`: itself, and a number that may also be Debezium's bytes is refused;
     `bytes`: the bytes of a decimal of `scale` (None: nobody declared it); `json`: JSON. unit: the unit of bare timestamps.
-    told: whether a schema names the type, so that the declared unit counts no more. refused: the reason why the declared type
+    named: whether a schema names the type, so that the declared unit counts no more. refused: the reason why the declared type
     takes no value of the schema.
     """
 
     text: Literal["plain", "debezium", "bytes", "json"] = "plain"
     scale: int | None = 0
     unit: TimestampUnit | None = None
-    told: bool = False
+    named: bool = False
     refused: str = ""
 
 
@@ -75,7 +75,7 @@ def _single(column_type: ColumnType, reading: Reading) -> Convert:
         case "date":
             return lambda value: to_date(value, column_type)
         case "timestamp":
-            unit = reading.unit if reading.told else reading.unit or column_type.unit
+            unit = reading.unit if reading.named else reading.unit or column_type.unit
             return lambda value: to_timestamp(value, column_type, unit)
         case "json":
             return _json_text if reading.text == "json" else _json
