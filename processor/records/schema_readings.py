@@ -59,8 +59,7 @@ def schema_reading(schema: Mapping[str, Any], column_type: ColumnType) -> Readin
     if schema.get("type") == "array" and isinstance(schema.get("items"), dict):
         schema = schema["items"]
     if schema.get("type") == "union":
-        readings = {schema_reading(branch, column_type) for branch in schema["branches"]}
-        return readings.pop() if len(readings) == 1 else _refused("one of several types", (), column_type)
+        return _common_reading(schema.get("branches"), column_type)
     name = schema.get("name")
     if name == DECIMAL:
         reading = Reading(text="bytes", scale=_scale(schema.get("parameters")))
@@ -71,6 +70,16 @@ def schema_reading(schema: Mapping[str, Any], column_type: ColumnType) -> Readin
     if schema.get("type") == "bytes" and not _takes(_TEXT, column_type):
         return _refused(name if isinstance(name, str) else "bytes", _TEXT, column_type)
     return PLAIN
+
+
+def _common_reading(branches: Any, column_type: ColumnType) -> Reading:
+    """The reading of all branches. A record may bring any JSON as its schema."""
+    readings = {
+        schema_reading(branch, column_type) if isinstance(branch, dict) else None
+        for branch in (branches if isinstance(branches, list) else ())
+    }
+    found = readings.pop() if len(readings) == 1 else None
+    return found or _refused("one of several types", (), column_type)
 
 
 def _takes(types: tuple[TypeName, ...], column_type: ColumnType) -> bool:

@@ -107,7 +107,7 @@ def _number(column_type: ColumnType, reading: Reading) -> Convert:
 
     if reading.text == "bytes":
         return from_bytes
-    return from_clear_text if reading.text == "debezium" else from_number
+    return from_clear_text if reading.text == "debezium" and column_type.name != "int" else from_number
 
 
 _NUMBERS: Final[dict[str, Callable[[Value, ColumnType], Value]]] = {

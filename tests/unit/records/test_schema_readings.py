@@ -181,6 +181,28 @@ def test_the_entity_says_how_its_decimals_arrive_and_nothing_guesses(
     assert repr(decoded(named, None, record)) == repr(decoded(table, None, record))
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "union"},
+        {"type": "union", "branches": {}},
+        {"type": "union", "branches": []},
+        {"type": "union", "branches": [1, None, "x"]},
+        {"type": "union", "branches": [{"type": "union", "branches": [[]]}]},
+        {"type": "array", "items": {"type": "union"}},
+    ],
+)
+def test_a_schema_that_no_writer_makes_is_refused_and_never_raises(schema: dict[str, Any]) -> None:
+    record = with_schema({"id": 7, "x": 5}, [schema | {"field": "x"}])
+    assert "its schema says one of several types" in reason(entity("t", "id", "id int, x int"), None, record)
+    assert change(entity("t", "id", "id int, x json"), None, record)[1]["x"] == 5
+
+
+def test_text_in_an_int_column_has_no_form_of_decimals() -> None:
+    why = reason(entity("t", "id", "id int, x int"), None, envelope("u", after={"id": 7, "x": "1000"}))
+    assert why == "column 'x': expected int, found text '1000'"
+
+
 def test_a_plain_row_has_numbers_in_its_text_unless_the_entity_says_bytes() -> None:
     assert change(entity("t", "id", "id int, x decimal"), None, {"id": 7, "x": "1234"})[1]["x"] == 1234
     table = entity("t", "id", "id int, x decimal(10,2)", decimals="bytes")
