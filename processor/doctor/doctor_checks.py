@@ -11,6 +11,7 @@ from processor.doctor.network_checks import (
     check_registry_clock,
     check_registry_way,
 )
+from processor.doctor.record_checks import check_records
 from processor.doctor.registry_checks import (
     check_definitions,
     check_leases,
@@ -165,6 +166,13 @@ TOPICS = (
         look=check_sources,
         cure=KAFKA,
         needs=("kafka login", "definitions"),
+    ),
+    DoctorCheck(
+        name="source records",
+        looks_at="the last records of these topics",
+        look=check_records,
+        cure=KAFKA,
+        needs=("source topics",),
     ),
     DoctorCheck(
         name="product topics",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from processor.job.open_registry import open_registry
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
+from processor.records.record import Record
 from processor.settings.resolve_secrets import resolve_kafka
 from processor.settings.settings import Settings
 from registry.job_status import JobStatus
@@ -58,6 +59,7 @@ class KafkaQuestions(Protocol):
 
     def cluster(self) -> "ClusterState": ...
     def topics(self, names: Sequence[str]) -> "Mapping[str, TopicState]": ...
+    def last_records(self, topic: str, most: int) -> Sequence[Record]: ...
 
 
 class Surroundings(Protocol):

@@ -19,10 +19,11 @@ HEAD: Final = 5
 
 class SchemedValue(NamedTuple):
     """A value as Kafka Connect's JsonConverter writes it, with its schema in the form that the same converter gives it. None: a
-    schema that says nothing about how to read the value."""
+    schema that says nothing about how to read the value. `avro`: whether the names of the columns are names that Avro allows."""
 
     payload: Value
     schema: Any
+    avro: bool = False
 
 
 class FramedReader(Protocol):

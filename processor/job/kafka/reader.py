@@ -1,6 +1,7 @@
 """Reads whole topics, and single records."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
@@ -39,6 +40,24 @@ def read_topic(
                 raise client_error(error, f"cannot read topic {topic} at {bootstrap}")
     finally:
         consumer.close()
+
+
+def read_last(bootstrap: str, extra: Mapping[str, str], topic: str, most: int) -> list[Record]:
+    """The last records of a topic: about `most`, spread over its partitions."""
+    check_access(bootstrap, extra)
+    consumer = make_consumer(bootstrap, extra)
+    try:
+        partitions = list_partitions(consumer, topic, bootstrap)
+        share = max(1, most // max(1, len(partitions)))
+        begins = {}
+        for partition in partitions:
+            first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT)
+            begins[partition] = max(first, end - share)
+    except KafkaException as failure:
+        raise client_error(failure.args[0], f"cannot read topic {topic} at {bootstrap}") from None
+    finally:
+        consumer.close()
+    return list(islice(read_topic(bootstrap, extra, topic, begins), 10 * most))
 
 
 def read_record(bootstrap: str, extra: Mapping[str, str], topic: str, partition: int, offset: int) -> Record | None:

@@ -11,6 +11,7 @@ from processor.job.kafka.cluster_probe import ClusterState, TopicState
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.progress.identity import write_identity
+from processor.records.record import Record
 from processor.settings.settings import Settings
 from registry.job_status import JobStatus
 from registry.model import Binding, EpochBoundary, Snapshot
@@ -109,6 +110,10 @@ class KafkaDouble:
     brokers: tuple[tuple[str, int], ...] = (("b1.example.org", 9092), ("b2.example.org", 9092))
     config: dict[str, str] = field(default_factory=lambda: {"transaction.max.timeout.ms": "900000"})
     found: dict[str, TopicState] = field(default_factory=healthy_topics)
+    records: dict[str, list[Record]] = field(default_factory=dict)
+
+    def last_records(self, topic: str, most: int) -> list[Record]:
+        return self.records.get(topic, [])
 
     def cluster(self) -> ClusterState:
         return ClusterState(self.brokers, self.config)
