@@ -7,6 +7,7 @@ import pytest
 from tests.simulator.column_edits import ColumnSimulation
 from tests.simulator.registry_edits import EditSimulation
 from tests.simulator.simulate import simulate
+from tests.simulator.topic_edits import TopicSimulation
 
 SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000")) // 15
 HARD = {"zombie_chance": 1.0, "many_moves": True, "max_faults": 5, "checkpoint_loss_chance": 1.0, "lag": "long"}
@@ -31,3 +32,13 @@ def test_columns_that_operators_drop_and_declare_again_show_no_old_value(overrid
     ]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
     assert sum(run.facts["drops"] for run in runs) >= SEEDS // 6
+
+
+@pytest.mark.parametrize("overrides", [{}, HARD], ids=["plain", "hard"])
+def test_a_topic_that_a_product_gets_again_shows_its_last_documents(overrides: dict[str, object]) -> None:
+    runs = [
+        simulate(seed, simulation_class=TopicSimulation, overrides={"shape": "edits", **overrides})
+        for seed in range(SEEDS // 6)
+    ]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    assert sum(run.facts["other topics"] for run in runs) >= SEEDS // 6
