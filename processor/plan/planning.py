@@ -156,8 +156,12 @@ def _check_entries(snapshot: stored.Snapshot, definitions: Definitions) -> None:
         if replace(entities[entity.name], definition=entity.definition) != entity:
             raise _changed_by_hand(f"entity {entity.name}")
     for product in snapshot.products:
-        known = products[product.name]
-        if (known.topic, known.root, {*known.joins}) != (product.topic, product.root, {*product.joins}):
+        known = products.get(product.name)
+        if known is None or (known.topic, known.root, {*known.joins}) != (
+            product.topic,
+            product.root,
+            {*product.joins},
+        ):
             raise _changed_by_hand(f"product {product.name}")
 
 
