@@ -60,7 +60,7 @@ def plan_of(snapshot: stored.Snapshot) -> Plan:
         dropped={entity.name: tuple(entity.dropped) for entity in snapshot.entities},
         waiting=[_definitions(snapshot, [one]) for one in snapshot.waiting],
     )
-    states = {p.name: (p.paused and not p.retracted, p.retracted) for p in snapshot.products}
+    states = {p.name: (p.paused, p.retracted) for p in snapshot.products}
     products = {
         name: replace(product, paused=states[name][0], retracted=states[name][1])
         for name, product in plan.products.items()

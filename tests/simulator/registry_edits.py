@@ -34,14 +34,14 @@ EDITS = (1, 2, 4, 10)
 class EditSimulation(Simulation):
     """A run with edits. `contents`: the content that each product has, by its number. `edits_left`: how many edits follow.
     `versions`: the products of each version, by name. `left`: the topics of products that operators removed without
-    tombstones; `removed`: the topic of each product when an operator removed it. `topics`: of the products whose topic has
+    tombstones; `shown`: the topic of each product when it was live last. `topics`: of the products whose topic has
     another name."""
 
     contents: dict[str, int] = field(default_factory=dict)
     edits_left: int = 0
     versions: dict[tuple[str, int], Product] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
-    removed: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
     rng: Random = field(default_factory=Random)
 
@@ -62,7 +62,7 @@ class EditSimulation(Simulation):
 
     def left_topics(self) -> Collection[str]:
         live = {one.name: one.topic for one in self.world.registry.snapshot.products}
-        moved = {product.topic for product in self.versions.values()} - {*{**self.removed, **live}.values()}
+        moved = {product.topic for product in self.versions.values()} - {*{**self.shown, **live}.values()}
         return (self.left | moved) - {*live.values()}
 
     def _start(self) -> None:
@@ -114,10 +114,10 @@ class EditSimulation(Simulation):
                 self._change(lambda stored: republish(stored, name))
             elif kind == "remove":
                 tombstones = rng.random() < 0.5
-                if (one := find_product(registry.snapshot.products, name)) is not None:
-                    (self.left.discard if tombstones else self.left.add)(one.topic)
-                    self.removed[name] = one.topic
+                one = find_product(registry.snapshot.products, name)
                 self._change(lambda stored: remove(stored, name, tombstones=tombstones))
+                if one is not None:
+                    (self.left.discard if tombstones else self.left.add)(one.topic)
             elif kind == "retire":
                 one = rng.choice(registry.snapshot.assignments)
                 self._change(lambda stored: retire(stored, one.entity, one.slot))
@@ -151,6 +151,7 @@ class EditSimulation(Simulation):
 
     def _change(self, change: Any) -> None:
         registry = self.world.registry
+        self.shown |= {one.name: one.topic for one in registry.snapshot.products}
         for line in registry.edit(change):
             self.facts["edits"] += 1
             self.world.log(f"edit: {line}")
