@@ -123,6 +123,17 @@ class NoProduct(RegistryError):
         self.name = name
 
 
+class ProductPaused(RegistryError):
+    """The product is paused, so it cannot publish tombstones. `pause`: who paused it, when and why, if the history knows."""
+
+    def __init__(self, name: str, pause: str = "") -> None:
+        super().__init__(
+            f"product {name} is paused{pause and f' ({pause})'}, so the job publishes none of its tombstones: end the pause by "
+            f"`statestore resume {name} --why REASON`, or remove it without --tombstones, and its documents stay"
+        )
+        self.name = name
+
+
 class NoTopic(RegistryError):
     """No entity of the registry reads this topic."""
 

@@ -1,8 +1,8 @@
 """The publish ledger and the runs: which messages tasks reserved, and which of them the broker acknowledged.
 
-    LEDGER#<product>, <root>   seq (only rises, never expires), hash of the value, version of the product, mark of the
-                               reservation, the message's key; ttl, where the root is erased. The hash begins with `large:`
-                               where the document does not fit its topic: then the message is a dead letter
+    LEDGER#<product>, <root>   seq (only rises, never expires), hash of the value, topic and version of the product, mark of
+                               the reservation, the message's key; ttl, where the root is erased. The hash begins with
+                               `large:` where the document does not fit its topic: then the message is a dead letter
     RUNS, <run>                through: the highest round that ended with every message acknowledged; attempts: which attempt of a
                                lane committed, where it was not the first
 
@@ -40,20 +40,23 @@ class Mark(NamedTuple):
 
 
 class LedgerEntry(NamedTuple):
-    """The ledger's entry of a root. A root without an item has `mark` None. `version`: the product's, in the document.
-    `expires`: DynamoDB may remove the item, because the root was erased."""
+    """The ledger's entry of a root. A root without an item has `mark` None. `version`: the product's, in the document; `topic`:
+    of the product then. `expires`: DynamoDB may remove the item, because the root was erased."""
 
     seq: int = 0
     hash: str = NO_DOCUMENT
     mark: Mark | None = None
     key: str = ""
     version: int = 0
+    topic: str = ""
     expires: bool = False
 
-    def shows(self, digest: str, version: int) -> bool:
-        """Whether the root's last message shows a document with this hash, by this version of the product. No document is
-        the same for every version."""
-        return self.hash == digest and (digest == NO_DOCUMENT or self.version == version)
+    def shows(self, digest: str, version: int, topic: str) -> bool:
+        """Whether the root's last message shows a document with this hash, by this version of the product. No document is the
+        same for every version, but another topic may still show an earlier document."""
+        if digest == NO_DOCUMENT:
+            return self.hash == digest and (self.mark is None or self.topic == topic)
+        return self.hash == digest and self.version == version
 
     @property
     def unfit(self) -> bool:
@@ -97,7 +100,9 @@ def read_entry(item: Item | None, earlier: int = 0) -> LedgerEntry:
         return LedgerEntry(seq=earlier, hash=INVALIDATED) if earlier else LedgerEntry()
     run, round_, lane, attempt = map(int, item["mark"].split("."))
     mark = Mark(run, round_, lane, attempt)
-    return LedgerEntry(item["seq"], item["hash"], mark, item["key"], item["version"], TTL in item)
+    return LedgerEntry(
+        item["seq"], item["hash"], mark, item["key"], item["version"], item.get("topic", ""), TTL in item
+    )
 
 
 def read_run(number: int, item: Item | None) -> Run:
@@ -121,6 +126,7 @@ def reserve(product: str, root: str, seen: LedgerEntry, entry: LedgerEntry) -> W
         "mark": entry.mark.encode() if entry.mark else "",
         "key": entry.key,
         "version": entry.version,
+        "topic": entry.topic,
     }
     remove = (TTL,) if seen.expires else ()
     when = Absent() if seen.mark is None else Equals("seq", seen.seq)

@@ -105,8 +105,9 @@ def _is_undisturbed(run: "Simulation") -> bool:
 
 def _check_repeats(run: "Simulation") -> str | None:
     """In an undisturbed run no message repeats the one before it, and no tombstone comes before a document. A task that does a
-    small round alone repeats it after any fault, also the lanes that had committed."""
-    if not _is_undisturbed(run) or (run.world.conditions.small_round and run.world.faults):
+    small round alone repeats it after any fault, also the lanes that had committed. Another topic of a product gets its
+    tombstones again."""
+    if not _is_undisturbed(run) or run.facts["other topics"] or (run.world.conditions.small_round and run.world.faults):
         return None
     last: dict[tuple[str, str], tuple[bytes | None, bytes | None]] = {}
     for _, message in run.world.broker.log:

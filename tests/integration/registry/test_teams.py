@@ -121,8 +121,8 @@ def test_run_refuses_definitions_that_break_the_registry(
     ("edit", "entry"),
     [
         ("UPDATE entities SET topic = 'elsewhere' WHERE name = 'user'", "entity user"),
-        ("DELETE FROM product_joins", "product stars"),
-        ("UPDATE products SET root = 'star' WHERE name = 'stars'", "product stars"),
+        ("UPDATE products SET version = 2; DELETE FROM product_joins", "product stars"),
+        ("UPDATE products SET version = 2, root = 'star' WHERE name = 'stars'", "product stars"),
     ],
 )
 def test_an_edit_by_hand_that_leaves_the_definition_behind_stops_every_job_until_the_next_apply(

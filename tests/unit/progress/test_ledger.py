@@ -29,15 +29,15 @@ def test_a_root_and_a_run_have_one_item_each() -> None:
 
 
 def test_the_first_reservation_of_a_root_needs_an_absent_entry() -> None:
-    entry = LedgerEntry(seq=1, hash="ab", mark=MARK, key='{"id":7}', version=4)
-    values = {"_f": 1, "seq": 1, "hash": "ab", "mark": "3.8.1.2", "key": '{"id":7}', "version": 4}
+    entry = LedgerEntry(seq=1, hash="ab", mark=MARK, key='{"id":7}', version=4, topic="t")
+    values = {"_f": 1, "seq": 1, "hash": "ab", "mark": "3.8.1.2", "key": '{"id":7}', "version": 4, "topic": "t"}
     assert reserve("profile", "7", LedgerEntry(), entry) == Write(ENTRY, values, when=Absent())
 
 
 def test_a_later_reservation_needs_the_sequence_that_the_publisher_read() -> None:
-    seen = LedgerEntry(seq=5, hash="ab", mark=MARK, key='{"id":7}', version=4)
+    seen = LedgerEntry(seq=5, hash="ab", mark=MARK, key='{"id":7}', version=4, topic="t")
     write = reserve("profile", "7", seen, seen._replace(seq=6, hash="cd"))
-    values = {"_f": 1, "seq": 6, "hash": "cd", "mark": "3.8.1.2", "key": '{"id":7}', "version": 4}
+    values = {"_f": 1, "seq": 6, "hash": "cd", "mark": "3.8.1.2", "key": '{"id":7}', "version": 4, "topic": "t"}
     assert write == Write(ENTRY, values, when=Equals("seq", 5))
 
 
