@@ -1,6 +1,7 @@
 """All checks of a set-up, in their order: a check comes after those that it needs."""
 
 from processor.doctor.checkpoint_checks import check_checkpoint, check_identities
+from processor.doctor.commit_checks import check_registry_commits, check_table_commits
 from processor.doctor.finding import DoctorCheck
 from processor.doctor.machine_checks import check_jars, check_java, check_python, check_spark
 from processor.doctor.network_checks import (
@@ -101,6 +102,13 @@ REGISTRY = (
         cure=DEFINITIONS,
         needs=("registry",),
     ),
+    DoctorCheck(
+        name="commits",
+        looks_at="what a crash or a failover leaves",
+        look=check_registry_commits,
+        cure=POSTGRES,
+        needs=("registry login",),
+    ),
     DoctorCheck(name="lease", looks_at="who runs the job", look=check_leases, cure=POSTGRES, needs=("registry",)),
 )
 TABLE = (
@@ -141,6 +149,13 @@ POSTGRES_TABLE = (
     DoctorCheck(name="table", looks_at="the table in Postgres", look=check_table, cure=STORE),
     DoctorCheck(name="keys", looks_at="columns and indexes", look=check_keys, cure=STORE, needs=("table",)),
     DoctorCheck(name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=STORE, needs=("table",)),
+    DoctorCheck(
+        name="table commits",
+        looks_at="what a crash or a failover leaves",
+        look=check_table_commits,
+        cure=STORE,
+        needs=("table",),
+    ),
     DoctorCheck(name="log", looks_at="what a crash leaves", look=check_log, cure=STORE, needs=("table",)),
     *(check for check in TABLE if check.name in ("slots", "permissions", "items")),
 )

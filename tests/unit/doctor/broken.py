@@ -15,7 +15,7 @@ from statestore.errors import Terminal
 from statestore.keys import row_key
 from statestore.memory import MemoryStore
 from statestore.store import Write
-from tests.unit.doctor.healthy import NOW, REGISTRY, TABLE, TIME, Healthy, fail
+from tests.unit.doctor.healthy import DURABLE, NOW, REGISTRY, TABLE, TIME, Healthy, fail
 
 REFUSED = ConnectionRefusedError(111, "Connection refused")
 
@@ -49,6 +49,10 @@ def set_to(path: str, value: Any) -> Callable[[Healthy], object]:
 
 def registry(**changed: Any) -> Callable[[Healthy], object]:
     return set_to("registry.found", replace(REGISTRY, **changed))
+
+
+def durable(**changed: Any) -> Callable[[Healthy], object]:
+    return set_to("registry_durability", DURABLE._replace(**changed))
 
 
 def table(**changed: Any) -> Callable[[Healthy], object]:
@@ -173,6 +177,24 @@ PART_FAULTS = [
         "failure",
         "0099",
         "install that release",
+    ),
+    Fault("no fsync", durable(fsync=False), "commits", "warning", "fsync is off", "restart or reload"),
+    Fault("torn pages", durable(full_page_writes=False), "commits", "warning", "breaks pages", "set it to on"),
+    Fault(
+        "a late standby",
+        durable(standbys=1, behind=4096),
+        "commits",
+        "warning",
+        "no commit waits for a standby, and the farthest lacks 4,096 bytes",
+        "synchronous_standby_names",
+    ),
+    Fault(
+        "a hidden standby",
+        durable(standbys=1, hidden=1),
+        "commits",
+        "warning",
+        "how far its standbys are: 1",
+        "GRANT",
     ),
     Fault("an older registry", registry(current=False), "registry", "warning", "older", "migrates it"),
     Fault("a reader", registry(missing=("INSERT on leases",)), "rights", "failure", "INSERT on leases", "GRANT"),

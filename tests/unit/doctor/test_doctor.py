@@ -13,14 +13,14 @@ import pytest
 from processor.cli import doctor_command
 from processor.cli.main import main
 from processor.doctor import doctor_checks, surroundings
-from processor.doctor.doctor_checks import CHECKS
+from processor.doctor.doctor_checks import CHECKS, CHECKS_OF_POSTGRES
 from processor.doctor.examine import examine
 from processor.doctor.finding import DoctorCheck, Finding
 from processor.settings.settings import Settings
 from registry.model import Binding
 from tests.unit.doctor.broken import REFUSED, Fault
 from tests.unit.doctor.broken_topics import FAULTS
-from tests.unit.doctor.healthy import TABLE, Healthy, fail
+from tests.unit.doctor.healthy import DURABLE, TABLE, Healthy, fail
 
 CANARY = "canary-7391"
 
@@ -204,3 +204,19 @@ def test_each_check_has_a_name_of_its_own_and_needs_only_earlier_ones() -> None:
         assert set(check.needs) <= set(names[:n])
         assert check.cure
         assert check.looks_at
+
+
+def test_the_server_of_a_table_in_postgres_is_looked_at_too(around: Healthy) -> None:
+    around.settings = replace(around.settings, store="postgres")
+    around.table_durability = DURABLE._replace(fsync=False, waits="off")
+    found = [one.finding for one in examine(CHECKS_OF_POSTGRES, around) if one.check.name == "table commits"]
+    assert [(one.state, one.text.partition(":")[0]) for one in found] == [("warning", "fsync is off")]
+
+
+def test_a_database_that_answers_before_it_syncs_is_named_and_harms_nobody(around: Healthy, capsys: Any) -> None:
+    around.registry_durability = DURABLE._replace(waits="off", standbys=2, synchronous=1)
+    _, findings = examined(capsys)
+    (found,) = [one for one in findings if one["check"] == "commits"]
+    assert found["state"] == "ok"
+    assert "the sessions of the job wait for each commit, though synchronous_commit is off elsewhere" in found["text"]
+    assert "1 of 2 standbys have it too" in found["text"]
