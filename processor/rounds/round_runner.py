@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from processor.errors import Fenced
+from processor.errors import Fenced, LostWrites
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.backlog import Backlog, stopped_line
@@ -214,6 +214,8 @@ class RoundRunner:
             # the store may refuse a write that it has done, when the answer to the first try was lost
             if isinstance(outcome, Refused) and read_run(run.number, outcome.current) != run:
                 raise Fenced(f"run {run.number}: another process ended round {self.number}; this job must stop")
+            if isinstance(outcome, Done) and read_run(run.number, outcome.old).through < self.run.through:
+                raise LostWrites(run.number, self.run.through)
         self.run = run
         self.number += 1
 
