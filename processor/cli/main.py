@@ -119,8 +119,9 @@ class CommandParser(VerbParser):
         for name, parser in self._verbs.choices.items():
             parser.description = self._lines[name].help
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:  # type: ignore[override]
         """As argparse does, and names the flag that is nearest to an unknown one."""
+        options: argparse.Namespace
         options, unknown = self.parse_known_args(args, namespace)
         for word in unknown:
             flag = word.partition("=")[0]

@@ -1,8 +1,10 @@
 """All checks of a set-up, in their order: a check comes after those that it needs."""
 
+from dataclasses import replace
+
 from processor.doctor.checkpoint_checks import check_checkpoint, check_identities
 from processor.doctor.commit_checks import check_registry_commits, check_table_commits
-from processor.doctor.finding import DoctorCheck
+from processor.doctor.finding import DoctorCheck, failure
 from processor.doctor.machine_checks import check_jars, check_java, check_python, check_spark
 from processor.doctor.network_checks import (
     check_broker_way,
@@ -40,6 +42,7 @@ from processor.doctor.topic_checks import (
     check_products,
     check_sources,
 )
+from processor.errors import PartError, StatestoreError
 
 AWS = "see the error; the policy of the role, --table, --region and --endpoint decide"
 POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"
@@ -233,3 +236,19 @@ CHECKS_OF_POSTGRES = (
     *TOPICS,
     *PLACES,
 )
+OF_REGISTRY = "postgres"
+"""The check that comes before all others of the registry."""
+
+
+def checks_of(store: str, dead: StatestoreError | None) -> tuple[DoctorCheck, ...]:
+    """The checks for a table in this store. `dead`: what a command with these settings ends with, before it asks anybody: the
+    first finding. Where a secret is not in its place, nobody can ask the parts that need it."""
+    checks = CHECKS_OF_POSTGRES if store == "postgres" else CHECKS
+    if dead is None:
+        return checks
+    what, _, cure = str(dead).removesuffix(".").rpartition(". ")
+    found = failure(what or cure, cure if what else "correct the setting")
+    name = "parts" if isinstance(dead, PartError) else "secrets"
+    first = DoctorCheck(name=name, looks_at="the settings", look=lambda _: [found], cure=found.cure)
+    asks = () if isinstance(dead, PartError) else (OF_REGISTRY, *(("table",) if store == "postgres" else ()))
+    return (first, *(replace(one, needs=(name, *one.needs)) if one.name in asks else one for one in checks))
