@@ -100,11 +100,14 @@ def spending_line(counts: Mapping[str, int]) -> str:
 
     both = (*WRITES, *READS)
     times = ", ".join(f"{name} {counts.get(STAGE + name, 0) / 1000:,.1f} s" for name in (BATCH, *STAGES))
-    requests = (
-        f"{total(REQUEST, both):,} requests ({total(THROTTLES, both):,} throttled, {total(RETRIES, both):,} retries)"
-    )
+    requests = f"{total(REQUEST, both):,} requests ({throttled(counts):,} throttled, {total(RETRIES, both):,} retries)"
     written, read = total(HALF_UNITS, WRITES), total(HALF_UNITS, READS)
     return f"{requests}{_units(written, read) if written or read else ''}; {times}"
+
+
+def throttled(counts: Mapping[str, int]) -> int:
+    """How many answers of the store were throttles."""
+    return sum(counts.get(THROTTLES + name, 0) for name in (*WRITES, *READS))
 
 
 def _units(half_written: int, half_read: int) -> str:
