@@ -66,8 +66,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--adopt",
         action="store_true",
-        help="rename the registry's job to --job, or, with a new --checkpoint, build the state again in an empty --table, or go on "
-        "with one that was restored or lacks its last writes",
+        help="rename the registry's job to --job, or, with a new --checkpoint, build the state again in an empty --table, or go "
+        "on with one that was restored or lacks its last writes",
     )
     add_log_flags(parser)
     add_settings(parser, *JOB, "checkpoint", "status_port", "status_host")

@@ -22,7 +22,7 @@ from processor.doctor.registry_checks import (
     check_schema,
 )
 from processor.doctor.schema_registry_checks import check_avro_products, check_schema_registry
-from processor.doctor.settings_checks import check_markers, check_waits
+from processor.doctor.settings_checks import check_markers, check_variables, check_waits
 from processor.doctor.table_checks import (
     check_credentials,
     check_indexes,
@@ -58,6 +58,7 @@ MACHINE = (
         name="java", looks_at="the Java of a local Spark", look=check_java, cure="install Java 17, set JAVA_HOME"
     ),
     DoctorCheck(name="jars", looks_at="Spark's Kafka connector", look=check_jars, cure="install a released PySpark"),
+    DoctorCheck(name="variables", looks_at="names of variables", look=check_variables, cure="correct the variables"),
     DoctorCheck(name="waits", looks_at="W and S", look=check_waits, cure="correct --wait-seconds"),
     DoctorCheck(name="markers", looks_at="marker_days", look=check_markers, cure="correct --marker-days"),
 )

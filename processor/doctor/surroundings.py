@@ -1,6 +1,7 @@
 """All questions that the checks ask the world. Each client is made when a check first needs it, and tries only once."""
 
 import importlib.util
+import os
 import re
 import socket
 import sys
@@ -85,6 +86,7 @@ class Surroundings(Protocol):
     def plan(self) -> Plan: ...
     @property
     def kafka(self) -> KafkaQuestions: ...
+    def variables(self) -> Mapping[str, str]: ...
     def now(self) -> float: ...
     def python(self) -> tuple[int, int]: ...
     def spark(self) -> str | None: ...
@@ -159,6 +161,10 @@ class RealSurroundings:
         from processor.job.kafka.cluster_probe import ClusterProbe
 
         return ClusterProbe(self.settings.bootstrap_servers, dict(resolve_kafka(self.settings.kafka)))
+
+    def variables(self) -> Mapping[str, str]:
+        """The environment."""
+        return os.environ
 
     def now(self) -> float:
         """This machine's clock, in seconds since 1970."""

@@ -131,6 +131,13 @@ def setting_flags() -> list[tuple[str, str]]:
     return [(f.name, _help(f)) for f in fields(Settings) if f.name not in _TABLES]
 
 
+def mistyped_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that nobody reads, and whose names are near to that of a setting: each with the variable of that setting."""
+    known = {ENV + name.upper() for name, _ in setting_flags()} | {ENV + "SETTINGS"}
+    own = [name for name in environment if name.startswith(ENV) and name not in known]
+    return {name: near for name in sorted(own) if (near := nearest(name, known, 0.9))}
+
+
 def read_settings(
     given: Mapping[str, Any],
     environment: Mapping[str, str] | None = None,

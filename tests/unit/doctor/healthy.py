@@ -145,11 +145,15 @@ class Healthy:
     store: Any = field(default_factory=healthy_store)
     plan: Plan = PLAN
     kafka: KafkaDouble = field(default_factory=KafkaDouble)
+    environment: dict[str, str] = field(default_factory=lambda: {"STATESTORE_TABLE": "t", "STATESTORE_MY_SECRET": "s"})
     clock: float = NOW
     python_version: tuple[int, int] = (3, 11)
     spark_version: str | None = "3.5.7"
     connector: bool = True
     closed: dict[str, OSError] = field(default_factory=dict)
+
+    def variables(self) -> dict[str, str]:
+        return self.environment
 
     def now(self) -> float:
         return self.clock
