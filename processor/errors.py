@@ -47,6 +47,17 @@ class Fenced(StatestoreError):
     """Another run of the job took over: this run must stop."""
 
 
+class LostWrites(StatestoreError):
+    """The table lacks what this run wrote before."""
+
+    def __init__(self, run: int, round_: int) -> None:
+        super().__init__(
+            f"the table went back to an earlier moment: run {run} ended round {round_}, and the table does not know that. "
+            "A standby without the last writes took over, or a backup was restored. This run publishes nothing more. Go on "
+            "from that moment: `statestore run --adopt` with a new --checkpoint"
+        )
+
+
 class Stopped(StatestoreError):
     """An operator asked the job to stop; Spark reads an unfinished batch again at the next start."""
 

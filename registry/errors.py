@@ -57,7 +57,7 @@ class DefinitionChanged(RegistryError):
     def __init__(self, entity: str, what: str, old: object, new: object) -> None:
         super().__init__(
             f"entity {entity}: {what} was {old} and is now {new}, but rows are stored under it: keep {old}, or "
-            "declare a new entity with another name"
+            "declare a new entity with another name and its own topic"
         )
 
 

@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class RunMark(NamedTuple):
+    """What a registry knows of the runs of its jobs. `generation`: the highest; `run`, `round`: the last round that published
+    something and ended, by the last report; `run` 0: none since the registry has its table."""
+
+    generation: int
+    run: int
+    round: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

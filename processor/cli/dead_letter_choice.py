@@ -5,20 +5,21 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from processor.cli.try_command import natural
 from processor.errors import SettingError
 from processor.records.reject_reasons import REASONS
 
 if TYPE_CHECKING:
     from processor.records.dead_letters import DeadLetter
 
-_POSITION = re.compile(r"([^\s/]+)/(\d+)(?:/| offset )(\d+)(?:(?:/| epoch )(\d+))?", re.ASCII)
+_POSITION = re.compile(r"([^\s/]+)/(\d{1,9})(?:/| offset )(\d{1,18})(?:(?:/| epoch )(\d{1,18}))?", re.ASCII)
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
     """Adds the flags that `is_chosen` reads."""
     choice = parser.add_argument_group("selection of dead letters (default: all)")
     choice.add_argument("--topic", metavar="T", help="those of this topic")
-    choice.add_argument("--partition", metavar="P", type=int, help="those of this partition")
+    choice.add_argument("--partition", metavar="P", type=natural, help="those of this partition")
     choice.add_argument(
         "--offsets", metavar="A-B", type=offset_range, help="those from offset A to B, both included; or of one offset"
     )
@@ -49,7 +50,7 @@ def is_chosen(options: argparse.Namespace, letter: "DeadLetter") -> bool:
 
 def offset_range(text: str) -> range:
     """The offsets of `17` or `17-30`. Raises ArgumentTypeError for other texts."""
-    found = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
+    found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)
     if found is None:
         raise argparse.ArgumentTypeError("must be an offset, or a range like 17-30")
     return range(int(found[1]), int(found[2] or found[1]) + 1)

@@ -42,6 +42,7 @@ from registry.errors import RegistryError
 from statestore.errors import StoreError
 
 if TYPE_CHECKING:
+    from processor.job.feed import Feed
     from processor.job.job import Job
     from processor.plan.plan import Plan
 
@@ -65,7 +66,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--adopt",
         action="store_true",
-        help="rename the registry's job to --job, or build the state again in an empty --table, with a new --checkpoint",
+        help="rename the registry's job to --job, or, with a new --checkpoint, build the state again in an empty --table, or go "
+        "on with one that was restored or lacks its last writes",
     )
     add_log_flags(parser)
     add_settings(parser, *JOB, "checkpoint", "status_port", "status_host")
@@ -106,11 +108,11 @@ def _run_until_stopped(
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
         try:
             plan = prepare_plan(settings, definitions)
-            from processor.job.feed import feed
+            from processor.job.feed import read_feed
 
-            others = feed(settings, plan, options.source) if options.source else 0
+            feed = read_feed(settings, plan, options.source) if options.source else None
             flags = {name: getattr(options, name) for name in ("once", "take_over", "embedded", "adopt")}
-            return run_to_end(settings, plan, signals, **flags), others
+            return run_to_end(settings, plan, signals, feed=feed, **flags), feed.others if feed else 0
         except Stopped:
             log(JobEvent(what="stopped", text="stopped"))
             return None, 0
@@ -155,8 +157,10 @@ def run_to_end(
     take_over: bool,
     embedded: bool,
     adopt: bool = False,
+    feed: "Feed | None" = None,
 ) -> "Job":
-    """Runs the job until it has ended, or a signal stops it. Raises Stopped when the signal comes before the job is open."""
+    """Runs the job until it has ended, or a signal stops it. Produces the records of `feed` once the job is open: a start that is
+    refused leaves the topics as they are. Raises Stopped when the signal comes before the job is open."""
     from processor.job.open_job import open_job
     from processor.job.run_again import run_again
     from processor.job.run_backfill import keep_last_progress
@@ -168,6 +172,7 @@ def run_to_end(
     if embedded or is_local(settings):
         find_java()  # Spark's own message of a missing Java names no cure
         jars = sorted(spark_kafka_jars(print_progress).glob("*.jar"))
+    waiting = [feed] if feed else []
     with open_registry(settings) as registry:
 
         def open_() -> "Job":
@@ -183,6 +188,12 @@ def run_to_end(
                 adopt=adopt,
                 stopping=signals.stopping,
             )
+            try:
+                while waiting:
+                    waiting.pop().produce()
+            except BaseException:
+                signals.job.end()
+                raise
             return signals.job
 
         job = run_again(open_, once=once, stopping=signals.stopping, report=signals.log)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.job_log import lag_text
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
-from processor.cli.output import spending_line
+from processor.cli.output import spending_line, throttled
 from processor.cli.visible_text import visible_lines
 from processor.cli.watch import add_forms, print_state
 from processor.job.open_registry import open_registry
@@ -135,6 +135,8 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
     yield from _open_lines(state)
     if counts := state.get("counts"):
         yield f"  {spending_line(counts)}"
+        if throttled(counts):
+            yield "  the store throttles: `--walk-rate`, `pause --topic` and more capacity help at once (docs/operate.md)"
 
 
 def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:

@@ -26,9 +26,11 @@ from processor.records.recorded_topics import read_records, to_line, to_reject_l
 from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings.resolve_secrets import resolve_schema_registry
-from processor.settings.settings import read_settings
+from processor.settings.settings import LARGEST, read_settings
 from processor.trial.trial import Trial, batches
 
+_MOST_DIGITS = 20
+"""Python reads no integers of thousands of digits."""
 SHOWN = 5
 """Dead letters that `try` prints with their reasons."""
 
@@ -55,17 +57,26 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def positive(text: str) -> int:
     """A whole number, at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
+    return _whole(text, 1)
+
+
+def natural(text: str) -> int:
+    """A whole number, at least 0."""
+    return _whole(text, 0)
+
+
+def _whole(text: str, low: int) -> int:
+    number = int(text) if len(text) < _MOST_DIGITS else LARGEST + 1
+    if not low <= number <= LARGEST:
+        raise argparse.ArgumentTypeError(f"must be a whole number from {low} to {LARGEST}")
     return number
 
 
 def seconds(text: str) -> float:
-    """A finite number of seconds, at least 0."""
+    """A number of seconds, at least 0."""
     number = float(text)
-    if not 0 <= number < float("inf"):  # refuses nan too
-        raise argparse.ArgumentTypeError("must be 0 or more")
+    if not 0 <= number <= LARGEST:  # refuses nan too
+        raise argparse.ArgumentTypeError(f"must be from 0 to {LARGEST}")
     return number
 
 

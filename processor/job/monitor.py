@@ -100,10 +100,11 @@ class JobMonitor:
                         servers, kafka = settings.bootstrap_servers, dict(settings.kafka)
                         self._lag.keep(read_unread(servers, kafka, topics, self._job.positions), at)
                 with suppress(Exception):
+                    through = self._job.driver.run.through  # the table has it
                     state = self.report = self.state(self._lag.lags(self._job.positions))
                     if shows and looks:
                         self._emit(state)
-                    registry.keep_report(self._job.lease, state)
+                    registry.keep_report(self._job.lease, state, through if through >= 0 else None)
                 if ended:
                     return
                 looks += 1

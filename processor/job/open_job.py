@@ -16,6 +16,7 @@ from processor.job.binding import (
 from processor.job.checkpoint import Checkpoint
 from processor.job.dead_letter_topic import letter_bytes
 from processor.job.failures import stops_cleanly
+from processor.job.find_lost_writes import find_lost_writes
 from processor.job.job import Job
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.check_access import check_access
@@ -70,10 +71,12 @@ def open_job(
         store = open_store(settings, JOB_PATIENCE)
         failing.callback(store.close)
         check_parts(settings, registry, store, None, adopt=adopt)
+        lost = find_lost_writes(settings, plan, registry, store)
+        check_parts(settings, registry, store, None, adopt=adopt, lost=lost)
         report(start_event(settings, plan))
         spark = spark_session(settings, jars)
         checkpoint = Checkpoint(spark=spark, path=settings.checkpoint) if settings.checkpoint else None
-        check_parts(settings, registry, store, checkpoint, adopt=adopt)
+        check_parts(settings, registry, store, checkpoint, adopt=adopt, lost=lost)
         if adopt:
             adopt_name(settings, registry, take_over=take_over)
         lease = take_lease(registry, settings, owner, take_over=take_over, stopping=stopping, report=report)
@@ -82,10 +85,12 @@ def open_job(
         try:
             if altered := store.create(registry.snapshot().slots):
                 report(JobEvent(what="table", text=altered))
-            check_parts(settings, registry, store, checkpoint, adopt=adopt)  # again, as the run before left them
+            check_parts(
+                settings, registry, store, checkpoint, adopt=adopt, lost=lost
+            )  # again, as the run before left them
             fence = take_table(registry, lease, store)  # before the first write
             if adopt:
-                adopt_table(settings, plan, registry, store)
+                adopt_table(settings, plan, registry, store, lost=lost)
                 fence = take_table(registry, lease, store)  # the registry may have a new identity
             check_parts(settings, registry, store, checkpoint)
             bind_parts(settings, registry, store, checkpoint)

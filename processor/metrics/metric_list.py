@@ -24,7 +24,7 @@ def _metric(kind: Kind, name: str, unit: str, group: str, meaning: str, *labels:
 
 
 LAG, RECORDS, DOCUMENTS = "Lag", "Records", "Documents"
-TABLE, FOLLOW_UP, JOB = "Requests to DynamoDB", "Follow-up work", "Job"
+TABLE, FOLLOW_UP, JOB = "Requests to the table", "Follow-up work", "Job"
 
 METRICS = (
     _metric(
@@ -89,7 +89,7 @@ METRICS = (
         "requests_total",
         "requests",
         TABLE,
-        "Requests to DynamoDB, with pages and retries. Request: its name in DynamoDB's API.",
+        "Requests to the table, with pages and retries. Request: its name in DynamoDB's API, in Postgres too.",
         "request",
     ),
     _metric("counter", "read_units_total", "units", TABLE, "Read units that DynamoDB consumed.", "request"),

@@ -136,7 +136,7 @@ def _requests(values: Mapping[str, Values | Histogram]) -> str:
         (key[0], f"{n:,.0f}", f"{units[key]:,.1f}", f"{throttles[key]:,.0f}", f"{retries[key]:,.0f}")
         for key, n in _of(values, "requests_total").items()
     ]
-    return _table("Requests to DynamoDB", ("request", "sent", "units", "throttles", "retries"), rows)
+    return _table("Requests to the table", ("request", "sent", "units", "throttles", "retries"), rows)
 
 
 def _notes(report: Mapping[str, Any]) -> Iterable[str]:

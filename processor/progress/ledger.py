@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from statestore.item_attributes import write_note
 from statestore.keys import Key, progress_partition
-from statestore.store import Absent, AbsentOrBelow, Equals, Item, Write
+from statestore.store import Absent, Equals, Item, Write
 from statestore.table import TTL
 
 NO_DOCUMENT = ""
@@ -139,9 +139,10 @@ def retire_entry(product: str, root: str, seen: LedgerEntry, forget: int) -> Wri
     return write_note(entry_key(product, root), {"key": "", TTL: forget}, when=Equals("seq", seen.seq))
 
 
-def end_round(run: Run) -> Write:
-    """Records that the broker acknowledged every message of the run up to round `run.through`."""
+def end_round(run: Run, before: int) -> Write:
+    """Records that the broker acknowledged every message of the run up to round `run.through`. `before`: the round that the run
+    recorded last, -1 for none; refused where the table does not know that, because it went back to an earlier moment."""
     values: dict[str, object] = {"through": run.through}
     if run.attempts:
         values["attempts"] = [[r, s, a] for (r, s), a in sorted(run.attempts.items())]
-    return write_note(run_key(run.number), values, when=AbsentOrBelow("through", run.through))
+    return write_note(run_key(run.number), values, when=Absent() if before < 0 else Equals("through", before))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from processor.errors import Fenced
+from processor.errors import Fenced, LostWrites
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.backlog import Backlog, stopped_line
@@ -210,12 +210,19 @@ class RoundRunner:
         run = replace(self.run, attempts={**self.run.attempts, **retried})
         if tally.get("published") or tally.get("unfit"):
             run = replace(run, through=self.number)
-            outcome = self.store.write(end_round(run))
-            # the store may refuse a write that it has done, when the answer to the first try was lost
-            if isinstance(outcome, Refused) and read_run(run.number, outcome.current) != run:
-                raise Fenced(f"run {run.number}: another process ended round {self.number}; this job must stop")
+            outcome = self.store.write(end_round(run, self.run.through))
+            if isinstance(outcome, Refused):
+                self._check_end(run, read_run(run.number, outcome.current))
         self.run = run
         self.number += 1
+
+    def _check_end(self, run: Run, found: Run) -> None:
+        """Raises the reason of a refusal. The store may refuse a write that it has done, when the answer to the first try was
+        lost."""
+        if found.through < self.run.through:
+            raise LostWrites(run.number, self.run.through)
+        if found != run:
+            raise Fenced(f"run {run.number}: another process ended round {self.number}; this job must stop")
 
     def _keep_backlog(self, lanes: Sequence[LaneResult]) -> None:
         """Stops the products that failed, and makes the roots durable that the round did not publish."""

@@ -19,6 +19,11 @@ CONNECT_SECONDS: Final = 10
 LOCK_SECONDS: Final = 30
 """The time that an edit waits for another edit."""
 
+_WAIT_FOR_COMMITS: Final = """
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply'
+"""
+"""A commit that the server answers is on its disk, whatever the database, the role or the address set."""
+
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
@@ -133,6 +138,7 @@ def _engine(url: URL, schema: str) -> Engine:
     def lead_to_schema(connection: Any, _record: Any) -> None:
         connection.autocommit = True
         connection.execute(f'SET search_path TO "{schema}"')
+        connection.execute(_WAIT_FOR_COMMITS)
         connection.autocommit = False
 
     return engine

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, null, or_, s
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
+from registry.job_status import RunMark
 from registry.model import Lease
 from registry.tables import attempts, leases, meta
 
@@ -61,9 +62,19 @@ def renew(connection: Connection, lease: Lease) -> None:
     _change(connection, lease, {"renewed_at": func.clock_timestamp()})
 
 
-def keep_report(connection: Connection, lease: Lease, report: Mapping[str, Any]) -> None:
-    """Replaces the report of the run. Raises LeaseLost when another run took the lease."""
-    _change(connection, lease, {"report": report, "reported_at": func.clock_timestamp()})
+def keep_report(connection: Connection, lease: Lease, report: Mapping[str, Any], ended: int | None) -> None:
+    """Replaces the report of the run. `ended`: its last round that published something and ended. Raises LeaseLost when another
+    run took the lease."""
+    mark = {} if ended is None else {"ended_run": lease.generation, "ended_round": ended}
+    _change(connection, lease, {"report": report, "reported_at": func.clock_timestamp(), **mark})
+
+
+def run_mark(connection: Connection) -> RunMark:
+    """What the leases of all jobs know of their runs."""
+    generation = connection.scalar(select(func.max(leases.c.generation)))
+    ended = select(leases.c.ended_run, leases.c.ended_round).where(leases.c.ended_run.is_not(None))
+    last = connection.execute(ended.order_by(leases.c.ended_run.desc()).limit(1)).first()
+    return RunMark(generation or 0, *(last or (0, -1)))
 
 
 def holds(connection: Connection, lease: Lease) -> bool:

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from registry.advance import WHY, advance
 from registry.edit import edit
 from registry.edited import edited
-from registry.job_status import JobStatus
+from registry.job_status import JobStatus, RunMark
 from registry.migrations.roles import role_statements
 from registry.model import (
     Applied,
@@ -219,10 +219,16 @@ class Registry(OperatorEdits):
         with self._database.transaction() as connection:
             leases.renew(connection, lease)
 
-    def keep_report(self, lease: Lease, report: Mapping[str, Any]) -> None:
-        """Replaces the report of the run, which `jobs` shows. Raises LeaseLost when another run has taken over."""
+    def keep_report(self, lease: Lease, report: Mapping[str, Any], ended: int | None = None) -> None:
+        """Replaces the report of the run, which `jobs` shows. `ended`: its last round that published something and ended. Raises
+        LeaseLost when another run has taken over."""
         with self._database.transaction() as connection:
-            leases.keep_report(connection, lease, report)
+            leases.keep_report(connection, lease, report, ended)
+
+    def run_mark(self) -> RunMark:
+        """What the registry knows of the runs of its jobs."""
+        with self._database.reading() as connection:
+            return leases.run_mark(connection)
 
     def holds(self, lease: Lease) -> bool:
         """True while no other run has taken the lease, and this run has not released it."""

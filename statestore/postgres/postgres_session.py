@@ -31,10 +31,12 @@ CONNECT_S: Final = 10
 _SETTINGS: Final = """
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
     SET enable_memoize = off; SET jit = off; SET plan_cache_mode = force_generic_plan;
-    SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '60s'
+    SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '60s';
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply'
 """
 """Every statement has one right plan: the index, key by key. A table without statistics gets that plan too, and the server plans
-each statement once."""
+each statement once. A commit that the server answers is on its disk, whatever the database, the role or the address set: a batch
+ends only once."""
 _T = TypeVar("_T")
 _Connection = psycopg.Connection[Any]
 

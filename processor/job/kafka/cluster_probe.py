@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from processor.job.kafka.check_access import check_access
 from processor.job.kafka.client import client_error, setting_errors, settings
-from processor.job.kafka.reader import read_last
+from processor.job.kafka.reader import read_sample
 from processor.records.record import Record
 
 SECONDS = 10.0
@@ -78,7 +78,7 @@ class ClusterProbe:
 
     def last_records(self, topic: str, most: int) -> list[Record]:
         """The last records of a topic, about `most`. Raises KafkaError."""
-        return read_last(self._bootstrap, self._extra, topic, most)
+        return read_sample(self._bootstrap, self._extra, topic, most)
 
     def _config(self, resource: ConfigResource) -> dict[str, str]:
         future = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource]

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.kafka.reader import read_last, read_topic
+from processor.job.kafka.reader import read_sample, read_topic
 from processor.records.message import Message
 from tests.sampled import sampled
 
@@ -51,7 +51,7 @@ def test_a_sample_of_the_last_records_has_committed_records_only(scene: Scene) -
     every = [record.offset for record in read_topic(brokers, {}, topic) if record.partition == 0]
     assert len(every) == 5
     for most, least in ((1, 0), (100, 5), (10_000, 5)):
-        sample = [record.offset for record in read_last(brokers, {}, topic, most)]
+        sample = [record.offset for record in read_sample(brokers, {}, topic, most)]
         assert sample == every[len(every) - len(sample) :]
         assert len(sample) >= least
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from processor.cli.output import spending_line
 from processor.cli.status_command import status_json, status_text, wrong_lines
 from registry.job_status import JobStatus
 from registry.model import Snapshot
@@ -71,9 +72,11 @@ def test_a_job_that_counts_its_requests_shows_what_they_cost_in_one_line() -> No
         "ms batch": 2500,
         "ms write": 1000,
     }
-    assert shown(replace(JOB, report=REPORT | {"counts": counts}))[-1] == (
-        "  1,234 requests (2 throttled, 3 retries), 3,600 write units, 8 read units; batch 2.5 s, write 1.0 s, publish 0.0 s"
-    )
+    assert shown(replace(JOB, report=REPORT | {"counts": counts}))[-2:] == [
+        "  1,234 requests (2 throttled, 3 retries), 3,600 write units, 8 read units, $0.0023 on demand in us-east-1 (2026-11); "
+        "batch 2.5 s, write 1.0 s, publish 0.0 s",
+        "  the store throttles: `--walk-rate`, `pause --topic` and more capacity help at once (docs/operate.md)",
+    ]
 
 
 def test_a_job_that_gave_its_lease_back_is_not_wrong_and_a_job_that_died_is() -> None:
@@ -108,3 +111,7 @@ def test_a_job_that_has_yet_to_report_and_a_registry_without_jobs_have_lines_too
 def test_json_holds_the_report_as_the_job_wrote_it() -> None:
     found = status_json(SNAPSHOT, [JOB], ["x"])
     assert (found["version"], found["wrong"], found["jobs"][0]["report"]) == (2, ["x"], REPORT)
+
+
+def test_the_requests_of_a_table_in_postgres_have_no_units_and_no_price() -> None:
+    assert spending_line({"request Query": 7}).startswith("7 requests (0 throttled, 0 retries); batch ")

@@ -16,7 +16,7 @@ from processor.progress.ledger import (
 )
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Absent, AbsentOrBelow, Done, Equals, Refused, Write
+from statestore.store import Absent, Done, Equals, Refused, Write
 
 ENTRY = Key("LEDGER#profile", "7")
 RUN = Key("RUNS", "0000000003")
@@ -90,19 +90,19 @@ def test_a_reservation_counts_once_its_round_ended_for_the_attempt_that_committe
 
 def test_the_end_of_a_round_is_written_only_over_an_earlier_end() -> None:
     run = Run(number=3, through=8)
-    assert end_round(run) == Write(RUN, {"_f": 1, "through": 8}, when=AbsentOrBelow("through", 8))
+    assert end_round(run, -1) == Write(RUN, {"_f": 1, "through": 8}, when=Absent())
 
 
 def test_the_end_of_a_round_names_the_attempts_that_were_not_the_first() -> None:
     run = Run(number=3, through=8, attempts={(8, 1): 2, (5, 0): 1})
     values = {"_f": 1, "through": 8, "attempts": [[5, 0, 1], [8, 1, 2]]}
-    assert end_round(run) == Write(RUN, values, when=AbsentOrBelow("through", 8))
+    assert end_round(run, 5) == Write(RUN, values, when=Equals("through", 5))
 
 
 @pytest.mark.parametrize("run", [Run(number=3, through=0), Run(number=3, through=8, attempts={(5, 0): 1, (8, 1): 2})])
 def test_a_run_is_read_back_as_it_was_written(run: Run) -> None:
     store = MemoryStore()
-    store.write(end_round(run))
+    store.write(end_round(run, -1))
     assert read_run(3, store.get([RUN])[RUN]) == run
 
 
