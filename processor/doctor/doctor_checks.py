@@ -18,6 +18,7 @@ from processor.doctor.registry_checks import (
     check_rights,
     check_schema,
 )
+from processor.doctor.release_checks import check_registry_release, check_store_release
 from processor.doctor.schema_registry_checks import check_avro_products, check_schema_registry
 from processor.doctor.settings_checks import check_markers, check_waits
 from processor.doctor.table_checks import (
@@ -76,6 +77,13 @@ REGISTRY = (
         look=check_login,
         cure=POSTGRES,
         needs=("postgres",),
+    ),
+    DoctorCheck(
+        name="server",
+        looks_at="the release of the registry's server",
+        look=check_registry_release,
+        cure=POSTGRES,
+        needs=("registry login",),
     ),
     DoctorCheck(
         name="postgres clock",
@@ -139,6 +147,9 @@ TABLE = (
 STORE = "correct --store-url, --table, or the role in Postgres"
 POSTGRES_TABLE = (
     DoctorCheck(name="table", looks_at="the table in Postgres", look=check_table, cure=STORE),
+    DoctorCheck(
+        name="store server", looks_at="the server's release", look=check_store_release, cure=STORE, needs=("table",)
+    ),
     DoctorCheck(name="keys", looks_at="columns and indexes", look=check_keys, cure=STORE, needs=("table",)),
     DoctorCheck(name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=STORE, needs=("table",)),
     DoctorCheck(name="log", looks_at="what a crash leaves", look=check_log, cure=STORE, needs=("table",)),

@@ -35,7 +35,7 @@ TABLE = TableState(
     protected=True,
     recoverable=True,
 )
-REGISTRY = RegistryState(now=NOW, user="etl", tls=True, exists=True, revision="0001")
+REGISTRY = RegistryState(now=NOW, user="etl", tls=True, exists=True, release=18, revision="0001")
 PLAN = plan_alone(load(read_directory(Path(__file__).parents[3] / "examples" / "github")), slots=20)
 
 
