@@ -101,8 +101,7 @@ class OutageSoak:
         )
         if not done.stdout:
             return [done.stderr.strip()]
-        jobs = json.loads(done.stdout)
-        lines = [str(line) for job in jobs.get("jobs", [jobs]) for line in job.get("wrong", [])]
+        lines = [str(line) for line in json.loads(done.stdout)["wrong"]]
         return lines or ([f"status ends with {done.returncode}"] if done.returncode else [])
 
     def _note(self, outage: Outage) -> None:
