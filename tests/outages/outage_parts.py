@@ -71,7 +71,9 @@ class Server:
         if self._ends:
             while self._part.alive():
                 sleep(0.05)
+            before = self.endpoint
             self._part, self._ends = self._start(), False
+            assert self.endpoint == before, f"another program took the port of {self.name}"
         self.proxy.open()
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ from itertools import product
 from statistics import median
 
 from processor.durations import duration_text
-from processor.text_table import table_lines
 from tests.outages.outage_schedule import Outage
 from tests.outages.watched_job import Ended, Health, Line
 
@@ -21,7 +20,7 @@ HEADS = (
     *("part", "way", "length", "outages", "alone", "said", "said after", "health degraded", "health wrong"),
     *("well after its end", "the job ended"),
 )
-DEGRADED, RECOVERED, BATCH = "degraded", "recovered", "batch"
+DEGRADED, BATCH = "degraded", "batch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +57,12 @@ def _effect(
     return Effect(
         outage=one,
         alone=not any(near.overlaps(other) for other in outages if other is not one),
-        said=max(0.0, min(said) - one.began) if said else None,
+        said=min(said) - one.began if said else None,
         degraded=any(each.status == 200 and DEGRADED in each.text for each in shown),
         wrong=any(each.status == 503 for each in shown),
         well=min(batches) - one.ended if batches else None,
         ends=sum(one.began <= each.at <= near.ended for each in ends),
     )
-
-
-def _within(at: float, near: Outage, one: Outage) -> bool:
-    return one.began <= at <= near.ended
 
 
 def table(found: Iterable[Effect]) -> list[tuple[str, ...]]:
@@ -115,8 +110,3 @@ def markdown(rows: Sequence[tuple[str, ...]]) -> str:
     heads, *others = rows
     lines = [heads, tuple("---" for _ in heads), *others]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def plain(rows: Sequence[tuple[str, ...]]) -> str:
-    """The table for a terminal."""
-    return "\n".join(table_lines(list(rows)))

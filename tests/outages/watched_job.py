@@ -76,8 +76,12 @@ class WatchedJob:
         while not self.stopped.is_set():
             process = self._start()
             assert process.stderr is not None
-            self._read(process.stderr)
+            reader = Thread(target=self._read, args=(process.stderr,), daemon=True)
+            reader.start()
             status = process.wait()
+            with suppress(ProcessLookupError):  # what is left of it keeps its log open
+                os.killpg(process.pid, signal.SIGKILL)
+            reader.join()
             if self.stopped.is_set():
                 return
             last = next((line.text for line in reversed(self.lines) if line.event in ("failed", "text")), "")
