@@ -49,9 +49,8 @@ def _effect(
     one: Outage, outages: Sequence[Outage], lines: Sequence[Line], health: Sequence[Health], ends: Sequence[Ended]
 ) -> Effect:
     near = Outage(part=one.part, way=one.way, began=one.began - QUIET_SECONDS, ended=one.ended + QUIET_SECONDS)
-    said = [
-        line.at for line in lines if line.event == DEGRADED and line.part == one.part and _within(line.at, near, one)
-    ]
+    about = [line.at for line in lines if line.event == DEGRADED and line.part == one.part]
+    said = [at for at in about if one.began <= at <= near.ended]
     batches = [line.at for line in lines if line.event == BATCH and line.at > one.ended]
     shown = [each for each in health if one.began <= each.at <= one.ended]
     return Effect(
