@@ -22,6 +22,7 @@ from processor.doctor.registry_checks import (
     check_rights,
     check_schema,
 )
+from processor.doctor.release_checks import check_registry_release, check_store_release
 from processor.doctor.schema_registry_checks import check_avro_products, check_schema_registry
 from processor.doctor.settings_checks import check_markers, check_variables, check_waits
 from processor.doctor.table_checks import (
@@ -82,6 +83,13 @@ REGISTRY = (
         look=check_login,
         cure=POSTGRES,
         needs=("postgres",),
+    ),
+    DoctorCheck(
+        name="server",
+        looks_at="the release of the registry's server",
+        look=check_registry_release,
+        cure=POSTGRES,
+        needs=("registry login",),
     ),
     DoctorCheck(
         name="postgres clock",
@@ -152,6 +160,9 @@ TABLE = (
 STORE = "correct --store-url, --table, or the role in Postgres"
 POSTGRES_TABLE = (
     DoctorCheck(name="table", looks_at="the table in Postgres", look=check_table, cure=STORE),
+    DoctorCheck(
+        name="store server", looks_at="the server's release", look=check_store_release, cure=STORE, needs=("table",)
+    ),
     DoctorCheck(name="keys", looks_at="columns and indexes", look=check_keys, cure=STORE, needs=("table",)),
     DoctorCheck(name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=STORE, needs=("table",)),
     DoctorCheck(

@@ -94,6 +94,15 @@ def denied(method: str, index: str = "") -> Callable[[Healthy], object]:
     return breaks
 
 
+def python_and_spark(version: tuple[int, int], spark: str) -> Callable[[Healthy], None]:
+    """The versions of this machine."""
+
+    def breaks(around: Healthy) -> None:
+        around.python_version, around.spark_version = version, spark
+
+    return breaks
+
+
 def newer_row(around: Healthy) -> None:
     around.store.write(Write(row_key("user", 1, "octo@example.org"), {"_f": 99, "_v": "1"}))
 
@@ -112,6 +121,9 @@ NARROW = "its key is not PK (hash), SK (range): give another table name"
 PART_FAULTS = [
     Fault("an old Python", set_to("python_version", (3, 10)), "python", "failure", "3.10", "install Python 3.11"),
     Fault("Python 3.13 and Spark 3", set_to("python_version", (3, 13)), "python", "failure", "3.5.7", "or Spark 4"),
+    Fault(
+        "an untested Python", python_and_spark((3, 14), "4.1.1"), "python", "warning", "3.14", "use Python 3.11 to 3.13"
+    ),
     Fault("no PySpark", set_to("spark_version", None), "spark", "warning", "not installed", "pip install"),
     Fault("an old Spark", set_to("spark_version", "3.4.1"), "spark", "failure", "3.4.1", "3.5.4 or newer"),
     Fault("an unknown Spark", set_to("spark_version", "5.0.0"), "spark", "warning", "5.0.0", "use Spark 3.5"),
@@ -169,6 +181,8 @@ PART_FAULTS = [
         "the role in Postgres",
     ),
     Fault("Postgres without TLS", registry(tls=False), "registry login", "warning", "no TLS", "sslmode=verify-full"),
+    Fault("an untested Postgres", registry(release=19), "server", "warning", "PostgreSQL 19", "15 to 18"),
+    Fault("an old Postgres", registry(release=13), "server", "failure", "13 is too old", "14 or newer"),
     Fault("no registry", registry(exists=False), "registry", "warning", "no registry", "statestore apply"),
     Fault(
         "no right to create a registry",

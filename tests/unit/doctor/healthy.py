@@ -38,7 +38,7 @@ TABLE = TableState(
     recoverable=True,
 )
 DURABLE = Durability(fsync=True, full_page_writes=True, waits="on")
-REGISTRY = RegistryState(now=NOW, user="etl", tls=True, exists=True, revision="0001")
+REGISTRY = RegistryState(now=NOW, user="etl", tls=True, exists=True, release=18, revision="0001")
 PLAN = plan_alone(load(read_directory(Path(__file__).parents[3] / "examples" / "github")), slots=20)
 
 

@@ -138,6 +138,21 @@ def test_the_form_of_a_table_in_postgres_is_compared_with_its_setting(
     assert cure in found["cure"]
 
 
+@pytest.mark.parametrize(
+    ("release", "state"), [(15, "ok"), (17, "ok"), (14, "warning"), (19, "warning"), (None, "skipped")]
+)
+def test_doctor_says_whether_the_tests_have_run_on_the_release_of_the_tables_postgres(
+    around: Healthy, capsys: Any, monkeypatch: pytest.MonkeyPatch, release: int | None, state: str
+) -> None:
+    monkeypatch.setenv("STATESTORE_STORE", "postgres")
+    around.settings = replace(around.settings, store="postgres")
+    around.registry.bound = replace(around.registry.bound, table="postgres:statestore")
+    around.table_state = replace(TABLE, release=release)
+    status, findings = examined(capsys)
+    (found,) = [one for one in findings if one["check"] == "store server"]
+    assert (status, found["state"]) == (0, state)
+
+
 def test_a_checkpoint_that_only_spark_sees_is_no_failure(around: Healthy, capsys: Any) -> None:
     around.settings = replace(around.settings, checkpoint="s3://bucket/path")
     status, findings = examined(capsys)
