@@ -34,6 +34,7 @@ from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
 from processor.rounds.stage_times import BATCH, stage_time
 from processor.rounds.steward import Steward
+from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
 from registry.errors import SnapshotOutdated
 from registry.model import Lease, Snapshot
@@ -47,7 +48,8 @@ LAST_ROUND_SECONDS = 30.0
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
     job works by the plan of its start). `topics`: those that the stream reads; `positions`: where it reads on in each partition.
-    `doing`, `last_batch`: for the monitor. `stopping`: an operator sets it; `ended`: the job gave its lease back."""
+    `doing`, `last_batch`: for the monitor. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`:
+    an operator sets it; `ended`: the job gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -55,6 +57,7 @@ class Job:
     admin: Admin
     lease: Lease
     renewal: LeaseRenewal
+    troubles: Troubles
     steward: Steward | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)
