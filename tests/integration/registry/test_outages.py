@@ -11,7 +11,9 @@ from registry.errors import RegistryError, RegistryUnreachable
 from registry.model import Lease
 from registry.repository import Registry
 
-KILL_OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+KILL_OTHERS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 
 
 @pytest.fixture
@@ -38,10 +40,14 @@ def taken(registry: Registry) -> Lease:
 def test_a_killed_backend_fails_the_request_under_way_and_the_next_one_succeeds(database: str) -> None:
     with Registry(database) as registry, server(database).connect() as other:
         lease = taken(registry)
-        with pytest.raises(RegistryUnreachable, match=r"no connection to the registry at .*/outage_\w+ \(--registry\)"):
+
+        def request() -> None:
             with registry._database.transaction() as connection:
                 other.execute(text(KILL_OTHERS))
                 connection.execute(text("SELECT 1"))
+
+        with pytest.raises(RegistryUnreachable, match=r"no connection to the registry at .*/outage_\w+ \(--registry\)"):
+            request()
         assert registry.holds(lease)
 
 
