@@ -182,6 +182,7 @@ def run_to_end(
                 report=signals.log,
                 adopt=adopt,
                 stopping=signals.stopping,
+                troubles=signals.troubles,
             )
             return signals.job
 

@@ -2,7 +2,8 @@
 writes its state into its lease every 5 s.
 
 A state is wrong if it stays until a person acts: a job died, a product or a walk stopped, the job refuses a registry version, or
-the job reports nothing any more. Dead letters are counted and are not wrong: `rejects list` shows those that wait.
+the job reports nothing any more. A job that waits for a part outside of it is degraded: it goes on by itself, so the exit status
+stays 0. Dead letters are counted and are not wrong: `rejects list` shows those that wait.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from processor.cli.output import spending_line
 from processor.cli.visible_text import visible_lines
 from processor.cli.watch import add_forms, print_state
 from processor.job.open_registry import open_registry
+from processor.rounds.troubles import degraded_lines
 from registry.job_status import JobStatus
 from registry.model import Snapshot
 from registry.pending import pending_lines
@@ -47,10 +49,11 @@ def _print_status(registry: "Registry", options: argparse.Namespace) -> int:
     snapshot, bound = registry.snapshot(), registry.binding().job
     jobs = [job for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
+    degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
     if options.json:
-        print(json.dumps(status_json(snapshot, jobs, problems), indent=2))
+        print(json.dumps(status_json(snapshot, jobs, problems, degraded), indent=2))
     else:
-        print(visible_lines(status_text(snapshot, jobs, problems)), flush=True)
+        print(visible_lines(status_text(snapshot, jobs, problems, degraded)), flush=True)
     return 1 if problems else 0
 
 
@@ -80,12 +83,15 @@ def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
         yield state["refusal"]
 
 
-def status_json(snapshot: Snapshot, jobs: Collection[JobStatus], problems: list[str]) -> dict[str, Any]:
+def status_json(
+    snapshot: Snapshot, jobs: Collection[JobStatus], problems: list[str], degraded: list[str]
+) -> dict[str, Any]:
     """The state as JSON values. `report`: see `processor.job.monitor`."""
     return {
         "version": snapshot.version,
         "paused": snapshot.paused,
         "wrong": problems,
+        "degraded": degraded,
         "jobs": [
             {
                 "job": job.job,
@@ -101,13 +107,16 @@ def status_json(snapshot: Snapshot, jobs: Collection[JobStatus], problems: list[
     }
 
 
-def status_text(snapshot: Snapshot, jobs: Collection[JobStatus], problems: Collection[str]) -> Iterator[str]:
+def status_text(
+    snapshot: Snapshot, jobs: Collection[JobStatus], problems: Collection[str], degraded: Collection[str]
+) -> Iterator[str]:
     """The state as lines for people."""
     if not jobs:
         yield "no job has run by this registry: `statestore run`"
     for job in jobs:
         yield from _job_lines(snapshot, job)
     yield from pending_lines(snapshot)
+    yield from (f"degraded: {line}" for line in degraded)
     yield from (f"wrong: {line}" for line in problems)
 
 

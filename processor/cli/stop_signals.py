@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from processor.cli.job_log import JobLog
 from processor.errors import Stopped
 from processor.rounds.job_event import JobEvent
+from processor.rounds.troubles import Troubles
 
 if TYPE_CHECKING:
     from processor.job.job import Job
@@ -32,12 +33,14 @@ RELEASE_SECONDS = 0.5
 
 
 class StopSignals:
-    """The handler of the signals. `stopping`: the first signal sets it. `job`: the job, once open. `log`: takes the lines."""
+    """The handler of the signals. `stopping`: the first signal sets it. `job`: the job, once open. `log`: takes the lines.
+    `troubles`: what the job waits for; they outlast a job that opens again."""
 
     def __init__(self, log: JobLog) -> None:
         self.stopping = Event()
         self.job: Job | None = None
         self.log, self._ended = log, Event()
+        self.troubles = Troubles(log)
 
     @contextmanager
     def handled(self) -> Iterator["StopSignals"]:

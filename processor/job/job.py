@@ -34,6 +34,7 @@ from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
 from processor.rounds.stage_times import BATCH, stage_time
 from processor.rounds.steward import Steward
+from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
 from registry.errors import SnapshotOutdated
 from registry.model import Lease, Snapshot
@@ -48,7 +49,8 @@ class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
     job works by the plan of its start). `topics`: those that the stream reads; `positions`: where it reads on in each partition.
     `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None while it goes on: StreamOutdated, Stopped, or the
-    failure of a batch. `stopping`: an operator sets it; `ended`: the job gave its lease back."""
+    failure of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator sets it;
+    `ended`: the job gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -56,6 +58,7 @@ class Job:
     admin: Admin
     lease: Lease
     renewal: LeaseRenewal
+    troubles: Troubles
     steward: Steward | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)

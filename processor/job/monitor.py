@@ -26,6 +26,7 @@ from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
 from processor.rounds.steward import Steward
+from processor.rounds.troubles import Troubles
 from processor.settings.installed_release import statestore_version
 from processor.settings.settings import Settings
 from registry.model import Lease
@@ -53,6 +54,7 @@ class MonitoredJob(Protocol):
     lease: Lease
     steward: Steward | None
     renewal: LeaseRenewal
+    troubles: Troubles
     topics: SourceTopics
     positions: dict[Partition, int]
     doing: str
@@ -149,6 +151,7 @@ class JobMonitor:
             "dead_letters": driver.tally["dead letters"],
             "last_dead_letter": driver.last_letter,
             "oldest_unpublished": self._oldest_unpublished(lags, now),
+            "troubles": job.troubles.as_json(),
             "lease_age": round(job.renewal.age, 1),
             "counts": dict(driver.tally),
         }

@@ -34,6 +34,7 @@ from processor.rounds.clock import SystemClock
 from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent, Report
 from processor.rounds.steward import Steward
+from processor.rounds.troubles import Troubles
 from processor.settings.installed_release import statestore_version
 from processor.settings.resolve_secrets import resolve_tables
 from processor.settings.settings import Settings
@@ -52,17 +53,19 @@ def open_job(
     report: Report,
     adopt: bool = False,
     stopping: threading.Event | None = None,
+    troubles: Troubles | None = None,
 ) -> Job:
     """Takes the lease and makes a job that is ready to stream. Creates the topics to publish to where they are missing, and
     the table at the first start of the registry's first job. `adopt`: the operator means to rename the job, to build the state
     again in an empty table, or to go on with a restored one. An operator stops the job by setting `stopping`, here or later.
+    `troubles`: what the job waits for, of a process whose job opens again.
 
     Raises:
         ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
         Stopped: an operator stopped the job before it was open.
     """
     check_rejects_topic(plan, settings.rejects_topic)
-    stopping = stopping or threading.Event()
+    stopping, troubles = stopping or threading.Event(), troubles or Troubles(report)
     settings = resolve_tables(settings)
     open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
@@ -141,6 +144,7 @@ def open_job(
                     driver=driver, registry=registry, lease=lease, prepare=prepare, keep_progress=keep_progress
                 ),
                 stopping=stopping,
+                troubles=troubles,
             )
             job.monitor.start()
             try:

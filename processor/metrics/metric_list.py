@@ -163,6 +163,14 @@ METRICS = (
         "Documents that do not fit their topic, found in this run: a person must act.",
     ),
     _metric("gauge", "stopped_walks", "walks", JOB, "Walks that stopped: a person must act."),
+    _metric(
+        "gauge",
+        "troubles",
+        "flag",
+        JOB,
+        "1 while the job waits for a part outside of it, such as the registry: it goes on by itself. No value without one.",
+        "part",
+    ),
     _metric("gauge", "paused", "flag", JOB, "1 while all work is paused, else 0."),
     _metric(
         "gauge",

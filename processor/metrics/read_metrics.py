@@ -77,6 +77,7 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
         "stopped_products": _one(len(report["stopped_products"])),
         "unfit_documents": _one(sum(report["unfit_documents"].values())),
         "stopped_walks": _one(len(report["stopped_walks"])),
+        "troubles": {(trouble["part"],): 1.0 for trouble in report["troubles"]},
         "paused": _one(report["doing"] == "paused"),
         "lease_age_seconds": _one(report["lease_age"]),
         "job_info": {(report["job"], report["statestore"]): 1.0},

@@ -4,7 +4,7 @@ The log says it when a trouble begins, every SAY_AGAIN_SECONDS while it lasts, a
 and its `/health` call a job with a trouble degraded: the job goes on by itself, and no person must act yet.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from threading import Lock
 from time import time
@@ -72,6 +72,17 @@ class Troubles:
         return [asdict(trouble) for trouble in self.now]
 
 
+def degraded_lines(report: Mapping[str, Any]) -> list[str]:
+    """The troubles in the report of a job, a line each for people."""
+    return [
+        _line(one["part"], one["text"], report["at"] - one["since"], one["cure"]) for one in report.get("troubles", ())
+    ]
+
+
 def trouble_line(trouble: Trouble, now: float) -> str:
     """A trouble in one line, for people."""
-    return f"{trouble.part}: {trouble.text}, for {duration_text(now - trouble.since)}: {trouble.cure}"
+    return _line(trouble.part, trouble.text, now - trouble.since, trouble.cure)
+
+
+def _line(part: str, text: str, seconds: float, cure: str) -> str:
+    return f"{part}: {text}, for {duration_text(seconds)}: {cure}"

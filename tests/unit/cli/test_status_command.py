@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from processor.cli.status_command import status_json, status_text, wrong_lines
+from processor.rounds.troubles import degraded_lines
 from registry.job_status import JobStatus
 from registry.model import Snapshot
 from tests.unit.cli.job_state import STATE
@@ -35,7 +36,8 @@ SNAPSHOT = Snapshot(version=2, slots=5, entities=(), assignments=(), joins=(), p
 
 
 def shown(*jobs: JobStatus) -> list[str]:
-    return list(status_text(SNAPSHOT, jobs, [line for job in jobs for line in wrong_lines(job)]))
+    degraded = [line for job in jobs for line in degraded_lines(job.report or {})]
+    return list(status_text(SNAPSHOT, jobs, [line for job in jobs for line in wrong_lines(job)], degraded))
 
 
 def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
@@ -100,11 +102,25 @@ def test_stopped_products_and_walks_a_refused_version_and_silence_are_wrong() ->
     assert list(wrong_lines(JOB)) == []
 
 
+def test_a_job_that_waits_for_a_part_is_degraded_and_nothing_is_wrong() -> None:
+    trouble = {
+        "part": "store",
+        "text": "127.0.0.1:8000 does not answer",
+        "cure": "start it",
+        "since": AT.timestamp() - 90,
+        "said": AT.timestamp(),
+    }
+    waiting = replace(JOB, report=REPORT | {"troubles": [trouble]})
+    assert shown(waiting)[-1] == "degraded: store: 127.0.0.1:8000 does not answer, for 1 min 30 s: start it"
+    assert list(wrong_lines(waiting)) == []
+
+
 def test_a_job_that_has_yet_to_report_and_a_registry_without_jobs_have_lines_too() -> None:
     assert shown(replace(JOB, report=None, report_age=None))[-1] == "  it has reported nothing yet"
     assert shown() == ["no job has run by this registry: `statestore run`"]
 
 
 def test_json_holds_the_report_as_the_job_wrote_it() -> None:
-    found = status_json(SNAPSHOT, [JOB], ["x"])
-    assert (found["version"], found["wrong"], found["jobs"][0]["report"]) == (2, ["x"], REPORT)
+    found = status_json(SNAPSHOT, [JOB], ["x"], ["y"])
+    assert (found["version"], found["wrong"], found["degraded"]) == (2, ["x"], ["y"])
+    assert found["jobs"][0]["report"] == REPORT

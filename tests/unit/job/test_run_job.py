@@ -13,6 +13,7 @@ from processor.job.job import Job
 from processor.job.run_job import run_job
 from processor.job.source_topics import LOOK_SECONDS
 from processor.rounds.job_event import JobEvent
+from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
 from registry.model import Lease
 
@@ -69,6 +70,7 @@ class FakeJob(Job):
             "admin": SimpleNamespace(topics=lambda names: dict.fromkeys(self.existing & {*names}, 1)),
             "lease": Lease(job="main", generation=1, owner="one", lanes=1),
             "renewal": SimpleNamespace(check=lambda: None, stop=lambda: None),
+            "troubles": Troubles(self.lines.append),
             "steward": SimpleNamespace(snapshot=snapshot, turn=self._take_pauses, pending=False),
         }
         super().__init__(**given)

@@ -12,7 +12,9 @@ from processor.job.monitor import JobMonitor, LastBatch
 from processor.plan.planning import plan_alone
 from processor.records.record import Record
 from processor.rounds.freshness import count_ages
+from processor.rounds.job_event import no_report
 from processor.rounds.stage_times import BATCH, stage_time
+from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.memory import MemoryStore
@@ -71,6 +73,8 @@ def run_report() -> dict[str, Any]:
     trial = busy_trial()
     trial.driver.tally.update(count_ages([0.3, 2.0, 7.0, 1_000.0]) + stage_time(BATCH, 0.0))
     trial.driver.tally.update(Counter(walked=4, deleted=2, corrections=1))
+    troubles = Troubles(no_report, clock=lambda: 40.0)
+    troubles.begin("registry", "127.0.0.1:5432/statestore does not answer", "start Postgres")
     job = SimpleNamespace(
         driver=trial.driver,
         lease=SimpleNamespace(job=JOB),
@@ -78,6 +82,7 @@ def run_report() -> dict[str, Any]:
         steward=None,
         topics=SimpleNamespace(readers={"user": "user"}, present={"user"}, streamed={"user"}),
         positions={},
+        troubles=troubles,
         doing="reads its topics",
         last_batch=LastBatch(number=3, at=90.0, records=12, documents=5),
         settings=trial.settings,

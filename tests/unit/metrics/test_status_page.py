@@ -19,7 +19,7 @@ def evil(value: Any) -> Any:
         case dict():
             return {f"{name}{EVIL}" if name in ("user", "star") else name: evil(one) for name, one in value.items()}
         case list():
-            return [EVIL]
+            return [evil(one) for one in value] or [EVIL]
     return value
 
 
