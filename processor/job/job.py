@@ -48,8 +48,9 @@ LAST_ROUND_SECONDS = 30.0
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
     job works by the plan of its start). `topics`: those that the stream reads; `positions`: where it reads on in each partition.
-    `doing`, `last_batch`: for the monitor. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`:
-    an operator sets it; `ended`: the job gave its lease back."""
+    `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None while it goes on: StreamOutdated, Stopped, or the
+    failure of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator sets it;
+    `ended`: the job gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -178,11 +179,9 @@ class Job:
         """Processes a micro-batch. An error here fails the batch, and the job keeps it as the reason."""
         with self.turn:
             try:
-                if self.stopping.is_set() or self.ended:
-                    raise Stopped("stopped on request")
+                self._check_stream()
                 self.take_version()
-                if self.outdated:
-                    raise StreamOutdated("the stream begins again")
+                self._check_stream()
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 self.catch_up.look(ranges)
                 before, began = self.driver.tally.copy(), perf_counter()
@@ -196,6 +195,27 @@ class Job:
             except Exception as error:
                 self.failure = error
                 raise
+
+    def ends_stream(self) -> bool:
+        """Notes why the stream must end, between two batches, and returns whether it must. A batch that begins later ends for
+        the same reason."""
+        if self.failure is None and self.turn.acquire(blocking=False):
+            try:
+                self._check_stream()
+            except (Stopped, StreamOutdated) as reason:
+                self.failure = reason
+            finally:
+                self.turn.release()
+        return isinstance(self.failure, Stopped | StreamOutdated)
+
+    def _check_stream(self) -> None:
+        """Raises the reason why the stream ends, if it does."""
+        if self.failure is not None:
+            raise self.failure
+        if self.stopping.is_set() or self.ended:
+            raise Stopped("stopped on request")
+        if self.outdated:
+            raise StreamOutdated("the stream begins again")
 
     def _note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
         """Notes the end of a batch, for the monitor."""

@@ -8,16 +8,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.errors import StatestoreError, Stopped, StreamOutdated
 from processor.job.dead_letter_topic import portions, with_whole_record
-from processor.job.failures import EXPECTED, UNREPORTED, error_line, failure_reason, is_stop
+from processor.job.failures import EXPECTED, SIGNAL_SECONDS, UNREPORTED, error_line, failure_reason, is_stop
 from processor.job.job import Job
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.job_event import JobEvent
 
+ENDED_BY_ITSELF = "Spark ended the stream without an error, and the job reads its topics no longer: start the job again"
+
 
 def run_job(job: Job, *, once: bool) -> None:
-    """Streams until no work remains (`once`), an operator stops the job, or it fails; raises the reason of a failure. A pause
-    of all work ends the stream, and the job only with `once`."""
+    """Streams until no work remains (`once`), an operator stops the job, or it fails; raises the reason of a failure. A stream
+    that is outdated, or that a pause of all work ended, ends the job only with `once`. Without `once`, a stream that ends by
+    itself is a failure: records would wait, and nobody would know."""
     query: StreamingQuery | None = None
     try:
         while (query is None or _begins_again(job, query)) and _wait_for_topics(job, once):
@@ -29,6 +32,8 @@ def run_job(job: Job, *, once: bool) -> None:
             raise failure
         if once:
             finish_background_work(job)
+        elif not job.stopping.wait(SIGNAL_SECONDS):  # the signal may reach Spark first, and end the stream
+            raise StatestoreError(ENDED_BY_ITSELF)
     except Exception as failure:
         if not is_stop(failure, job.stopping):
             raise failure_reason(job, failure) from failure
@@ -43,7 +48,7 @@ def run_job(job: Job, *, once: bool) -> None:
 def _watch(job: Job, query: StreamingQuery) -> None:
     """Does the work between batches until the query ends, or has to."""
     while query.isActive:
-        if (job.stopping.is_set() or job.outdated) and not job.turn.locked():
+        if job.ends_stream():
             query.stop()
         wait_for_end(query, 0 if job.driver.busy else 1)
         if not job.stopping.is_set():
@@ -53,10 +58,10 @@ def _watch(job: Job, query: StreamingQuery) -> None:
 
 
 def _begins_again(job: Job, query: StreamingQuery) -> bool:
-    """Whether the stream ended only to begin again: over other topics, or after a batch that Spark cannot report."""
+    """Whether the stream ended only to begin again: over other topics, or after a batch that Spark cannot report. The job noted
+    why when the stream ended: whether the stream is outdated may have changed since then."""
     unreported = job.failure is None and UNREPORTED in str(query.exception())
-    outdated = job.outdated and isinstance(job.failure, StreamOutdated | None)
-    return (unreported or outdated) and not job.stopping.is_set()
+    return (unreported or isinstance(job.failure, StreamOutdated)) and not job.stopping.is_set()
 
 
 def _wait_for_topics(job: Job, once: bool) -> bool:
