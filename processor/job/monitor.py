@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.lease import LeaseRenewal
 from processor.job.open_registry import open_registry
+from processor.job.outside_parts import OUTAGES, REGISTRY
 from processor.job.source_topics import SourceTopics
 from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition
@@ -29,7 +30,9 @@ from processor.rounds.steward import Steward
 from processor.rounds.troubles import Troubles
 from processor.settings.installed_release import statestore_version
 from processor.settings.settings import Settings
+from registry.errors import RegistryUnreachable
 from registry.model import Lease
+from registry.repository import Registry
 
 EVERY_SECONDS = 5.0
 LOOKS_PER_LINE = 2
@@ -66,6 +69,9 @@ class MonitoredJob(Protocol):
     @property
     def paused(self) -> bool: ...
 
+    @property
+    def readers(self) -> Mapping[str, str]: ...
+
 
 class JobMonitor:
     """The monitor of a job, from `start` to `stop`. `clock`: seconds since 1970. `report`: the last state, None
@@ -98,18 +104,31 @@ class JobMonitor:
                 shows = looks % LOOKS_PER_LINE == 0 and not ended
                 with suppress(Exception):
                     if shows:
-                        topics, at = sorted(self._job.topics.streamed), self._clock()
+                        topics, at = sorted(self._job.topics.streamed or self._job.readers), self._clock()
                         servers, kafka = settings.bootstrap_servers, dict(settings.kafka)
                         self._lag.keep(read_unread(servers, kafka, topics, self._job.positions), at)
                 with suppress(Exception):
                     state = self.report = self.state(self._lag.lags(self._job.positions))
                     if shows and looks:
                         self._emit(state)
-                    registry.keep_report(self._job.lease, state)
+                    self._keep(registry, state)
                 if ended:
                     return
                 looks += 1
                 ended = self._ending.wait(EVERY_SECONDS)
+
+    def _keep(self, registry: Registry, state: Mapping[str, Any]) -> None:
+        """Writes the state into the lease. So the monitor is the first to see that the registry does not answer, and that it
+        answers again."""
+        troubles = self._job.troubles
+        try:
+            registry.keep_report(self._job.lease, state)
+            troubles.end(REGISTRY)
+        except RegistryUnreachable as away:
+            _, cure = OUTAGES["registry.errors.RegistryUnreachable"]
+            troubles.begin(REGISTRY, f"{away}; the job publishes nothing until it knows that its lease holds", cure)
+        finally:
+            troubles.say_again()
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""
