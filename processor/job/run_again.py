@@ -39,7 +39,8 @@ def run_again(open_: Callable[[], Job], *, once: bool, stopping: Event) -> Job:
     while True:
         began = monotonic()
         try:
-            begin_job(job)
+            if not job.begun:
+                begin_job(job)
             run_job(job, once=once)
         except Outage as outage:
             tally += job.driver.tally

@@ -47,6 +47,7 @@ class Runs:
             lease=Lease(job="main", generation=generation, owner="one", lanes=1),
             stopping=self.stopping,
             begin=lambda: None,
+            begun=False,
             ended=False,
         )
         job.end = lambda: self._end(job)
