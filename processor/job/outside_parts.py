@@ -1,5 +1,11 @@
 """The parts outside of a job, and the errors by which each says that it does not answer, or takes no work now."""
 
+import os
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from processor.settings.settings import Settings
+
 REGISTRY, STORE, SCHEMA_REGISTRY, BROKER = "registry", "store", "schema registry", "broker"
 """The parts outside of a job."""
 OUTAGES = {
@@ -20,3 +26,17 @@ OUTAGES = {
 """The failures after which the job may go on by itself: the part that each names, and what an operator can do meanwhile. By the
 name of the error, since the failure of a task comes as text."""
 THROTTLED = "statestore.errors.Throttled"
+
+
+def places(settings: Settings) -> Mapping[str, str]:
+    """The address of the parts whose errors may not name it, without user and password."""
+    return {STORE: _store_place(settings), BROKER: settings.bootstrap_servers}
+
+
+def _store_place(settings: Settings) -> str:
+    if settings.store == "dynamodb":
+        region = settings.region or os.environ.get("AWS_REGION")
+        return settings.endpoint or (f"DynamoDB in {region}" if region else "DynamoDB")
+    host, database = urlsplit(str.__str__(settings.store_url or settings.registry)), os.environ.get("PGDATABASE", "")
+    address = host.netloc.rpartition("@")[2] or os.environ.get("PGHOST") or "localhost"
+    return f"{address}{host.path if host.path.strip('/') else f'/{database}'}"

@@ -19,6 +19,7 @@ from processor.job.failures import outage_of
 from processor.job.job import Job
 from processor.job.lease import lease_lost
 from processor.job.outage_wait import OutageWait
+from processor.job.outside_parts import places
 from processor.job.run_job import begin_job, run_job
 from processor.job.worker import open_store
 from registry.errors import LeaseLost
@@ -35,7 +36,10 @@ def run_again(open_: Callable[[], Job], *, once: bool, stopping: Event) -> Job:
         Stopped: an operator stopped the job between two runs.
     """
     tally, job = Counter[str](), open_()
-    wait = OutageWait(troubles=job.troubles, stopping=stopping, seconds=job.settings.outage_seconds)
+    settings = job.settings
+    wait = OutageWait(
+        troubles=job.troubles, stopping=stopping, seconds=settings.outage_seconds, places=places(settings)
+    )
     while True:
         began = monotonic()
         try:

@@ -145,7 +145,8 @@ def test_a_job_ends_after_its_longest_wait_with_what_where_since_when_and_the_cu
         failure = survivor.failure()
     assert isinstance(failure, Outage)
     for words in (
-        "the batch failed: ",
+        f" at {endpoint}",
+        "InternalServerError",
         "has waited for the store for ",
         "since 20",
         "No state is lost",

@@ -14,6 +14,7 @@ from processor.job import run_again as module
 from processor.job.run_again import run_again
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
+from processor.settings.settings import Settings
 from registry.errors import LeaseLost, RegistryUnreachable
 from registry.model import Lease
 from statestore.errors import Terminal, Transient
@@ -42,7 +43,9 @@ class Runs:
             last_batch=1 if end == "late" else None,
             driver=SimpleNamespace(tally=Counter()),
             troubles=self.troubles,
-            settings=SimpleNamespace(outage_seconds=self.seconds),
+            settings=Settings(
+                outage_seconds=self.seconds, store="postgres", store_url="postgresql://me@db:5432/states"
+            ),
             registry=SimpleNamespace(renew=lambda _: self.answer(), binding=self.answer),
             lease=Lease(job="main", generation=generation, owner="one", lanes=1),
             stopping=self.stopping,
@@ -99,7 +102,8 @@ def test_the_log_says_once_what_the_job_waits_for(run: Callable[..., Any]) -> No
         (
             "degraded",
             "warning",
-            "store: the batch failed: no answer; the job waits, and then goes on where it was, for 0 s: wait",
+            "store: the batch failed: no answer (the store is at db:5432/states); the job waits, and then goes on where it was, "
+            "for 0 s: wait",
         )
     ]
 
@@ -124,7 +128,9 @@ def test_a_job_ends_when_a_part_does_not_answer_for_too_long(run: Callable[..., 
     with pytest.raises(Outage) as ended:
         run(runs)
     text = str(ended.value)
-    assert text.startswith("the batch failed: no answer; the job has waited for the store for 0 s, since 20")
+    assert text.startswith(
+        "the batch failed: no answer (the store is at db:5432/states); the job has waited for the store for "
+    )
     assert text.endswith("(--outage-seconds 0), and ends. No state is lost: wait; then start the job again")
     assert runs.held == []
 
