@@ -205,12 +205,12 @@ class Job:
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 self.catch_up.look(ranges)
                 before, began = self.driver.tally.copy(), perf_counter()
-                pieces = list(ranges.slices(self._piece_size()))
+                pieces = list(ranges.slices(self.piece_size()))
                 for piece in pieces:
                     self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)
                     if not self.stopping.is_set():
                         self.driver.background_work()
-                self._note_batch(batch, ranges, self.driver.tally - before)
+                self.note_batch(batch, ranges, self.driver.tally - before)
                 self.driver.tally.update(Counter(batches=1) + stage_time(BATCH, began))
             except Exception as error:
                 self.failure = error
@@ -237,14 +237,14 @@ class Job:
         if self.outdated:
             raise StreamOutdated("the stream begins again")
 
-    def _note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
+    def note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
         """Notes the end of a batch, for the monitor."""
         self.positions = {**self.positions, **{at: end for at, (_, end) in ranges.ranges.items()}}
         self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
         for trouble in self.troubles.now:  # a batch needs every part
             self.troubles.end(trouble.part)
 
-    def _piece_size(self) -> int:
+    def piece_size(self) -> int:
         """The most records of a round: fewer after a failure of the store, which may have too much to do."""
         strained = any(trouble.part == STORE for trouble in self.troubles.now)
         return max(1, self.settings.batch_size // STRAINED_SHARE) if strained else self.settings.batch_size

@@ -1,5 +1,6 @@
 """How the stream of a job ends, and whether the job begins it again, ends with it, or fails."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import count
 from types import SimpleNamespace
@@ -7,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from processor.errors import Fenced, StatestoreError, Stopped
+from processor.errors import Fenced, Outage, StatestoreError, Stopped
 from processor.job import run_job as module
 from processor.job.job import Job
 from processor.job.run_job import run_job
+from processor.job.source import OffsetRanges
 from processor.job.source_topics import LOOK_SECONDS
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
+from registry.errors import RegistryUnreachable
 from registry.model import Lease
 
 UNREPORTED = (
@@ -164,3 +167,35 @@ def test_another_failure_of_a_stream_ends_the_job() -> None:
     with pytest.raises(StatestoreError, match="topic x is gone"):
         run_job(job, once=True)
     assert len(job.streams) == 1
+
+
+def test_a_job_whose_store_had_trouble_takes_small_pieces_until_a_batch_has_ended() -> None:
+    job = FakeJob()
+    assert job.piece_size() == 10_000
+    job.troubles.begin("store", "table t: throttled", "wait")
+    job.troubles.begin("registry", "no connection", "wait")
+    assert job.piece_size() == 625
+    job.note_batch(0, OffsetRanges(ranges={(USERS, 0): (0, 4)}), Counter(read=4))
+    assert job.troubles.now == ()
+    assert job.piece_size() == 10_000
+    assert [line.what for line in job.lines] == ["degraded", "degraded", "recovered", "recovered"]
+
+
+class AwayRegistry:
+    """The registry of a job after an outage began."""
+
+    def epochs(self, *_: object) -> list[object]:
+        raise RegistryUnreachable("no connection to the registry")
+
+    def release(self, _lease: Lease) -> None:
+        raise RegistryUnreachable("no connection to the registry")
+
+
+def test_a_job_without_its_registry_rests_and_keeps_its_lease_and_its_monitor() -> None:
+    job = FakeJob(Query(failure=RuntimeError("registry.errors.RegistryUnreachable: no connection to the registry")))
+    job.registry = AwayRegistry()  # type: ignore[assignment]
+    with pytest.raises(Outage, match="the batch failed: no connection to the registry"):
+        run_job(job, once=False)
+    assert (job.rests, job.ended, job.doing) == (True, False, "waits for a part that does not answer")
+    job.end()
+    assert job.ended
