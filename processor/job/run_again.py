@@ -65,7 +65,9 @@ def _open_later(rests: Job, open_: Callable[[], Job], wait: OutageWait) -> Job:
             try:
                 _probe(rests)
                 rests.end()
-                return open_()
+                job = open_()
+                wait.opened()
+                return job
             except Exception as failure:
                 outage = outage_of(failure, "the start")
                 if outage is None:

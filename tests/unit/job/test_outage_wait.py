@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.errors import Outage
-from processor.job.outage_wait import LONGEST_SECONDS, LONGEST_THROTTLED_SECONDS, OutageWait
+from processor.job.outage_wait import LONGEST_SECONDS, LONGEST_THROTTLED_SECONDS, MOST_RUNS, OutageWait
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
 
@@ -66,6 +66,28 @@ def test_the_job_gives_up_after_its_longest_wait_and_says_since_when() -> None:
     ):
         scene.pauses(1_000)
     assert 1_300 <= scene.now < 1_300 + LONGEST_SECONDS
+
+
+def test_outages_between_which_the_part_answers_are_several_waits() -> None:
+    scene = Scene(seconds=60)
+    for _ in range(10):
+        while scene.now - scene.wait.since < 30 or scene.wait.outage is None:
+            scene.pauses(1)
+        scene.wait.opened()
+        scene.pauses(1)
+
+
+def test_a_part_that_answers_every_start_and_no_work_is_given_up() -> None:
+    scene = Scene(seconds=60)
+
+    def fails_after_every_start() -> None:
+        while True:
+            scene.pauses(1)
+            scene.wait.opened()
+
+    with pytest.raises(Outage, match="has waited for the store for"):
+        fails_after_every_start()
+    assert scene.wait.runs == MOST_RUNS + 1
 
 
 def test_the_wait_for_another_part_and_the_wait_after_work_begin_from_zero() -> None:
