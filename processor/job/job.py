@@ -25,7 +25,7 @@ from processor.job.fence_producers import fence_producers
 from processor.job.kafka.admin import Admin
 from processor.job.lease import LeaseRenewal
 from processor.job.monitor import JobMonitor, LastBatch
-from processor.job.outside_parts import SCHEMA_REGISTRY, STORE
+from processor.job.outside_parts import SCHEMA_REGISTRY, STORE, strain
 from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_stream
 from processor.job.source_topics import SourceTopics
 from processor.job.spark_executor import BatchFrame
@@ -45,7 +45,7 @@ from registry.repository import Registry
 STRAINED_SHARE = 16
 """After a failure of the store, a round has this part of the records of a batch."""
 CALM_SECONDS = 30.0
-"""A run that began so long ago, and has no batch to do, has no trouble with the parts of a batch."""
+"""A run that has no batch to do for so long has no trouble with the parts of a batch."""
 LAST_ROUND_SECONDS = 30.0
 """At its end, the job waits this long for a round that still runs, before it gives the lease back."""
 
@@ -55,9 +55,9 @@ class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
     job works by the plan of its start). `topics`: those that the stream reads; `positions`: where it reads on in each partition.
     `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None while it goes on: StreamOutdated, Stopped, or the
-    failure of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator sets it;
-    `begun`: the job took over what earlier runs left, at `opened_at`; `rests`: it does nothing more;
-    `ended`: it gave its lease back."""
+    failure of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator sets it; `begun`: the job
+    took over what earlier runs left; `calm_since`: when it began, or its last batch ended; `rests`: it does nothing more; `ended`:
+    it gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -79,7 +79,7 @@ class Job:
     turn: threading.Lock = field(default_factory=threading.Lock)
     begun: bool = False
     rests: bool = False
-    opened_at: float = 0.0
+    calm_since: float = 0.0
     ended: bool = False
 
     def __post_init__(self) -> None:
@@ -127,7 +127,7 @@ class Job:
         """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
         self.start()
         self.take_version()
-        self.begun, self.opened_at = True, monotonic()
+        self.begun, self.calm_since = True, monotonic()
         self.driver.report(JobEvent(what="open", text="runs"))
 
     def start(self) -> None:
@@ -241,8 +241,12 @@ class Job:
         """Notes the end of a batch, for the monitor."""
         self.positions = {**self.positions, **{at: end for at, (_, end) in ranges.ranges.items()}}
         self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
+        self.calm_since, strained = monotonic(), strain(tally)
         for trouble in self.troubles.now:  # a batch needs every part
-            self.troubles.end(trouble.part)
+            if trouble.part != STORE or strained is None:
+                self.troubles.end(trouble.part)
+        if strained is not None:
+            self.troubles.begin(STORE, *strained)
 
     def piece_size(self) -> int:
         """The most records of a round: fewer after a failure of the store, which may have too much to do."""
@@ -255,7 +259,7 @@ class Job:
             try:
                 self.driver.background_work()
                 self.take_version()
-                if self.troubles.now and monotonic() - self.opened_at > CALM_SECONDS:
+                if self.troubles.now and monotonic() - self.calm_since > CALM_SECONDS:
                     self.troubles.end(STORE)
                     self.troubles.end(SCHEMA_REGISTRY)
             except Exception:

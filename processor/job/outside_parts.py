@@ -4,7 +4,9 @@ import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from processor.rounds.spending import REQUEST
 from processor.settings.settings import Settings
+from statestore.store import THROTTLES
 
 REGISTRY, STORE, SCHEMA_REGISTRY, BROKER = "registry", "store", "schema registry", "broker"
 """The parts outside of a job."""
@@ -26,6 +28,19 @@ OUTAGES = {
 """The failures after which the job may go on by itself: the part that each names, and what an operator can do meanwhile. By the
 name of the error, since the failure of a task comes as text."""
 THROTTLED = "statestore.errors.Throttled"
+
+MOST_THROTTLED = 0.1
+"""A batch with a larger share of throttled requests makes the job degraded."""
+
+
+def strain(tally: Mapping[str, int]) -> tuple[str, str] | None:
+    """Why a batch that ended shows a store with too much to do, and what an operator can do; None where it shows none."""
+    throttles = sum(count for name, count in tally.items() if name.startswith(THROTTLES))
+    requests = sum(count for name, count in tally.items() if name.startswith(REQUEST))
+    if throttles <= MOST_THROTTLED * requests:
+        return None
+    text = f"the store throttled {throttles:,} of {requests:,} requests of the last batch; the job goes on, in smaller pieces"
+    return text, OUTAGES[THROTTLED][1]
 
 
 def places(settings: Settings) -> Mapping[str, str]:

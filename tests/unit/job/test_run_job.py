@@ -181,6 +181,20 @@ def test_a_job_whose_store_had_trouble_takes_small_pieces_until_a_batch_has_ende
     assert [line.what for line in job.lines] == ["degraded", "degraded", "recovered", "recovered"]
 
 
+def test_a_batch_whose_requests_the_store_throttled_makes_the_job_degraded_until_one_without_has_ended() -> None:
+    job = FakeJob()
+    ranges = OffsetRanges(ranges={(USERS, 0): (0, 4)})
+    job.note_batch(0, ranges, Counter({"request UpdateItem": 100, "throttles UpdateItem": 10}))
+    assert job.troubles.now == ()
+    for batch in (1, 2):
+        job.note_batch(batch, ranges, Counter({"request UpdateItem": 100, "throttles UpdateItem": 11}))
+        texts = [trouble.text.partition(";")[0] for trouble in job.troubles.now]
+        assert texts == ["the store throttled 11 of 100 requests of the last batch"]
+        assert job.piece_size() == 625
+    job.note_batch(3, ranges, Counter({"request UpdateItem": 100}))
+    assert [line.what for line in job.lines] == ["degraded", "recovered"]
+
+
 class AwayRegistry:
     """The registry of a job after an outage began."""
 
