@@ -185,7 +185,7 @@ def test_a_batch_whose_requests_the_store_throttled_makes_the_job_degraded_until
     job = FakeJob()
     ranges = OffsetRanges(ranges={(USERS, 0): (0, 4)})
     job.note_batch(0, ranges, Counter({"request UpdateItem": 100, "throttles UpdateItem": 10}))
-    assert job.troubles.now == ()
+    assert job.lines == []
     for batch in (1, 2):
         job.note_batch(batch, ranges, Counter({"request UpdateItem": 100, "throttles UpdateItem": 11}))
         texts = [trouble.text.partition(";")[0] for trouble in job.troubles.now]
