@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import time
 
-from processor.cli.status_command import SILENT_SECONDS, wrong_in_report
 from processor.cli.stop_signals import StopSignals
+from processor.cli.wrong_states import SILENT_SECONDS, wrong_in_report
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import trouble_line
 from processor.settings.settings import Settings

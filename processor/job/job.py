@@ -236,7 +236,7 @@ class Job:
 
     def end(self) -> None:
         """Waits for the round that still runs, closes the store, ends the monitor and the renewal, and gives the lease back."""
-        self.ended = True
+        self.ended, self.doing = True, "has ended"
         if self.turn.acquire(timeout=LAST_ROUND_SECONDS):
             self.turn.release()
             self.driver.store.close()

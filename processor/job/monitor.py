@@ -58,6 +58,7 @@ class MonitoredJob(Protocol):
     topics: SourceTopics
     positions: dict[Partition, int]
     doing: str
+    ended: bool
     last_batch: LastBatch | None
 
     @property
@@ -129,7 +130,7 @@ class JobMonitor:
             "statestore": statestore_version(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "doing": "paused" if job.paused else job.doing,
+            "doing": "paused" if job.paused and not job.ended else job.doing,
             "registry_version": driver.plan.version,
             "topics": {topic: {"records": lag.records, "seconds": lag.seconds(now)} for topic, lag in lags.items()},
             "missing_topics": sorted(job.topics.readers.keys() - job.topics.present),

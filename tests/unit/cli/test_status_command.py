@@ -4,9 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from processor.cli.status_command import status_json, status_text, wrong_lines
+import pytest
+
+from processor.cli.status_command import status_json, status_text
+from processor.cli.wrong_states import wrong_lines
 from processor.rounds.troubles import degraded_lines
-from registry.job_status import JobStatus
+from registry.job_status import How, JobStatus, RunEnd
 from registry.model import Snapshot
 from tests.unit.cli.job_state import STATE
 
@@ -80,8 +83,52 @@ def test_a_job_that_counts_its_requests_shows_what_they_cost_in_one_line() -> No
 
 def test_a_job_that_gave_its_lease_back_is_not_wrong_and_a_job_that_died_is() -> None:
     assert shown(replace(JOB, owner=None, alive=False)) == ["job main: does not run, last registry version 1 of 2"]
+    assert shown(replace(JOB, alive=False))[1].startswith("  host:7 gave its last sign of life at 20")
     (line,) = wrong_lines(replace(JOB, alive=False))
     assert line.startswith("job main died: host:7 gave no sign of life since 20")
+
+
+def ended(how: How, text: str = "") -> JobStatus:
+    return replace(JOB, owner=None, alive=False, ended=RunEnd(how=how, owner="host:7", text=text, at=AT))
+
+
+@pytest.mark.parametrize(
+    ("how", "words"), [("stopped", "stopped on request"), ("finished", "finished all records (--once)")]
+)
+def test_a_job_that_a_person_ended_is_not_wrong_and_the_line_says_how_it_ended(how: How, words: str) -> None:
+    first, second = shown(ended(how))
+    assert first == "job main: does not run, last registry version 1 of 2"
+    assert second.startswith(f"  host:7 {words} at 20")
+
+
+def test_a_job_that_an_error_ended_is_wrong_and_the_line_has_the_message_with_its_cure() -> None:
+    lines = shown(ended("failed", "topic user is gone: create it again"))
+    assert lines[1].startswith("  host:7 ended with an error at 20")
+    assert lines[2].startswith("wrong: job main failed at 20")
+    assert lines[2].endswith(": topic user is gone: create it again; then start it again")
+
+
+def test_a_job_whose_lease_a_verb_took_over_is_wrong_once_nobody_runs() -> None:
+    (line,) = wrong_lines(ended("lost", "another job took over"))
+    assert line == "job main does not run: host:7 lost its lease to a run that has ended; start it again"
+
+
+def test_a_job_that_took_over_shows_the_run_before_and_is_not_wrong() -> None:
+    lines = shown(replace(JOB, ended=RunEnd(how="lost", owner="host:6", text="another job took over", at=AT)))
+    assert lines[1].startswith("  the run before: host:6 lost its lease to another run at 20")
+    assert not any(line.startswith("wrong:") for line in lines)
+
+
+def test_json_has_the_end_of_the_last_run_and_none_while_it_lives() -> None:
+    ends = [
+        status_json(SNAPSHOT, [job], [], [])["jobs"][0]["ended"]
+        for job in (JOB, replace(JOB, alive=False), ended("failed", "no"))
+    ]
+    assert ends == [
+        None,
+        {"how": "killed", "owner": "host:7", "text": "", "at": AT.isoformat()},
+        {"how": "failed", "owner": "host:7", "text": "no", "at": AT.isoformat()},
+    ]
 
 
 def test_stopped_products_and_walks_a_refused_version_and_silence_are_wrong() -> None:

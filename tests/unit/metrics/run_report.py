@@ -84,6 +84,7 @@ def run_report() -> dict[str, Any]:
         positions={},
         troubles=troubles,
         doing="reads its topics",
+        ended=False,
         last_batch=LastBatch(number=3, at=90.0, records=12, documents=5),
         settings=trial.settings,
         paused=False,
