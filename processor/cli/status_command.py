@@ -12,13 +12,14 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from processor.cli.job_log import lag_text
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.output import spending_line
 from processor.cli.visible_text import visible_lines
 from processor.cli.watch import add_forms, print_state
 from processor.cli.wrong_states import moment, wrong_lines
+from processor.durations import duration_text
 from processor.job.open_registry import open_registry
+from processor.metrics.lag_text import lag_text, oldest_text
 from processor.rounds.troubles import degraded_lines
 from registry.job_status import How, JobStatus, RunEnd
 from registry.model import Snapshot
@@ -115,9 +116,8 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
     if job.report is None:
         yield "  it has reported nothing yet"
         return
-    yield f"  {state['doing']}; reported {job.report_age:,.0f} s ago"
-    for topic, lag in state["topics"].items():
-        yield f"  topic {topic}: {lag_text(lag)} behind"
+    yield f"  {state['doing']}; reported {duration_text(job.report_age or 0)} ago"
+    yield from (f"  topic {topic}: behind {lag_text(state, topic)}" for topic in state["topics"])
     yield from (f"  topic {topic}: does not exist" for topic in state["missing_topics"])
     yield f"  {state['events_per_second']:g} events/s, {state['documents_per_second']:g} documents/s"
     if batch := state["last_batch"]:
@@ -143,11 +143,5 @@ def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
     letters = f"  {state['dead_letters']:,} dead letters in this run"
     yield letters + (f", the last: {state['last_dead_letter']}" if state["last_dead_letter"] else "")
     oldest = state["oldest_unpublished"]
-    yield (
-        "  oldest change without its documents: "
-        + (
-            f"{moment(datetime.fromtimestamp(oldest))}, {state['at'] - oldest:,.0f} s before the report"
-            if oldest
-            else "none"
-        )
-    )
+    since = f"{moment(datetime.fromtimestamp(oldest))}, " if oldest is not None else ""
+    yield f"  oldest change without its documents: {since}{oldest_text(state)}"

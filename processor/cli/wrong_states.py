@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from processor.durations import duration_text
 from registry.job_status import JobStatus, RunEnd
 
 SILENT_SECONDS = 60.0
@@ -21,7 +22,8 @@ def wrong_lines(job: JobStatus) -> Iterator[str]:
         yield from _wrong_end(job)
         return
     if (job.report_age or 0.0) > SILENT_SECONDS:
-        yield f"job {job.job} renews its lease, and has reported nothing for {job.report_age:,.0f} s; see its log"
+        silence = duration_text(job.report_age or 0.0)
+        yield f"job {job.job} renews its lease, and has reported nothing for {silence}; see its log"
     yield from wrong_in_report(job.report or {})
 
 

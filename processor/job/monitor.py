@@ -17,10 +17,11 @@ from threading import Event, Thread
 from time import time
 from typing import Any, Protocol
 
+from processor.errors import KafkaError
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.lease import LeaseRenewal
 from processor.job.open_registry import open_registry
-from processor.job.source_topics import SourceTopics
+from processor.job.source_topics import BROKER, SourceTopics, broker_away
 from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
@@ -77,7 +78,8 @@ class JobMonitor:
         self._ending = Event()
         self._thread = Thread(target=self._look_until_the_end, name="monitor", daemon=True)
         self._emf = EmfWriter(job.settings.cloudwatch_namespace)
-        self._counted = (clock(), 0, 0)
+        self._began = clock()
+        self._counted = (self._began, 0, 0)
         self._rates = (0.0, 0.0)
         self._behind_since: float | None = None
         self._lag = LagWatch()
@@ -99,11 +101,9 @@ class JobMonitor:
                 shows = looks % LOOKS_PER_LINE == 0 and not ended
                 with suppress(Exception):
                     if shows:
-                        topics, at = sorted(self._job.topics.streamed), self._clock()
-                        servers, kafka = settings.bootstrap_servers, dict(settings.kafka)
-                        self._lag.keep(read_unread(servers, kafka, topics, self._job.positions), at)
+                        self._look_at_lag()
                 with suppress(Exception):
-                    state = self.report = self.state(self._lag.lags(self._job.positions))
+                    state = self.report = self.state(self._lag.lags(self._job.topics.streamed, self._job.positions))
                     if shows and looks:
                         self._emit(state)
                     registry.keep_report(self._job.lease, state)
@@ -111,6 +111,20 @@ class JobMonitor:
                     return
                 looks += 1
                 ended = self._ending.wait(EVERY_SECONDS)
+
+    def _look_at_lag(self) -> None:
+        """Asks the broker for the ends of the topics. A broker that does not answer is a trouble, and the lag is unknown then."""
+        settings, topics, at = self._job.settings, sorted(self._job.topics.streamed), self._clock()
+        if not topics:
+            return
+        try:
+            unread = read_unread(settings.bootstrap_servers, dict(settings.kafka), topics, self._job.positions)
+        except KafkaError as error:
+            self._lag.keep({}, at)
+            self._job.troubles.begin(BROKER, *broker_away(settings.bootstrap_servers, error))
+        else:
+            self._lag.keep(unread, at)
+            self._job.troubles.end(BROKER)
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""
@@ -126,6 +140,7 @@ class JobMonitor:
         events, documents = self._rates_until(now)
         return {
             "at": now,
+            "began": self._began,
             "job": job.lease.job,
             "statestore": statestore_version(),
             "host": socket.gethostname(),

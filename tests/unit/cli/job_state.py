@@ -3,7 +3,10 @@
 from typing import Any
 
 STATE: dict[str, Any] = {
+    "at": 1_767_323_045.0,
+    "began": 1_767_320_000.0,
     "doing": "reads its topics",
+    "oldest_unpublished": None,
     "topics": {"repo": {"records": 0, "seconds": 0.0}, "star": {"records": 1234, "seconds": 17.4}},
     "missing_topics": [],
     "paused_topics": [],

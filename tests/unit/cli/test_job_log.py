@@ -61,6 +61,13 @@ def test_the_status_line_shows_the_last_dead_letter_and_what_stopped_or_waits() 
     )
 
 
+def test_the_status_line_says_that_a_lag_is_unknown_and_that_records_are_old() -> None:
+    topics = {"repo": {"records": 158, "seconds": 375_389_347.0}, "star": {"records": None, "seconds": None}}
+    assert status_summary(STATE | {"topics": topics}).startswith(
+        "behind repo 158 records, 11 years old, star unknown, "
+    )
+
+
 def test_json_lines_are_one_object_each_with_the_figures() -> None:
     first, second = map(json.loads, written(BATCH, STOPPED, form="json").splitlines())
     assert first["fields"] == BATCH.fields

@@ -49,9 +49,9 @@ def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
     assert lines[0].endswith(", statestore 0.1.0")
     for line in (
         "  registry version 1, the newest is 2",
-        "  reads its topics; reported 2 s ago",
-        "  topic repo: 0 records, 0 s behind",
-        "  topic star: 1,234 records, 17 s behind",
+        "  reads its topics; reported 2.2 s ago",
+        "  topic repo: behind 0 records",
+        "  topic star: behind 1,234 records, 17 s",
         "  120.5 events/s, 30 documents/s",
         "  7 open changes, 1 fan-outs, 0 roots in the backlog",
         "  walks: fill star",
@@ -62,7 +62,23 @@ def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
         line.startswith("  last batch 3: 20") and line.endswith(", 1,200 records, 40 documents") for line in lines
     )
     assert lines[-1].startswith("  oldest change without its documents: 20")
-    assert lines[-1].endswith(", 90 s before the report")
+    assert lines[-1].endswith(", 1 min 30 s")
+
+
+def test_a_lag_that_the_broker_does_not_show_is_unknown() -> None:
+    unknown = {"star": {"records": None, "seconds": None}}
+    lines = shown(replace(JOB, report=REPORT | {"topics": unknown, "oldest_unpublished": None}))
+    assert "  topic star: behind unknown" in lines
+    assert lines[-1] == "  oldest change without its documents: unknown"
+    assert shown(replace(JOB, report=REPORT | {"oldest_unpublished": None}))[-1].endswith("documents: none")
+
+
+def test_records_that_are_older_than_the_run_by_far_are_old_and_do_not_wait() -> None:
+    old = {"star": {"records": 158, "seconds": 375_389_347.0}}
+    lines = shown(replace(JOB, report=REPORT | {"topics": old, "oldest_unpublished": AT.timestamp() - 375_389_347}))
+    assert "  topic star: behind 158 records, 11 years old" in lines
+    assert lines[-1].startswith("  oldest change without its documents: 2014-")
+    assert lines[-1].endswith(", 11 years old")
 
 
 def test_a_job_that_counts_its_requests_shows_what_they_cost_in_one_line() -> None:
@@ -139,7 +155,7 @@ def test_stopped_products_and_walks_a_refused_version_and_silence_are_wrong() ->
         "refusal": "the job cannot run version 2",
     }
     assert list(wrong_lines(replace(JOB, report=report, report_age=61.0))) == [
-        "job main renews its lease, and has reported nothing for 61 s; see its log",
+        "job main renews its lease, and has reported nothing for 1 min 1 s; see its log",
         "product profile stopped: too large",
         "product profile: 2 documents do not fit its topic, which shows earlier ones: `statestore rejects list --each` says why "
         "and what to do; then start the job again",
