@@ -6,7 +6,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -159,7 +159,7 @@ def run_to_end(
     adopt: bool = False,
 ) -> "Job":
     """Runs the job until it has ended, or a signal stops it. Raises Stopped when the signal comes before the job is open."""
-    from processor.job.open_job import open_job
+    from processor.job.open_job import prepare_job
     from processor.job.run_again import run_again
     from processor.job.run_backfill import keep_last_progress
     from processor.job.source import is_local
@@ -171,25 +171,32 @@ def run_to_end(
         find_java()  # Spark's own message of a missing Java names no cure
         jars = sorted(spark_kafka_jars(print_progress).glob("*.jar"))
     with open_registry(settings) as registry:
+        first = True
 
         def open_() -> "Job":
+            nonlocal first
+            asked, first = (
+                first,
+                False,
+            )  # a later start takes over from nobody: another job may have taken over meanwhile
             signals.job = None
-            signals.job = open_job(
+            signals.job = prepare_job(
                 settings,
                 plan,
                 registry,
                 owner=owner_name(),
-                take_over=take_over,
+                take_over=take_over and asked,
                 jars=jars,
                 report=signals.log,
-                adopt=adopt,
+                adopt=adopt and asked,
                 stopping=signals.stopping,
                 troubles=signals.troubles,
             )
-            registry.begin_run(signals.job.lease)
+            with suppress(RegistryError):  # the run itself waits for a registry that does not answer
+                registry.begin_run(signals.job.lease)
             return signals.job
 
-        job = run_again(open_, once=once, stopping=signals.stopping, report=signals.log)
+        job = run_again(open_, once=once, stopping=signals.stopping)
         keep_last_progress(job)
     return job
 

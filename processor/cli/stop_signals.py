@@ -61,9 +61,10 @@ class StopSignals:
         logging.disable()
         self.stopping.set()
         Thread(target=self._end_in_time, name="end in time", daemon=True).start()
-        text = "finishing this batch" if self.job is not None else "ends before the first batch"
+        opens = self.job is None or not self.job.begun
+        text = "ends before the first batch" if opens else "finishing this batch"
         self.log.write_at_once(JobEvent(what="stopping", text=f"{text}; a second signal ends the process at once"))
-        if self.job is None:
+        if opens:
             raise Stopped("stopped on request")
 
     def _end_in_time(self) -> None:

@@ -21,7 +21,8 @@ from processor.errors import KafkaError
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.lease import LeaseRenewal
 from processor.job.open_registry import open_registry
-from processor.job.source_topics import BROKER, SourceTopics, broker_away
+from processor.job.outside_parts import BROKER, OUTAGES, REGISTRY, broker_away
+from processor.job.source_topics import SourceTopics
 from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
@@ -30,7 +31,9 @@ from processor.rounds.steward import Steward
 from processor.rounds.troubles import Troubles
 from processor.settings.installed_release import statestore_version
 from processor.settings.settings import Settings
+from registry.errors import RegistryUnreachable
 from registry.model import Lease
+from registry.repository import Registry
 
 EVERY_SECONDS = 5.0
 LOOKS_PER_LINE = 2
@@ -68,6 +71,9 @@ class MonitoredJob(Protocol):
     @property
     def paused(self) -> bool: ...
 
+    @property
+    def readers(self) -> Mapping[str, str]: ...
+
 
 class JobMonitor:
     """The monitor of a job, from `start` to `stop`. `clock`: seconds since 1970. `report`: the last state, None
@@ -103,10 +109,10 @@ class JobMonitor:
                     if shows:
                         self._look_at_lag()
                 with suppress(Exception):
-                    state = self.report = self.state(self._lag.lags(self._job.topics.streamed, self._job.positions))
+                    state = self.report = self.state(self._lag.lags(self._topics(), self._job.positions))
                     if shows and looks:
                         self._emit(state)
-                    registry.keep_report(self._job.lease, state)
+                    self._keep(registry, state)
                 if ended:
                     return
                 looks += 1
@@ -114,7 +120,7 @@ class JobMonitor:
 
     def _look_at_lag(self) -> None:
         """Asks the broker for the ends of the topics. A broker that does not answer is a trouble, and the lag is unknown then."""
-        settings, topics, at = self._job.settings, sorted(self._job.topics.streamed), self._clock()
+        settings, topics, at = self._job.settings, self._topics(), self._clock()
         if not topics:
             return
         try:
@@ -125,6 +131,25 @@ class JobMonitor:
         else:
             self._lag.keep(unread, at)
             self._job.troubles.end(BROKER)
+
+    def _topics(self) -> list[str]:
+        """The topics whose lag counts: those of the stream; before the first stream, those to read that are not missing."""
+        job = self._job
+        missing = job.topics.readers.keys() - job.topics.present
+        return sorted(job.topics.streamed or job.readers.keys() - missing)
+
+    def _keep(self, registry: Registry, state: Mapping[str, Any]) -> None:
+        """Writes the state into the lease. So the monitor is the first to see that the registry does not answer, and that it
+        answers again."""
+        troubles = self._job.troubles
+        try:
+            registry.keep_report(self._job.lease, state)
+            troubles.end(REGISTRY)
+        except RegistryUnreachable as away:
+            _, cure = OUTAGES["registry.errors.RegistryUnreachable"]
+            troubles.begin(REGISTRY, f"{away}; the job publishes nothing until it knows that its lease holds", cure)
+        finally:
+            troubles.say_again()
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""

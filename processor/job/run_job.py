@@ -1,4 +1,5 @@
-"""Runs an open job to its end: streams, or replays dead letters; then gives the lease back."""
+"""Runs an open job to its end: streams, or replays dead letters; then gives the lease back. After an outage a streaming job rests
+instead, and keeps the lease."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -6,9 +7,18 @@ from time import sleep
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from processor.errors import StatestoreError, Stopped, StreamOutdated
+from processor.errors import Outage, StatestoreError, Stopped, StreamOutdated
 from processor.job.dead_letter_topic import portions, with_whole_record
-from processor.job.failures import EXPECTED, SIGNAL_SECONDS, UNREPORTED, error_line, failure_reason, is_stop
+from processor.job.failures import (
+    EXPECTED,
+    SIGNAL_SECONDS,
+    UNREPORTED,
+    error_line,
+    failure_reason,
+    is_stop,
+    outage_of,
+    stops_cleanly,
+)
 from processor.job.job import Job
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
@@ -17,11 +27,26 @@ from processor.rounds.job_event import JobEvent
 ENDED_BY_ITSELF = "Spark ended the stream without an error, and the job reads its topics no longer: start the job again"
 
 
+def begin_job(job: Job) -> None:
+    """Begins a prepared job. After an Outage it rests, and keeps the lease; after another failure it ends."""
+    try:
+        with stops_cleanly(job.stopping):
+            job.begin()
+    except BaseException as failure:
+        outage = outage_of(failure, "the start") if isinstance(failure, Exception) else None
+        if outage is None:
+            job.end()
+            raise
+        job.rest()
+        raise outage from failure
+
+
 def run_job(job: Job, *, once: bool) -> None:
     """Streams until no work remains (`once`), an operator stops the job, or it fails; raises the reason of a failure. A stream
     that is outdated, or that a pause of all work ended, ends the job only with `once`. Without `once`, a stream that ends by
-    itself is a failure: records would wait, and nobody would know."""
+    itself is a failure: records would wait, and nobody would know. After an Outage the job rests, until somebody ends it."""
     query: StreamingQuery | None = None
+    rests = False
     try:
         while (query is None or _begins_again(job, query)) and _wait_for_topics(job, once):
             job.failure = None
@@ -36,13 +61,18 @@ def run_job(job: Job, *, once: bool) -> None:
             raise StatestoreError(ENDED_BY_ITSELF)
     except Exception as failure:
         if not is_stop(failure, job.stopping):
-            raise failure_reason(job, failure) from failure
+            reason = failure_reason(job, failure)
+            rests = isinstance(reason, Outage)
+            raise reason from failure
     finally:
         stop_query(query)
         if job.stopping.is_set():
             text = "stopped; the next start does unfinished work again"
             job.driver.report(JobEvent(what="stopped", text=text))
-        job.end()
+        if rests:
+            job.rest()
+        else:
+            job.end()
 
 
 def _watch(job: Job, query: StreamingQuery) -> None:

@@ -13,19 +13,8 @@ from processor.progress.epochs import last_topic
 from processor.rounds.job_event import JobEvent, Report
 from registry.model import EpochBoundary
 
-BROKER = "broker"
-"""The name of Kafka among the troubles of a job."""
 LOOK_SECONDS = 10.0
 """Between two questions to the broker about topics that are missing."""
-
-
-def broker_away(servers: str, error: Exception) -> tuple[str, str]:
-    """The text and the cure of the trouble with a broker that does not answer."""
-    text = (
-        f"Kafka at {servers} does not answer ({error}); the job keeps its place, publishes nothing, and goes on by itself; its lag "
-        "is unknown"
-    )
-    return text, "start the broker, or correct the way to it: `statestore doctor` looks at both"
 
 
 class TopicAdmin(Protocol):

@@ -32,7 +32,7 @@ METRICS = (
         "lag_records",
         "records",
         LAG,
-        "Unread offsets of a topic, with those of open transactions. No value while the broker does not show the ends of the topic.",
+        "Unread offsets of a topic, with those of open transactions. No value while the broker does not show them.",
         "topic",
     ),
     _metric(
@@ -48,8 +48,8 @@ METRICS = (
         "oldest_unpublished_seconds",
         "seconds",
         LAG,
-        "Age of the oldest change whose documents are not all published: an unread record, or the oldest follow-up work. No value while "
-        "the broker does not show the lag.",
+        "Age of the oldest change whose documents are not all published: an unread record, or the oldest follow-up work. "
+        "No value while the broker does not show the lag.",
     ),
     _metric(
         "counter",

@@ -57,6 +57,12 @@ class Troubles:
                 JobEvent(what="degraded", text=trouble_line(trouble, now), level="warning", fields={"part": part})
             )
 
+    def say_again(self) -> None:
+        """Lets the log repeat the troubles that are due: a part may be asked less often than every SAY_AGAIN_SECONDS."""
+        for trouble in self.now:
+            if self._clock() - trouble.said >= SAY_AGAIN_SECONDS:
+                self.begin(trouble.part, trouble.text, trouble.cure)
+
     def end(self, part: str) -> None:
         """Notes that a part answers. Costs next to nothing while it has no trouble."""
         if part not in self._by_part:

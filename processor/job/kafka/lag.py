@@ -21,9 +21,9 @@ SMALL_FETCH = {"queued_min_messages": "1", "queued_max_messages_kbytes": "1024"}
 
 
 class TopicLag(NamedTuple):
-    """`records`: offsets behind the last batch, with those of open transactions; None: unknown, the broker did not show the ends of
-    all partitions. `oldest`: since when the oldest unread record waits, in seconds since 1970; None where there is none, or where
-    the broker did not show it in time."""
+    """`records`: offsets behind the last batch, with those of open transactions; None: unknown, the broker did not show the ends
+    of all partitions. `oldest`: since when the oldest unread record waits, in seconds since 1970; None where there is none, or
+    where the broker did not show it in time."""
 
     records: int | None
     oldest: float | None

@@ -21,7 +21,7 @@ AT = ("user", 0)
 
 
 class Looks:
-    """The looks at a broker: what each finds, or why it fails. The monitor of a job ends with the last one, after a report each."""
+    """The looks at a broker: what each finds, or why it fails. The monitor reports after each, and ends after the last."""
 
     def __init__(self, *looks: Mapping[Any, Unread] | KafkaError) -> None:
         self.looks, self.lines, self.reports = list(looks), list[JobEvent](), list[dict[str, Any]]()

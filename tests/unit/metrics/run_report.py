@@ -76,6 +76,7 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
         steward=None,
         topics=SimpleNamespace(readers={"user": "user"}, present={"user"}, streamed={"user"}),
         positions={},
+        readers={"user": "user"},
         troubles=Troubles(report, clock=lambda: 40.0),
         doing="reads its topics",
         ended=False,

@@ -1,0 +1,73 @@
+"""The wait of a job between two runs, while a part outside of it does not answer.
+
+A pause is random, between 0 and a limit that doubles with each failure in a row ("full jitter"): jobs that one outage stopped do
+not come back all at once. The job asks a part that does not answer again within seconds. A store that throttles gets minutes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
+from threading import Event
+from time import monotonic, time
+
+from processor.durations import duration_text
+from processor.errors import Outage, Stopped
+from processor.rounds.troubles import Troubles
+
+FIRST_SECONDS = 1.0
+LONGEST_SECONDS = 15.0
+LONGEST_THROTTLED_SECONDS = 120.0
+LOOK_SECONDS = 1.0
+"""Between two looks at the clock, so that the log repeats the trouble in time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class OutageWait:
+    """The wait for the part that failed last. `seconds`: the longest wait for a part that does not answer. A store that throttles
+    answers, so the job never gives it up. `outage`: the last failure; `failures`: how many in a row; `since`: when the first of
+    them was, on `clock`, which counts seconds."""
+
+    troubles: Troubles
+    stopping: Event
+    seconds: float
+    random: Random = field(default_factory=Random)
+    clock: Callable[[], float] = monotonic
+    outage: Outage | None = None
+    failures: int = 0
+    since: float = 0.0
+
+    def note(self, outage: Outage) -> None:
+        """Notes a failure. The wait for another part begins now."""
+        if self.outage is None or self.outage.part != outage.part:
+            self.since, self.failures = self.clock(), 0
+        self.outage = outage
+        self.failures += 1
+
+    def forget(self) -> None:
+        """Notes that the job has worked since the last failure."""
+        self.outage = None
+
+    def pause(self) -> None:
+        """Waits for the next try. Raises Stopped when an operator stops the job, and Outage after the longest wait."""
+        outage = self.outage
+        assert outage is not None
+        longest = LONGEST_THROTTLED_SECONDS if outage.throttled else LONGEST_SECONDS
+        until = self.clock() + self.random.uniform(0, min(longest, FIRST_SECONDS * 2.0 ** min(self.failures, 16)))
+        while True:
+            self.troubles.begin(outage.part, f"{outage}; the job waits, and then goes on where it was", outage.cure)
+            if not outage.throttled and self.clock() - self.since > self.seconds:
+                raise self._given_up(outage)
+            if self.stopping.wait(max(0.0, min(LOOK_SECONDS, until - self.clock()))):
+                raise Stopped("stopped on request")
+            if self.clock() >= until:
+                return
+
+    def _given_up(self, outage: Outage) -> Outage:
+        waited = self.clock() - self.since
+        since = datetime.fromtimestamp(time() - waited)
+        text = (
+            f"{outage}; the job has waited for the {outage.part} for {duration_text(waited)}, since {since:%Y-%m-%d %H:%M:%S} "
+            f"(--outage-seconds {self.seconds:g}), and ends. No state is lost: {outage.cure}; then start the job again"
+        )
+        return Outage(text, part=outage.part, cure=outage.cure)

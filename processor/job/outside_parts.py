@@ -1,0 +1,31 @@
+"""The parts outside of a job, and the errors by which each says that it does not answer, or takes no work now."""
+
+REGISTRY, STORE, SCHEMA_REGISTRY, BROKER = "registry", "store", "schema registry", "broker"
+"""The parts outside of a job."""
+OUTAGES = {
+    "registry.errors.RegistryUnreachable": (REGISTRY, "start that Postgres, or wait for its failover"),
+    "registry.errors.RegistryBusy": (REGISTRY, "end the other edit"),
+    "statestore.errors.Transient": (STORE, "wait for the store and the network, or look at the server"),
+    "statestore.errors.Throttled": (
+        STORE,
+        "wait; or give the table and its indexes more capacity (on demand, warm throughput), write less at once (a smaller "
+        "--batch-size), and spread an entity with many writes over `shards`",
+    ),
+    "processor.errors.SchemaRegistryAway": (
+        SCHEMA_REGISTRY,
+        "start it, or correct [schema_registry] in the settings file",
+    ),
+    "processor.errors.KafkaError": (BROKER, "start the broker, or correct --bootstrap-servers"),
+}
+"""The failures after which the job may go on by itself: the part that each names, and what an operator can do meanwhile. By the
+name of the error, since the failure of a task comes as text."""
+THROTTLED = "statestore.errors.Throttled"
+
+
+def broker_away(servers: str, error: Exception) -> tuple[str, str]:
+    """The text and the cure of the trouble with a broker that does not answer the monitor."""
+    text = (
+        f"Kafka at {servers} does not answer ({error}); the job keeps its place, publishes nothing, and goes on by itself; its "
+        "lag is unknown"
+    )
+    return text, OUTAGES["processor.errors.KafkaError"][1]
