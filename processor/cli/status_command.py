@@ -19,7 +19,7 @@ from processor.cli.watch import add_forms, print_state
 from processor.cli.wrong_states import moment, wrong_lines
 from processor.durations import duration_text
 from processor.job.open_registry import open_registry
-from processor.metrics.lag_text import lag_text, oldest_text
+from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.rounds.troubles import degraded_lines
 from registry.job_status import How, JobStatus, RunEnd
 from registry.model import Snapshot
@@ -118,7 +118,7 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
         return
     yield f"  {state['doing']}; reported {duration_text(job.report_age or 0)} ago"
     yield from (f"  topic {topic}: behind {lag_text(state, topic)}" for topic in state["topics"])
-    yield from (f"  topic {topic}: does not exist" for topic in state["missing_topics"])
+    yield from (f"  topic {topic}: {missing_text(state, topic)}" for topic in state["missing_topics"])
     yield f"  {state['events_per_second']:g} events/s, {state['documents_per_second']:g} documents/s"
     if batch := state["last_batch"]:
         yield (

@@ -22,7 +22,7 @@ from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.lease import LeaseRenewal
 from processor.job.open_registry import open_registry
 from processor.job.outside_parts import BROKER, OUTAGES, REGISTRY, broker_away
-from processor.job.source_topics import SourceTopics
+from processor.job.source_topics import MissingTopic, SourceTopics
 from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
@@ -135,8 +135,7 @@ class JobMonitor:
     def _topics(self) -> list[str]:
         """The topics whose lag counts: those of the stream; before the first stream, those to read that are not missing."""
         job = self._job
-        missing = job.topics.readers.keys() - job.topics.present
-        return sorted(job.topics.streamed or job.readers.keys() - missing)
+        return sorted(job.topics.streamed or job.readers.keys() - job.topics.missing.keys())
 
     def _keep(self, registry: Registry, state: Mapping[str, Any]) -> None:
         """Writes the state into the lease. So the monitor is the first to see that the registry does not answer, and that it
@@ -173,7 +172,8 @@ class JobMonitor:
             "doing": "paused" if job.paused and not job.ended else job.doing,
             "registry_version": driver.plan.version,
             "topics": {topic: {"records": lag.records, "seconds": lag.seconds(now)} for topic, lag in lags.items()},
-            "missing_topics": sorted(job.topics.readers.keys() - job.topics.present),
+            "missing_topics": {topic: self._missing(one) for topic, one in job.topics.missing.items()},
+            "no_topic": job.topics.wrong,
             "paused_topics": list(snapshot.paused_topics) if snapshot else [],
             "events_per_second": events,
             "documents_per_second": documents,
@@ -196,6 +196,12 @@ class JobMonitor:
             "lease_age": round(job.renewal.age, 1),
             "counts": dict(driver.tally),
         }
+
+    def _missing(self, missing: MissingTopic) -> dict[str, Any]:
+        """A topic that does not exist. `products`: those whose documents it would make."""
+        products = self._job.driver.plan.products
+        rooted = sorted(name for name, one in products.items() if one.product.root == missing.entity)
+        return {"entity": missing.entity, "near": missing.near, "products": rooted}
 
     def _settle_due(self) -> int:
         """The open changes that wait for settling now."""

@@ -1,4 +1,4 @@
-"""How far a job is behind, in words, from its report (`processor.job.monitor`). Pure.
+"""How far a job is behind, and which topics it misses, in words, from its report (`processor.job.monitor`). Pure.
 
 A record that its producer wrote long before the job began does not wait for the job: an old topic is read from its first record.
 Such a record is old, and the words say its age.
@@ -38,3 +38,11 @@ def oldest_text(report: Mapping[str, Any]) -> str:
 def unknown_topics(report: Mapping[str, Any]) -> list[str]:
     """The topics whose lag is unknown: the broker does not show their ends."""
     return [topic for topic, lag in report["topics"].items() if lag["records"] is None]
+
+
+def missing_text(report: Mapping[str, Any], topic: str) -> str:
+    """A topic that does not exist: the nearest name of the broker, and what is empty meanwhile."""
+    missing = report["missing_topics"][topic]
+    near = f"; the broker has {missing['near']}" if missing["near"] else ""
+    empty = "".join(f", and product {name} no document" for name in missing["products"])
+    return f"does not exist{near}: entity {missing['entity']} has no rows yet{empty}"

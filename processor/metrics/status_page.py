@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from processor.durations import duration_text
-from processor.metrics.lag_text import lag_text, oldest_text
+from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.metrics.read_metrics import Histogram, Values, read_metrics
 from processor.rounds.freshness import BOUNDS, read_freshness
 
@@ -152,11 +152,12 @@ def _notes(report: Mapping[str, Any]) -> Iterable[str]:
         "walks": "walks",
         "waiting_products": "waiting products",
         "paused_topics": "paused topics",
-        "missing_topics": "missing topics",
     }
     for name, title in named.items():
         if report[name]:
             yield f"{title}: {', '.join(report[name])}"
+    for topic in report["missing_topics"]:
+        yield f"topic {topic}: {missing_text(report, topic)}"
     if report["last_dead_letter"]:
         yield f"the last dead letter: {report['last_dead_letter']}"
 

@@ -76,7 +76,11 @@ def _wait_for_records(process: subprocess.Popen[bytes], port: int, log: Path) ->
         except (urllib.error.URLError, ConnectionError):
             report = None
         unread = [lag["records"] for lag in report["topics"].values()] if report and report["last_batch"] else [None]
-        if not any(number != 0 for number in unread) and not report["open_changes"] and len((log.parent / "out").read_text().splitlines()) >= 2:
+        if (
+            not any(number != 0 for number in unread)
+            and not report["open_changes"]
+            and len((log.parent / "out").read_text().splitlines()) >= 2
+        ):
             return
         time.sleep(1)
     pytest.fail(f"the job has not read all records: {log.read_text()}")

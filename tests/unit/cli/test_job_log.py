@@ -51,7 +51,7 @@ def test_the_status_line_shows_the_last_dead_letter_and_what_stopped_or_waits() 
         "stopped_products": {"profile": "too large"},
         "stopped_walks": {"fill star": "refused"},
         "waiting_products": ["names"],
-        "missing_topics": ["badge"],
+        "missing_topics": {"badge": {"entity": "badge", "near": None, "products": []}},
         "paused_topics": ["star"],
     }
     assert status_summary(state) == (

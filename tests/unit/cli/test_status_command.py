@@ -65,6 +65,22 @@ def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
     assert lines[-1].endswith(", 1 min 30 s")
 
 
+def test_a_missing_topic_is_named_with_what_is_empty_and_is_not_wrong_before_all_are_missing() -> None:
+    missing = {
+        "badges": {"entity": "badge", "near": None, "products": []},
+        "users": {"entity": "user", "near": "dev.users", "products": ["profile"]},
+    }
+    lines = shown(replace(JOB, report=REPORT | {"missing_topics": missing}))
+    assert "  topic badges: does not exist: entity badge has no rows yet" in lines
+    assert (
+        "  topic users: does not exist; the broker has dev.users: entity user has no rows yet, and product profile no document"
+        in lines
+    )
+    assert not any(line.startswith("wrong:") for line in lines)
+    lines = shown(replace(JOB, report=REPORT | {"missing_topics": missing, "no_topic": "the job reads nothing: ..."}))
+    assert lines[-1] == "wrong: the job reads nothing: ..."
+
+
 def test_a_lag_that_the_broker_does_not_show_is_unknown() -> None:
     unknown = {"star": {"records": None, "seconds": None}}
     lines = shown(replace(JOB, report=REPORT | {"topics": unknown, "oldest_unpublished": None}))

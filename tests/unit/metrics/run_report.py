@@ -74,7 +74,7 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
         lease=SimpleNamespace(job=JOB),
         renewal=SimpleNamespace(age=3.2),
         steward=None,
-        topics=SimpleNamespace(readers={"user": "user"}, present={"user"}, streamed={"user"}),
+        topics=SimpleNamespace(missing={}, streamed={"user"}, wrong=""),
         positions={},
         readers={"user": "user"},
         troubles=Troubles(report, clock=lambda: 40.0),

@@ -9,6 +9,7 @@ from tests.unit.metrics.run_report import run_report
 
 REPORT = run_report()
 EVIL = "<img src=x onerror=alert(1)>\"'&"
+MISSING = {EVIL: {"entity": EVIL, "near": EVIL, "products": [EVIL]}}
 
 
 def evil(value: Any) -> Any:
@@ -62,7 +63,10 @@ def test_the_page_of_a_job_that_starts_and_of_a_job_in_good_health() -> None:
 
 def test_hostile_names_and_reasons_stay_text() -> None:
     hostile = {name: evil(value) for name, value in REPORT.items() if name not in ("counts", "last_batch")}
-    page = status_page(REPORT | hostile | {"missing_topics": [EVIL], "walks": [EVIL]}, [EVIL])
+    page = status_page(
+        REPORT | hostile | {"missing_topics": MISSING, "walks": [EVIL]},
+        [EVIL],
+    )
     plain, found = Tags(status_page(REPORT, ["x"])), Tags(page)
     assert {tag for tag, _ in found.tags} == {tag for tag, _ in plain.tags}
     assert not any(name.startswith("on") for _, attributes in found.tags for name in attributes)
