@@ -1,6 +1,12 @@
 """The lag of a job between two looks at the broker."""
 
-from processor.job.kafka.lag import UNKNOWN, LagWatch, TopicLag, Unread
+import socket
+
+import pytest
+
+from processor.errors import KafkaError
+from processor.job.kafka import lag as module
+from processor.job.kafka.lag import UNKNOWN, LagWatch, TopicLag, Unread, read_unread
 
 LONG_AGO = 5.0
 USER, OTHER = ("user", 0), ("user", 1)
@@ -51,3 +57,11 @@ def test_the_lag_of_a_topic_that_the_last_look_did_not_find_is_unknown() -> None
     assert watch.lags(["user", "star"], {}) == {"user": TopicLag(0, None), "star": UNKNOWN}
     watch.keep({}, at=110.0)
     assert watch.lags(["user"], {USER: 10}) == {"user": UNKNOWN}
+
+
+def test_a_broker_that_does_not_answer_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(KafkaError, match=rf"^cannot read topics at 127\.0\.0\.1:{port}: "):
+            read_unread(f"127.0.0.1:{port}", {}, ["user", "star"], {})
