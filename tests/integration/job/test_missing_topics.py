@@ -27,6 +27,11 @@ def name_topics(scene: Scene, prefix: str) -> None:
     scene.registry.apply(requirements_of(definitions), who="a test", why="topics have a prefix")
 
 
+def wrong(scene: Scene) -> list[str]:
+    """What a person must repair."""
+    return [line for status in scene.registry.jobs() for line in wrong_lines(status)]
+
+
 def test_a_job_without_any_topic_is_wrong_after_a_while_and_right_once_the_names_are(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -35,9 +40,9 @@ def test_a_job_without_any_topic_is_wrong_after_a_while_and_right_once_the_names
     scene.produce(rows.user(1, "ada"))
     name_topics(scene, f"typo{right}")
     with running(scene) as job:
-        wait_until(lambda: any(wrong_lines(one) for one in scene.registry.jobs() if one.report), job)
+        wait_until(lambda: bool(wrong(scene)), job)
         (status,) = scene.registry.jobs()
-        (line,) = wrong_lines(status)
+        (line,) = wrong(scene)
         assert line.startswith("the job reads nothing: none of its topics exists, for ")
         for entity in ("user", "star"):
             assert f"typo{right}.{entity} (the broker has {right}.{entity})" in line
@@ -45,5 +50,5 @@ def test_a_job_without_any_topic_is_wrong_after_a_while_and_right_once_the_names
         assert status.report["missing_topics"][f"typo{right}.user"]["products"] == ["profile"]
         name_topics(scene, right)
         wait_until(lambda: len(scene.documents()) == 1, job)
-        wait_until(lambda: not any(wrong_lines(one) for one in scene.registry.jobs()), job)
+        wait_until(lambda: not wrong(scene), job)
     assert job.failures == []
