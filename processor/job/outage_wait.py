@@ -4,7 +4,7 @@ A pause is random, between 0 and a limit that doubles with each failure in a row
 not come back all at once. The job asks a part that does not answer again within seconds. A store that throttles gets minutes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
@@ -25,12 +25,13 @@ LOOK_SECONDS = 1.0
 @dataclass(slots=True, kw_only=True)
 class OutageWait:
     """The wait for the part that failed last. `seconds`: the longest wait for a part that does not answer. A store that throttles
-    answers, so the job never gives it up. `outage`: the last failure; `failures`: how many in a row; `since`: when the first of
-    them was, on `clock`, which counts seconds."""
+    answers, so the job never gives it up. `places`: the addresses of parts. `outage`: the last failure; `failures`: how many in a
+    row; `since`: when the first of them was, on `clock`, which counts seconds."""
 
     troubles: Troubles
     stopping: Event
     seconds: float
+    places: Mapping[str, str] = field(default_factory=dict)
     random: Random = field(default_factory=Random)
     clock: Callable[[], float] = monotonic
     outage: Outage | None = None
@@ -41,7 +42,9 @@ class OutageWait:
         """Notes a failure. The wait for another part begins now."""
         if self.outage is None or self.outage.part != outage.part:
             self.since, self.failures = self.clock(), 0
-        self.outage = outage
+        place = self.places.get(outage.part, "")
+        named = f"{outage} (the {outage.part} is at {place})" if place and place not in str(outage) else str(outage)
+        self.outage = Outage(named, part=outage.part, cure=outage.cure, throttled=outage.throttled)
         self.failures += 1
 
     def forget(self) -> None:

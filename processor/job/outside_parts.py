@@ -1,5 +1,11 @@
 """The parts outside of a job, and the errors by which each says that it does not answer, or takes no work now."""
 
+import os
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from processor.settings.settings import Settings
+
 REGISTRY, STORE, SCHEMA_REGISTRY, BROKER = "registry", "store", "schema registry", "broker"
 """The parts outside of a job."""
 OUTAGES = {
@@ -29,3 +35,17 @@ def broker_away(servers: str, error: Exception) -> tuple[str, str]:
         "lag is unknown"
     )
     return text, OUTAGES["processor.errors.KafkaError"][1]
+
+
+def places(settings: Settings) -> Mapping[str, str]:
+    """The address of the parts whose errors may not name it, without user and password."""
+    return {STORE: _store_place(settings), BROKER: settings.bootstrap_servers}
+
+
+def _store_place(settings: Settings) -> str:
+    if settings.store == "dynamodb":
+        region = settings.region or os.environ.get("AWS_REGION")
+        return settings.endpoint or (f"DynamoDB in {region}" if region else "DynamoDB")
+    host, database = urlsplit(str.__str__(settings.store_url or settings.registry)), os.environ.get("PGDATABASE", "")
+    address = host.netloc.rpartition("@")[2] or os.environ.get("PGHOST") or "localhost"
+    return f"{address}{host.path if host.path.strip('/') else f'/{database}'}"

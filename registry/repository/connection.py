@@ -2,9 +2,12 @@
 
 import os
 import re
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Timer
 from typing import Any, Final
+from weakref import WeakSet
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url, text
@@ -21,6 +24,9 @@ KEEPALIVE: Final = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_
 
 LOCK_SECONDS: Final = 30
 """The time that an edit waits for another edit."""
+
+ANSWER_SECONDS = 45.0
+"""The longest time of a transaction. A frozen server keeps its connections and never answers: a job would wait in silence."""
 
 UNREACHABLE: Final = ("08", "28", "3D", "57P")
 """The beginnings of the codes of a server that does not let this user in now: a lost connection, a server that starts or stops, a
@@ -54,7 +60,8 @@ class Database:
             )
         self.schema = schema
         self.url = _url(url)
-        self.engine = _engine(self.url, schema)
+        self._connections = WeakSet[Any]()
+        self.engine = _engine(self.url, schema, self._connections)
         self._checked = False
 
     @contextmanager
@@ -90,6 +97,9 @@ class Database:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
+        timer = Timer(ANSWER_SECONDS, self._cut)
+        timer.daemon = True
+        timer.start()
         try:
             yield
         except exc.DBAPIError as error:
@@ -99,6 +109,14 @@ class Database:
             raise self._translated(error) from error
         except exc.InvalidRequestError as error:  # the server went away while the pool looked for a connection
             raise self._translated(psycopg.OperationalError(str(error))) from error
+        finally:
+            timer.cancel()
+
+    def _cut(self) -> None:
+        """Cuts the connections: the requests that wait for an answer fail."""
+        for connection in list(self._connections):
+            with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as shared:
+                shared.shutdown(socket.SHUT_RDWR)
 
     def _translated(self, cause: psycopg.Error) -> Exception:
         message = str(cause).strip().partition("\nCONTEXT:")[0].partition("\nLINE ")[0]
@@ -146,7 +164,7 @@ def _url(url: str) -> URL:
     return parsed.set(drivername="postgresql+psycopg")
 
 
-def _engine(url: URL, schema: str) -> Engine:
+def _engine(url: URL, schema: str, connections: WeakSet[Any]) -> Engine:
     limits = {**KEEPALIVE, "connect_timeout": CONNECT_SECONDS}
     given = {name: value for name, value in limits.items() if name not in url.query} | {"client_encoding": "utf8"}
     engine = create_engine(
@@ -157,6 +175,7 @@ def _engine(url: URL, schema: str) -> Engine:
     # start-up packet could set it too, but poolers refuse them.
     @event.listens_for(engine, "connect", insert=True)
     def lead_to_schema(connection: Any, _record: Any) -> None:
+        connections.add(connection)
         encoding = connection.info.parameter_status("server_encoding")
         if encoding not in (ENCODING, None):  # a pooler may not say
             connection.close()

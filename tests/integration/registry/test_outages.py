@@ -10,6 +10,7 @@ from sqlalchemy.pool import NullPool
 from registry.errors import RegistryError, RegistryUnreachable
 from registry.model import Lease
 from registry.repository import Registry
+from registry.repository import connection as connection_module
 
 KILL_OTHERS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -48,6 +49,21 @@ def test_a_killed_backend_fails_the_request_under_way_and_the_next_one_succeeds(
 
         with pytest.raises(RegistryUnreachable, match=r"no connection to the registry at .*/outage_\w+ \(--registry\)"):
             request()
+        assert registry.holds(lease)
+
+
+def test_a_server_that_never_answers_fails_the_request_in_time(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Registry(database) as registry:
+        lease = taken(registry)
+        monkeypatch.setattr(connection_module, "ANSWER_SECONDS", 1.0)
+
+        def request() -> None:
+            with registry._database.transaction() as connection:
+                connection.execute(text("SELECT pg_sleep(600)"))
+
+        with pytest.raises(RegistryUnreachable, match="no connection to the registry"):
+            request()
+        monkeypatch.undo()
         assert registry.holds(lease)
 
 
