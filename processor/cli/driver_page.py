@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import time
 
-from processor.cli.status_command import SILENT_SECONDS, wrong_in_report
 from processor.cli.stop_signals import StopSignals
+from processor.cli.wrong_states import SILENT_SECONDS, wrong_in_report
+from processor.durations import duration_text
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import trouble_line
 from processor.settings.settings import Settings
@@ -26,7 +27,7 @@ def shown_status(settings: Settings, signals: StopSignals) -> Iterator[None]:
         if report is None:
             return RunState(None, (), degraded)
         age = now - report["at"]
-        silent = [f"the job has reported nothing for {age:,.0f} s; see its log"] if age > SILENT_SECONDS else []
+        silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if age > SILENT_SECONDS else []
         return RunState(report, (*silent, *wrong_in_report(report)), degraded)
 
     with status_server(settings.status_host, settings.status_port, read) as port:

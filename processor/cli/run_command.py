@@ -6,7 +6,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,14 +103,16 @@ def _run_until_stopped(
 ) -> "tuple[Job | None, int]":
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
+    from processor.job.feed import feed
+    from processor.job.run_end import noted_end
+
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
         try:
-            plan = prepare_plan(settings, definitions)
-            from processor.job.feed import feed
-
-            others = feed(settings, plan, options.source) if options.source else 0
-            flags = {name: getattr(options, name) for name in ("once", "take_over", "embedded", "adopt")}
-            return run_to_end(settings, plan, signals, **flags), others
+            with noted_end(settings, owner_name(), signals.stopping, log):
+                plan = prepare_plan(settings, definitions)
+                others = feed(settings, plan, options.source) if options.source else 0
+                flags = {name: getattr(options, name) for name in ("once", "take_over", "embedded", "adopt")}
+                return run_to_end(settings, plan, signals, **flags), others
         except Stopped:
             log(JobEvent(what="stopped", text="stopped"))
             return None, 0
@@ -190,6 +192,8 @@ def run_to_end(
                 stopping=signals.stopping,
                 troubles=signals.troubles,
             )
+            with suppress(RegistryError):  # the run itself waits for a registry that does not answer
+                registry.begin_run(signals.job.lease)
             return signals.job
 
         job = run_again(open_, once=once, stopping=signals.stopping)

@@ -82,4 +82,4 @@ class StopSignals:
     def _release(self) -> None:
         if self.job is not None:
             with suppress(Exception):
-                self.job.registry.release(self.job.lease)
+                self.job.registry.end_run(self.job.lease.job, self.job.lease.owner, "stopped")

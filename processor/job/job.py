@@ -279,7 +279,7 @@ class Job:
     def end(self) -> None:
         """Rests, ends the monitor and the renewal, and gives the lease back. A registry that does not answer lets it expire."""
         self.rest()
-        self.ended = True
+        self.ended, self.doing = True, "has ended"
         self.monitor.stop()
         self.renewal.stop()
         with suppress(RegistryUnreachable, RegistryBusy):

@@ -43,6 +43,15 @@ def strain(tally: Mapping[str, int]) -> tuple[str, str] | None:
     return text, OUTAGES[THROTTLED][1]
 
 
+def broker_away(servers: str, error: Exception) -> tuple[str, str]:
+    """The text and the cure of the trouble with a broker that does not answer the monitor."""
+    text = (
+        f"Kafka at {servers} does not answer ({error}); the job keeps its place, publishes nothing, and goes on by itself; its "
+        "lag is unknown"
+    )
+    return text, OUTAGES["processor.errors.KafkaError"][1]
+
+
 def places(settings: Settings) -> Mapping[str, str]:
     """The address of the parts whose errors may not name it, without user and password."""
     return {STORE: _store_place(settings), BROKER: settings.bootstrap_servers}

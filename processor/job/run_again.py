@@ -1,7 +1,7 @@
 """Runs a job, and opens it again after an outage: a part outside of it that does not answer, or takes less work.
 
     1. The run fails, ends its stream, and rests: it keeps the lease, and its monitor goes on.
-    2. The job waits, longer after each failure in a row, until the registry and the table answer.
+    2. The job waits, longer after each failure in a row, until the registry, the broker and the table answer.
     3. The run gives the lease back, and the job opens again.
 
 Opening again is a start like any other: a new generation of the lease, producers fenced, open changes reloaded, W waited. So the
@@ -21,6 +21,7 @@ from processor.job.lease import lease_lost
 from processor.job.outage_wait import OutageWait
 from processor.job.outside_parts import places
 from processor.job.run_job import begin_job, run_job
+from processor.job.source_topics import ANSWER_SECONDS
 from processor.job.worker import open_store
 from registry.errors import LeaseLost
 
@@ -79,7 +80,8 @@ def _open_later(rests: Job, open_: Callable[[], Job], wait: OutageWait) -> Job:
 
 
 def _probe(rests: Job) -> None:
-    """Asks the registry and the table whether they answer. Raises their errors, and Fenced when another run took the lease."""
+    """Asks the registry, the broker and the table whether they answer. Raises their errors, and Fenced when another run took the
+    lease."""
     if rests.ended:  # a later start failed, and gave the lease back
         rests.registry.binding()
     else:
@@ -87,5 +89,6 @@ def _probe(rests: Job) -> None:
             rests.registry.renew(rests.lease)
         except LeaseLost:
             raise lease_lost(rests.lease) from None
+    rests.admin.names(ANSWER_SECONDS)
     with closing(open_store(rests.settings)) as store:
         store.describe()

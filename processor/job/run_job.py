@@ -103,6 +103,8 @@ def _wait_for_topics(job: Job, once: bool) -> bool:
         job.driver.report(
             JobEvent(what="paused", text=f"all work is paused, and the job reads no topic: {cure}", level="warning")
         )
+    if job.waits and not job.paused:
+        job.doing = "waits for its topics"
     while job.waits and not once and not job.stopping.wait(0 if job.driver.busy else 1):
         job.idle()
         job.topics.look(job.readers)

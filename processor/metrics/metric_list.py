@@ -28,7 +28,12 @@ TABLE, FOLLOW_UP, JOB = "Requests to DynamoDB", "Follow-up work", "Job"
 
 METRICS = (
     _metric(
-        "gauge", "lag_records", "records", LAG, "Unread offsets of a topic, with those of open transactions.", "topic"
+        "gauge",
+        "lag_records",
+        "records",
+        LAG,
+        "Unread offsets of a topic, with those of open transactions. No value while the broker does not show them.",
+        "topic",
     ),
     _metric(
         "gauge",
@@ -43,7 +48,8 @@ METRICS = (
         "oldest_unpublished_seconds",
         "seconds",
         LAG,
-        "Age of the oldest change whose documents are not all published: an unread record, or the oldest follow-up work.",
+        "Age of the oldest change whose documents are not all published: an unread record, or the oldest follow-up work. "
+        "No value while the broker does not show the lag.",
     ),
     _metric(
         "counter",

@@ -12,6 +12,8 @@ from html import escape
 from math import inf
 from typing import Any
 
+from processor.durations import duration_text
+from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.metrics.read_metrics import Histogram, Values, read_metrics
 from processor.rounds.freshness import BOUNDS, read_freshness
 
@@ -104,12 +106,12 @@ def _parts(report: Mapping[str, Any], wrong: Collection[str], waits: str) -> Ite
 
 
 def _tiles(report: Mapping[str, Any]) -> str:
-    oldest, batch = report["oldest_unpublished"], report["last_batch"]
+    batch = report["last_batch"]
     tiles = {
         "events/s": f"{report['events_per_second']:g}",
         "documents/s": f"{report['documents_per_second']:g}",
         "latency p50, p99": _latency(report["counts"]),
-        "oldest unpublished": f"{max(0.0, report['at'] - oldest):,.0f} s" if oldest else "none",
+        "oldest unpublished": oldest_text(report),
         "dead letters": f"{report['dead_letters']:,}",
         "last batch": f"{batch['records']:,} → {batch['documents']:,}" if batch else "none",
     }
@@ -121,17 +123,16 @@ def _tiles(report: Mapping[str, Any]) -> str:
 def _latency(counts: Mapping[str, int]) -> str:
     found = read_freshness(counts)
     ages = [found.quantile(share) for share in (0.5, 0.99)] if found.count else []
-    return ", ".join(f"{age:.1f} s" if age < inf else f"over {BOUNDS[-1]:g} s" for age in ages) or "none"
+    return ", ".join(duration_text(age) if age < inf else f"over {duration_text(BOUNDS[-1])}" for age in ages) or "none"
 
 
 def _topics(report: Mapping[str, Any], values: Mapping[str, Values | Histogram]) -> str:
     events, rows = _of(values, "events_total"), []
     outcomes = ("applied", "superseded", "ignored", "dead_letter")
     for topic in sorted({topic for topic, _ in events}):
-        lag = report["topics"].get(topic, {"records": 0, "seconds": None})
-        wait = "" if lag["seconds"] is None else f"{lag['seconds']:,.0f} s"
-        rows.append((topic, f"{lag['records']:,}", wait, *(f"{events[topic, outcome]:,.0f}" for outcome in outcomes)))
-    heads = ("topic", "behind", "waits", "applied", "superseded", "ignored", "dead letters")
+        behind = lag_text(report, topic) if topic in report["topics"] else "not read"
+        rows.append((topic, behind, *(f"{events[topic, outcome]:,.0f}" for outcome in outcomes)))
+    heads = ("topic", "behind", "applied", "superseded", "ignored", "dead letters")
     return _table("Topics", heads, rows)
 
 
@@ -151,11 +152,12 @@ def _notes(report: Mapping[str, Any]) -> Iterable[str]:
         "walks": "walks",
         "waiting_products": "waiting products",
         "paused_topics": "paused topics",
-        "missing_topics": "missing topics",
     }
     for name, title in named.items():
         if report[name]:
             yield f"{title}: {', '.join(report[name])}"
+    for topic in report["missing_topics"]:
+        yield f"topic {topic}: {missing_text(report, topic)}"
     if report["last_dead_letter"]:
         yield f"the last dead letter: {report['last_dead_letter']}"
 

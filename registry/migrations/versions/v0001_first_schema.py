@@ -258,6 +258,7 @@ def _runs() -> None:
         sa.Column("applied_version", sa.BigInteger, comment="the last registry version that the job applied"),
         sa.Column("report", sa.JSON, comment="the state of the run, as it reported it last"),
         sa.Column("reported_at", sa.DateTime(timezone=True)),
+        sa.Column("ended", sa.JSON, comment="how the last run ended; null: it lives, or ended without a word"),
         sa.PrimaryKeyConstraint("job", name="leases_pk"),
     )
     op.create_table(

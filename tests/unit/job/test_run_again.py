@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.errors import Fenced, Outage, Stopped
+from processor.errors import Fenced, KafkaError, Outage, Stopped
 from processor.job import outage_wait
 from processor.job import run_again as module
 from processor.job.run_again import run_again
@@ -27,7 +27,7 @@ class Runs:
     def __init__(self, *ends: str, seconds: int = 300, probes: tuple[Exception, ...] = ()) -> None:
         self.ends, self.lines = list(ends), list[JobEvent]()
         self.probes = list(probes)
-        self.opened, self.seconds = 0, seconds
+        self.opened, self.seconds, self.away = 0, seconds, 0
         self.held: list[int] = []
         self.troubles = Troubles(self.lines.append)
         self.stopping = Event()
@@ -47,6 +47,7 @@ class Runs:
                 outage_seconds=self.seconds, store="postgres", store_url="postgresql://me@db:5432/states"
             ),
             registry=SimpleNamespace(renew=lambda _: self.answer(), binding=self.answer),
+            admin=SimpleNamespace(names=lambda _seconds: self._broker()),
             lease=Lease(job="main", generation=generation, owner="one", lanes=1),
             stopping=self.stopping,
             begin=lambda: None,
@@ -60,6 +61,12 @@ class Runs:
         if not job.ended:
             job.ended = True
             self.held.remove(job.lease.generation)
+
+    def _broker(self) -> None:
+        """The answer of the broker to a probe."""
+        if self.away:
+            self.away -= 1
+            raise KafkaError("cannot list the topics at 127.0.0.1:9092: no answer")
 
     def answer(self) -> None:
         """The answer of the registry to a probe."""
@@ -93,6 +100,13 @@ def test_a_job_continues_after_outages_and_counts_all_its_work(run: Callable[...
     job = run(runs)
     assert (job.end_, job.driver.tally["read"]) == ("good", 220)
     assert runs.held == [23]
+
+
+def test_a_run_whose_broker_is_away_keeps_its_lease_until_the_broker_answers(run: Callable[..., Any]) -> None:
+    runs = Runs("fail", "good")
+    runs.away = 3
+    assert run(runs).end_ == "good"
+    assert runs.opened == 2, "no start fails meanwhile, and gives the lease back"
 
 
 def test_the_log_says_once_what_the_job_waits_for(run: Callable[..., Any]) -> None:

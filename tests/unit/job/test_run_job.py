@@ -70,7 +70,10 @@ class FakeJob(Job):
             "driver": driver,
             "spark": None,
             "registry": SimpleNamespace(epochs=lambda *_: [], release=lambda _lease: None),
-            "admin": SimpleNamespace(topics=lambda names: dict.fromkeys(self.existing & {*names}, 1)),
+            "admin": SimpleNamespace(
+                topics=lambda names, _seconds: dict.fromkeys(self.existing & {*names}, 1),
+                names=lambda _seconds: frozenset(),
+            ),
             "lease": Lease(job="main", generation=1, owner="one", lanes=1),
             "renewal": SimpleNamespace(check=lambda: None, stop=lambda: None),
             "troubles": Troubles(self.lines.append),
