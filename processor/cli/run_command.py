@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,24 +172,20 @@ def run_to_end(
         find_java()  # Spark's own message of a missing Java names no cure
         jars = sorted(spark_kafka_jars(print_progress).glob("*.jar"))
     with open_registry(settings) as registry:
-        first = True
+        starts = count()
 
         def open_() -> "Job":
-            nonlocal first
-            asked, first = (
-                first,
-                False,
-            )  # a later start takes over from nobody: another job may have taken over meanwhile
+            first = next(starts) == 0  # a later start takes over from nobody: another job may have taken over meanwhile
             signals.job = None
             signals.job = prepare_job(
                 settings,
                 plan,
                 registry,
                 owner=owner_name(),
-                take_over=take_over and asked,
+                take_over=take_over and first,
                 jars=jars,
                 report=signals.log,
-                adopt=adopt and asked,
+                adopt=adopt and first,
                 stopping=signals.stopping,
                 troubles=signals.troubles,
             )
