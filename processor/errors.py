@@ -17,6 +17,19 @@ class AddressMissing(SettingError):
     """Addresses that a verb needs are missing. The message names their flags and their variables."""
 
 
+class Outage(StatestoreError):
+    """A part outside of the job does not answer, or takes no work now: the job may go on later. `part`: its name; `cure`: what an
+    operator can do; `throttled`: the part answers, and refuses work because there is too much."""
+
+    def __init__(self, text: str, *, part: str, cure: str, throttled: bool = False) -> None:
+        super().__init__(text)
+        self.part, self.cure, self.throttled = part, cure, throttled
+
+
+class SchemaRegistryAway(StatestoreError):
+    """The schema registry does not answer, or fails. A later try may succeed."""
+
+
 class KafkaError(StatestoreError):
     """The broker refused a request, or did not answer."""
 

@@ -10,7 +10,8 @@ class RegistryError(Exception):
 
 
 class RegistryUnreachable(RegistryError):
-    """No connection to Postgres; the message names host, port and database, never the password."""
+    """Postgres does not answer, or does not take this work now: it starts, stops, fails over or lacks a resource. A later try may
+    succeed. The message names host, port and database, never the password."""
 
 
 class RegistryMissing(RegistryError):
@@ -22,7 +23,7 @@ class UnknownRevision(RegistryError):
 
 
 class RegistryBusy(RegistryError):
-    """Another edit, perhaps a forgotten psql session, holds the registry."""
+    """Another edit, perhaps a forgotten psql session, holds the registry. A later try may succeed."""
 
 
 class PlanOutdated(RegistryError):

@@ -266,6 +266,7 @@ leases = Table(
     Column("reported_at", DateTime(timezone=True)),
     Column("ended_run", BigInteger, comment="the last run that published something, as reported last"),
     Column("ended_round", BigInteger, comment="its last round that published something and ended"),
+    Column("ended", JSON, comment="how the last run ended; null: it lives, or ended without a word"),
 )
 
 attempts = Table(

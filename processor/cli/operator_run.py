@@ -26,5 +26,6 @@ def open_operator_run(settings: Settings, registry: "Registry", signals: StopSig
         jars=[],
         report=signals.log,
         stopping=signals.stopping,
+        troubles=signals.troubles,
     )
     return signals.job

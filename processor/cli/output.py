@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from processor.cli.visible_text import visible_line
+from processor.durations import DAY, MINUTE, duration_text
 from processor.metrics.read_metrics import READS, WRITES
 from processor.plan.declared_columns import UNREADABLE
 from processor.pricing.price_list import DEFAULT
@@ -75,15 +76,21 @@ def report_stopped_products(stopped: Mapping[str, str]) -> int:
 
 
 def freshness_text(tally: Mapping[str, int]) -> str:
-    """The median and the 99th percentile of the ages of documents; empty without documents."""
+    """The median and the 99th percentile of the ages of documents; of old records their mean age; empty without documents."""
     freshness = read_freshness(tally)
     if not freshness.count:
         return ""
     p50, p99 = map(freshness.quantile, (0.5, 0.99))
-    longest = f"over {BOUNDS[-1]:g} s"
+    longest = f"over {duration_text(BOUNDS[-1])}"
     if p50 > BOUNDS[-1]:
-        return f"freshness {longest}"
-    return f"freshness p50 {p50:.2f} s, p99 {f'{p99:.2f} s' if p99 <= BOUNDS[-1] else longest}"
+        mean = freshness.seconds / freshness.count
+        return f"freshness of old records: {duration_text(mean)} on average" if mean > DAY else f"freshness {longest}"
+    return f"freshness p50 {_age(p50)}, p99 {_age(p99) if p99 <= BOUNDS[-1] else longest}"
+
+
+def _age(seconds: float) -> str:
+    """An age; below a minute to the hundredth of a second."""
+    return f"{seconds:.2f} s" if seconds < MINUTE else duration_text(seconds)
 
 
 def freshness_histogram(tally: Mapping[str, int]) -> str:

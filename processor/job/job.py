@@ -11,8 +11,9 @@ stop    the job raises at the start of the next batch, and Spark replays that ba
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from time import perf_counter, time
+from time import monotonic, perf_counter, time
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -24,6 +25,7 @@ from processor.job.fence_producers import fence_producers
 from processor.job.kafka.admin import Admin
 from processor.job.lease import LeaseRenewal
 from processor.job.monitor import JobMonitor, LastBatch
+from processor.job.outside_parts import SCHEMA_REGISTRY, STORE, strain
 from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_stream
 from processor.job.source_topics import SourceTopics
 from processor.job.spark_executor import BatchFrame
@@ -34,11 +36,16 @@ from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
 from processor.rounds.stage_times import BATCH, stage_time
 from processor.rounds.steward import Steward
+from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
-from registry.errors import SnapshotOutdated
+from registry.errors import RegistryBusy, RegistryUnreachable, SnapshotOutdated
 from registry.model import Lease, Snapshot
 from registry.repository import Registry
 
+STRAINED_SHARE = 16
+"""After a failure of the store, a round has this part of the records of a batch."""
+CALM_SECONDS = 30.0
+"""A run that has no batch to do for so long has no trouble with the parts of a batch."""
 LAST_ROUND_SECONDS = 30.0
 """At its end, the job waits this long for a round that still runs, before it gives the lease back."""
 
@@ -47,7 +54,10 @@ LAST_ROUND_SECONDS = 30.0
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
     job works by the plan of its start). `topics`: those that the stream reads; `positions`: where it reads on in each partition.
-    `doing`, `last_batch`: for the monitor. `stopping`: an operator sets it; `ended`: the job gave its lease back."""
+    `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None while it goes on: StreamOutdated, Stopped, or the
+    failure of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator sets it;
+    `begun`: the job took over what earlier runs left; `calm_since`: when it began, or its last batch ended; `rests`: it does
+    nothing more; `ended`: it gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -55,6 +65,7 @@ class Job:
     admin: Admin
     lease: Lease
     renewal: LeaseRenewal
+    troubles: Troubles
     steward: Steward | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)
@@ -66,6 +77,9 @@ class Job:
     failed_work: str = "the batch"
     stopping: threading.Event = field(default_factory=threading.Event)
     turn: threading.Lock = field(default_factory=threading.Lock)
+    begun: bool = False
+    rests: bool = False
+    calm_since: float = 0.0
     ended: bool = False
 
     def __post_init__(self) -> None:
@@ -109,6 +123,13 @@ class Job:
         """Raises CheckpointError where a topic lacks the records that the job reads next."""
         check_positions(Checkpoint(spark=self.spark, path=self.settings.checkpoint), self.admin, self._topics)
 
+    def begin(self) -> None:
+        """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
+        self.start()
+        self.take_version()
+        self.begun, self.calm_since = True, monotonic()
+        self.driver.report(JobEvent(what="open", text="runs"))
+
     def start(self) -> None:
         """Fences every producer of earlier runs, takes over what they left, and waits until the indexes show their
         writes."""
@@ -133,7 +154,8 @@ class Job:
     def stream(self, once: bool) -> StreamingQuery:
         """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good."""
         self.fit_checkpoint()
-        self.doing, self.positions = "reads its topics", self._committed()
+        self.doing = "reads its topics"
+        self.read_positions()
         self.topics.streamed = self.topics.present
         if not self.positions:
             self.catch_up.begin_again(self.topics.present)
@@ -141,10 +163,12 @@ class Job:
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
 
-    def _committed(self) -> dict[Partition, int]:
-        """Where the next batch begins, by the checkpoint."""
-        checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
-        return checkpoint.offsets(checkpoint.planned()[0]) if checkpoint.began() else {}
+    def read_positions(self) -> None:
+        """Takes from the checkpoint, if the job has one, where the next batch begins."""
+        self.positions = {}
+        if self.settings.checkpoint:
+            checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
+            self.positions = checkpoint.offsets(checkpoint.planned()[0]) if checkpoint.began() else {}
 
     @property
     def paused(self) -> bool:
@@ -175,29 +199,59 @@ class Job:
         """Processes a micro-batch. An error here fails the batch, and the job keeps it as the reason."""
         with self.turn:
             try:
-                if self.stopping.is_set() or self.ended:
-                    raise Stopped("stopped on request")
+                self._check_stream()
                 self.take_version()
-                if self.outdated:
-                    raise StreamOutdated("the stream begins again")
+                self._check_stream()
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 self.catch_up.look(ranges)
                 before, began = self.driver.tally.copy(), perf_counter()
-                pieces = list(ranges.slices(self.settings.batch_size))
+                pieces = list(ranges.slices(self.piece_size()))
                 for piece in pieces:
                     self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)
                     if not self.stopping.is_set():
                         self.driver.background_work()
-                self._note_batch(batch, ranges, self.driver.tally - before)
+                self.note_batch(batch, ranges, self.driver.tally - before)
                 self.driver.tally.update(Counter(batches=1) + stage_time(BATCH, began))
             except Exception as error:
                 self.failure = error
                 raise
 
-    def _note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
+    def ends_stream(self) -> bool:
+        """Notes why the stream must end, between two batches, and returns whether it must. A batch that begins later ends for
+        the same reason."""
+        if self.failure is None and self.turn.acquire(blocking=False):
+            try:
+                self._check_stream()
+            except (Stopped, StreamOutdated) as reason:
+                self.failure = reason
+            finally:
+                self.turn.release()
+        return isinstance(self.failure, Stopped | StreamOutdated)
+
+    def _check_stream(self) -> None:
+        """Raises the reason why the stream ends, if it does."""
+        if self.failure is not None:
+            raise self.failure
+        if self.stopping.is_set() or self.rests:
+            raise Stopped("stopped on request")
+        if self.outdated:
+            raise StreamOutdated("the stream begins again")
+
+    def note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
         """Notes the end of a batch, for the monitor."""
         self.positions = {**self.positions, **{at: end for at, (_, end) in ranges.ranges.items()}}
         self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
+        self.calm_since, strained = monotonic(), strain(tally)
+        for trouble in self.troubles.now:  # a batch needs every part
+            if trouble.part != STORE or strained is None:
+                self.troubles.end(trouble.part)
+        if strained is not None:
+            self.troubles.begin(STORE, *strained)
+
+    def piece_size(self) -> int:
+        """The most records of a round: fewer after a failure of the store, which may have too much to do."""
+        strained = any(trouble.part == STORE for trouble in self.troubles.now)
+        return max(1, self.settings.batch_size // STRAINED_SHARE) if strained else self.settings.batch_size
 
     def idle(self) -> None:
         """Background work while no batch runs. A failure ends the stream, like one of a batch."""
@@ -205,21 +259,31 @@ class Job:
             try:
                 self.driver.background_work()
                 self.take_version()
+                if self.troubles.now and monotonic() - self.calm_since > CALM_SECONDS:
+                    self.troubles.end(STORE)
+                    self.troubles.end(SCHEMA_REGISTRY)
             except Exception:
                 self.failed_work = "the work between batches"
                 raise
             finally:
                 self.turn.release()
 
-    def end(self) -> None:
-        """Waits for the round that still runs, closes the store, ends the monitor and the renewal, and gives the lease back."""
-        self.ended = True
+    def rest(self) -> None:
+        """Waits for the round that still runs, and closes the store. The job does nothing more. It keeps the lease, and its
+        monitor goes on to show what waits."""
+        self.doing, self.rests = "waits for a part that does not answer", True
         if self.turn.acquire(timeout=LAST_ROUND_SECONDS):
             self.turn.release()
             self.driver.store.close()
+
+    def end(self) -> None:
+        """Rests, ends the monitor and the renewal, and gives the lease back. A registry that does not answer lets it expire."""
+        self.rest()
+        self.ended, self.doing = True, "has ended"
         self.monitor.stop()
         self.renewal.stop()
-        self.registry.release(self.lease)
+        with suppress(RegistryUnreachable, RegistryBusy):
+            self.registry.release(self.lease)
 
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
         self.driver.check_lease()

@@ -30,8 +30,8 @@ class FramedReader(Protocol):
     """Reads framed data by schemas that it holds."""
 
     def fetch(self, ids: Iterable[int]) -> None:
-        """Asks the registry for the schemas that the reader does not hold yet. Raises Transient when the registry does not
-        answer, and SettingError when it refuses the settings."""
+        """Asks the registry for the schemas that the reader does not hold yet. Raises SchemaRegistryAway when the registry
+        does not answer, and SettingError when it refuses the settings."""
 
     def read(self, data: bytes) -> SchemedValue:
         """The value of framed data whose schema was fetched. Asks nobody. Raises ValueError with the reason why there is

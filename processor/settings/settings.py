@@ -102,6 +102,9 @@ class Settings:
     )
     log_values: bool = _setting(False, "whether log lines and the status show values of rows (true or false)")
     lease_seconds: int = _setting(30, "a job that gives no sign of life for so long counts as dead", 5)
+    outage_seconds: int = _setting(
+        300, "a running job waits so long for a part that does not answer (registry, store, broker), before it ends", 0
+    )
     status_port: int = _setting(
         0, "port of the driver's page, with /metrics for Prometheus, /status.json and /health; 0: none", 0, 65535
     )

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from registry.advance import WHY, advance
 from registry.edit import edit
 from registry.edited import edited
-from registry.job_status import JobStatus, RunMark
+from registry.job_status import How, JobStatus, RunMark
 from registry.migrations.roles import role_statements
 from registry.model import (
     Applied,
@@ -245,6 +245,17 @@ class Registry(OperatorEdits):
         """Gives the lease back, if this run still has it."""
         with self._database.transaction() as connection:
             leases.release(connection, lease)
+
+    def begin_run(self, lease: Lease) -> None:
+        """Forgets the end that was noted before this run took its lease: the job runs again."""
+        with self._database.transaction() as connection:
+            leases.begin_run(connection, lease)
+
+    def end_run(self, job: str, owner: str, how: How, text: str = "") -> None:
+        """Notes how a run of the job, or its start, ended, for `jobs`, and gives its lease back. `text`: the message of its
+        error. A job that never ran has no lease, and gets no note."""
+        with self._database.transaction() as connection:
+            leases.end_run(connection, job, owner, how, text)
 
     def applied(self, lease: Lease, version: int) -> None:
         """Records that the job works by this version, before the job's first write by it.

@@ -6,6 +6,7 @@ order. No two contents of one product have different roots.
 
 import json
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from processor.definitions.load import load
@@ -71,8 +72,9 @@ CONTENTS: dict[str, list[dict[str, Any]]] = {
 """Product -> its contents."""
 
 
-def texts(contents: Mapping[str, int], topics: Mapping[str, str]) -> dict[str, str]:
-    """The definitions of these products, each with the content of this number. `topics`: those that are not the product's name."""
+def texts(contents: Mapping[str, int], topics: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """The definitions of these products, each with the content of this number. `topics`: those that are not the product's
+    name."""
     products = {name: {**CONTENTS[name][number], "topic": topics.get(name, name)} for name, number in contents.items()}
     return {f"{name}.json": json.dumps(product) for name, product in products.items()}
 

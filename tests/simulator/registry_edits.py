@@ -119,8 +119,8 @@ class EditSimulation(Simulation):
                 if one is not None:
                     (self.left.discard if tombstones else self.left.add)(one.topic)
             elif kind == "retire":
-                one = rng.choice(registry.snapshot.assignments)
-                self._change(lambda stored: retire(stored, one.entity, one.slot))
+                slot = rng.choice(registry.snapshot.assignments)
+                self._change(lambda stored: retire(stored, slot.entity, slot.slot))
             else:
                 self._change(lambda stored: pause(stored, name, paused=kind == "pause"))
         except RegistryError as error:

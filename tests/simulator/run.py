@@ -24,6 +24,8 @@ from processor.progress.walk import PARTITION as WALKS
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.driver import Driver
+from processor.rounds.job_event import no_report
+from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
 from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck, TableClient
 from tests.simulator.check import find_problem
@@ -203,7 +205,15 @@ class Simulation:
                 run=Run(number=lease.generation),
                 check_lease=lease_check(registry, lease),
             )
-            job = Job(driver=driver, spark=spark, registry=registry, admin=admin, lease=lease, renewal=renewal)
+            job = Job(
+                driver=driver,
+                spark=spark,
+                registry=registry,
+                admin=admin,
+                lease=lease,
+                renewal=renewal,
+                troubles=Troubles(no_report),
+            )
             job.start()
         world.broker.newest_run = lease.generation
         self.job = job

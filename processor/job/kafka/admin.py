@@ -33,10 +33,18 @@ class Admin:
         with setting_errors():
             self._admin = AdminClient(settings(bootstrap, extra))
 
-    def topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
-        """The topics among `names` that exist."""
+    def names(self, seconds: float = TIMEOUT) -> frozenset[str]:
+        """The names of all topics that this user may see, without Kafka's own. `seconds`: the longest wait."""
+        try:
+            found = self._admin.list_topics(timeout=seconds).topics
+        except KafkaException as error:
+            raise client_error(error.args[0], f"cannot list the topics at {self._bootstrap}") from None
+        return frozenset(name for name in found if not name.startswith("__"))
+
+    def topics(self, names: Sequence[str], seconds: float = TIMEOUT) -> dict[str, TopicDescription]:
+        """The topics among `names` that exist. `seconds`: the longest wait."""
         found: dict[str, TopicDescription] = {}
-        for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=TIMEOUT).items():
+        for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=seconds).items():
             try:
                 description = future.result()
             except KafkaException as error:

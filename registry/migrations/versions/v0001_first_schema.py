@@ -260,6 +260,7 @@ def _runs() -> None:
         sa.Column("reported_at", sa.DateTime(timezone=True)),
         sa.Column("ended_run", sa.BigInteger, comment="the last run that published something, as reported last"),
         sa.Column("ended_round", sa.BigInteger, comment="its last round that published something and ended"),
+        sa.Column("ended", sa.JSON, comment="how the last run ended; null: it lives, or ended without a word"),
         sa.PrimaryKeyConstraint("job", name="leases_pk"),
     )
     op.create_table(

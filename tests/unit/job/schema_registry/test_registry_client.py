@@ -18,13 +18,12 @@ require_schema_packages()
 from processor.doctor.examine import examine  # noqa: E402
 from processor.doctor.finding import DoctorCheck  # noqa: E402
 from processor.doctor.schema_registry_checks import check_schema_registry  # noqa: E402
-from processor.errors import SettingError  # noqa: E402
+from processor.errors import SchemaRegistryAway, SettingError  # noqa: E402
 from processor.job.schema_registry import registry_client  # noqa: E402
 from processor.job.schema_registry.framed_records import MISSING_SECONDS, RegistrySchemas  # noqa: E402
 from processor.job.schema_registry.registry_client import RegistryClient, SchemaMissing, WriterSchema  # noqa: E402
 from processor.records.record import Change  # noqa: E402
 from processor.settings.settings import Settings  # noqa: E402
-from statestore.errors import Transient  # noqa: E402
 from tests.registry_stub import RegistryStub, registry_stub  # noqa: E402
 from tests.secured.broker import Authority  # noqa: E402
 from tests.unit.job.schema_registry.framed import avro, decoded, reason, row  # noqa: E402
@@ -155,7 +154,7 @@ def test_a_registry_that_fails_is_transient_and_the_next_try_asks_again(stub: Re
     framed = schemas(stub)
     stub.fails = [status, status]
     with pytest.raises(
-        Transient, match=f"the schema registry {stub.url} fails for schema 1: the backend store is down"
+        SchemaRegistryAway, match=f"the schema registry {stub.url} fails for schema 1: the backend store is down"
     ):
         decoded(TABLE, None, avro(number, ROW, {"id": 1}), framed)
     assert row(TABLE, None, avro(number, ROW, {"id": 1}), framed) == {"id": 1}
@@ -170,9 +169,9 @@ def test_the_client_tries_again_before_it_gives_up(stub: RegistryStub) -> None:
 def test_a_registry_that_does_not_answer_is_transient(stub: RegistryStub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry_client, "SECONDS", 0.2)
     stub.waits = threading.Event()
-    with pytest.raises(Transient, match=r"does not answer for schema 1 \(ReadTimeout"):
+    with pytest.raises(SchemaRegistryAway, match=r"does not answer for schema 1 \(ReadTimeout"):
         schemas(stub).fetch([1])
-    with pytest.raises(Transient, match=r"does not answer for schema 1 \(ConnectError"):
+    with pytest.raises(SchemaRegistryAway, match=r"does not answer for schema 1 \(ConnectError"):
         RegistrySchemas(RegistryClient({"url": "http://127.0.0.1:1"}).schema).fetch([1])
 
 
@@ -243,7 +242,7 @@ def test_both_sides_prove_themselves_by_certificates(tmp_path: Path, monkeypatch
             {**client, "ssl.ca.pem": stranger.file.read_text()},
             {"ssl.ca.pem": authority.file.read_text()},
         ):
-            with pytest.raises(Transient, match="does not answer for schema 1"):
+            with pytest.raises(SchemaRegistryAway, match="does not answer for schema 1"):
                 schemas(stub, **access).fetch([1])
     assert os.listdir(folder) == []
 
