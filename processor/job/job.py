@@ -224,7 +224,7 @@ class Job:
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
         self.driver.check_lease()
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
-        self.driver.partitions = epochs.partitions()
+        self.driver.partitions, self.driver.incarnations = epochs.partitions(), epochs.incarnations
         starts = {partition: start for partition, (start, _) in piece.ranges.items()}
         records = sum(end - start for start, end in piece.ranges.values())
         self.driver.process_batch(BatchFrame(frame=frame, records=records, epochs=epochs), starts, batch)

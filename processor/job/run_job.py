@@ -10,6 +10,7 @@ from processor.errors import StatestoreError, Stopped, StreamOutdated
 from processor.job.dead_letter_topic import portions, with_whole_record
 from processor.job.failures import EXPECTED, UNREPORTED, error_line, failure_reason, is_stop
 from processor.job.job import Job
+from processor.progress.epochs import read_epochs
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.job_event import JobEvent
@@ -80,6 +81,8 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
     before the next one. Yields each report once the documents are
     published and the table records the replay. When an operator stops the job, the other letters stay as they are."""
     try:
+        topics = sorted({letter.rejected.record.topic for letter in letters})
+        job.driver.incarnations = read_epochs(job.registry.epochs(topics)).incarnations
         for portion in portions(letters):
             reports = job.driver.replay([with_whole_record(job.settings, letter) for letter in portion])
             finish_background_work(job)
