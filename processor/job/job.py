@@ -3,7 +3,8 @@
 start   1. take the lease (open_job.py)   2. fence every earlier producer   3. start the driver: reload, wait W
 idle    background work goes on between batches, in turn with them
 edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
-        stream ends, and begins again; so it does when a topic appears that was missing
+        stream ends, and begins again; so it does when a topic appears that was missing, or when an entity can leave its former
+        topic
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
         would commit the batch.)
 """
@@ -28,6 +29,7 @@ from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_st
 from processor.job.source_topics import SourceTopics
 from processor.job.spark_executor import BatchFrame
 from processor.job.topic_epochs import check_topics
+from processor.job.topic_moves import TopicMoves
 from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
@@ -46,8 +48,9 @@ LAST_ROUND_SECONDS = 30.0
 @dataclass(slots=True, kw_only=True)
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start). `topics`: those that the stream reads; `positions`: where it reads on in each partition.
-    `doing`, `last_batch`: for the monitor. `stopping`: an operator sets it; `ended`: the job gave its lease back."""
+    job works by the plan of its start). `moves`: of its entities to other topics. `topics`: those that the stream reads;
+    `positions`: where it reads on in each partition. `doing`, `last_batch`: for the monitor. `stopping`: an operator sets it;
+    `ended`: the job gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -56,6 +59,7 @@ class Job:
     lease: Lease
     renewal: LeaseRenewal
     steward: Steward | None = None
+    moves: TopicMoves | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)
     doing: str = "starts"
@@ -131,7 +135,12 @@ class Job:
                 self.driver.replan(plan_of(self.registry.snapshot()))
 
     def stream(self, once: bool) -> StreamingQuery:
-        """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good."""
+        """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good. Before that,
+        makes the moves to other topics that are due."""
+        plan = self.moves.make(self._committed()) if self.moves else None
+        if plan is not None:
+            self.driver.adopt(plan)
+            self.topics.look(self.readers)
         self.fit_checkpoint()
         self.doing, self.positions = "reads its topics", self._committed()
         self.topics.streamed = self.topics.present
@@ -159,7 +168,8 @@ class Job:
     @property
     def outdated(self) -> bool:
         """Whether the stream must end: it reads other topics than it should, or the job is paused."""
-        return self.paused or self.topics.outdated(self.readers)
+        moves = self.moves is not None and self.moves.look(self.positions)
+        return self.paused or moves or self.topics.outdated(self.readers)
 
     @property
     def pending(self) -> bool:
@@ -223,6 +233,8 @@ class Job:
 
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
         self.driver.check_lease()
+        if self.moves and self.moves.is_outdated():
+            raise StreamOutdated("an operator moved an entity to another topic: the stream begins again")
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
         self.driver.partitions, self.driver.incarnations = epochs.partitions(), epochs.incarnations
         starts = {partition: start for partition, (start, _) in piece.ranges.items()}

@@ -26,6 +26,7 @@ from processor.job.schema_registry.document_schemas import SchemaRegistration
 from processor.job.schema_registry.open_schemas import open_schemas
 from processor.job.source import spark_session
 from processor.job.spark_executor import SparkExecutor
+from processor.job.topic_moves import TopicMoves
 from processor.job.worker import JOB_PATIENCE, open_store
 from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
@@ -130,6 +131,7 @@ def open_job(
                     [replace(one, of=one.of * rows.get(roots.get(name, name), 0)) for one, name in entities]
                 )
 
+            moves = TopicMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
             job = Job(
                 driver=driver,
                 spark=spark,
@@ -138,8 +140,14 @@ def open_job(
                 lease=lease,
                 renewal=renewal,
                 steward=Steward(
-                    driver=driver, registry=registry, lease=lease, prepare=prepare, keep_progress=keep_progress
+                    driver=driver,
+                    registry=registry,
+                    lease=lease,
+                    prepare=prepare,
+                    fit=moves.fit,
+                    keep_progress=keep_progress,
                 ),
+                moves=moves,
                 stopping=stopping,
             )
             job.monitor.start()

@@ -82,9 +82,10 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...]) -> ErasureReport:
 
 
 def _erasure(job: Job, entity: str, topic: str) -> tuple[Erasure, Mapping[int, int]]:
-    """The erasure of a row now: of all records that these topics hold. And the end of the source topic, by partition; empty
-    where the topic does not exist. The entity may read a former topic again, so these count too."""
+    """The erasure of a row now: of the records in all topics that the entity has, had, or still reads to their end. And where
+    the topic that it reads ends, by partition; empty where the topic does not exist."""
     named = {topic, *(boundary.topic for boundary in job.registry.epochs([], [entity]))}
+    named |= {one.topic for one in job.registry.snapshot().entities if one.name == entity}
     present = job.admin.topics(sorted(named))
     ends = {name: job.admin.ends(name) for name in present}
     new = ends.get(topic, {})

@@ -13,6 +13,7 @@ again still rises.
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import NamedTuple
 
 from statestore import keys
@@ -36,12 +37,12 @@ class Erasure(NamedTuple):
     new; `sequences`: product -> the sequence of the root's tombstone; `ends`: of every topic that the entity had read."""
 
     new: Mapping[int, str]
-    sequences: Mapping[str, int] = {}
-    ends: Ends = {}
+    sequences: Mapping[str, int] = MappingProxyType({})
+    ends: Ends = MappingProxyType({})
 
     def covers(self, version: str, topic_id: str = "") -> bool:
-        """Whether a record with this version came before the erasure. `topic_id`: the incarnation of its topic, empty where nobody
-        knows it.
+        """Whether a record with this version came before the erasure. `topic_id`: the incarnation of its topic; empty where
+        nobody knows it.
 
         In an incarnation that the erasure knows, the offset decides; a partition that it does not know was added later. In
         another one the version decides: that came later, with a higher epoch, or was gone before, with a lower one."""

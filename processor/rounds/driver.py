@@ -183,7 +183,8 @@ class Driver(RoundRunner):
             self.tally[f"replayed: {report.outcome}"] += 1
 
     def erase(self, entity: str, sk: str, erasure: Erasure) -> ErasedRow:
-        """Erases the row with this encoded key. `erasure`: which records it covers. Background work then publishes the documents without it, and `retire_entries` ends the erasure."""
+        """Erases the row with this encoded key. `erasure`: which records it covers. Background work then publishes the documents
+        without it, and `retire_entries` ends the erasure."""
         self.check_lease()
         plan = self.plan.entities[entity]
         key, opens = plan.key(sk), changes_key(self.run.number, self.number, "erase", 0)

@@ -55,8 +55,8 @@ class RoundRunner:
     last document did not fit, with the reason. `schema_ids`: product -> the id of the Avro schema of its documents; `unready`:
     product -> why the job cannot publish it. `active`: the plan without the products that wait for their walks. `next_walk`:
     when walks go on, on the job's clock. `last_letter`: the place and the reason of the last dead letter. `erased`: the rows
-    that an operator erased. `partitions`: of each topic of the next batch, one where it has none. `incarnations`: of these topics, or of
-    those of the dead letters to replay, by their epochs."""
+    that an operator erased. `partitions`: of each topic of the next batch, one where it has none. `incarnations`: of these
+    topics, or of those of the dead letters to replay, by their epochs."""
 
     settings: Settings
     plan: Plan
