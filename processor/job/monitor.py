@@ -132,6 +132,7 @@ class JobMonitor:
             "topics": {topic: {"records": lag.records, "seconds": lag.seconds(now)} for topic, lag in lags.items()},
             "missing_topics": sorted(job.topics.readers.keys() - job.topics.present),
             "paused_topics": list(snapshot.paused_topics) if snapshot else [],
+            "former_topics": dict(job.moves.former) if job.moves else {},
             "events_per_second": events,
             "documents_per_second": documents,
             "last_batch": None if job.last_batch is None else asdict(job.last_batch),

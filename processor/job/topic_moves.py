@@ -87,8 +87,9 @@ class TopicMoves:
         assert self.plan is not None
         topics = _topics(self.plan)
         last = former_topics(topics, self._boundaries(topics))
-        self.due = self.due or any(last.get(entity) != topic for entity, topic in self.former.items())
-        return self.due
+        outdated = any(last.get(entity) != topic for entity, topic in self.former.items())
+        self.due = self.due or outdated
+        return outdated
 
     def make(self, positions: Mapping[Partition, int]) -> Plan | None:
         """Makes the moves that are due; returns the plan to go on by, None where nothing moved. `positions`: where the next batch
@@ -105,6 +106,7 @@ class TopicMoves:
                 former = self.former[entity]
                 new += move_boundaries(entity, former, topics[entity], positions, broker, [*boundaries, *new])
             self.registry.add_epochs(new)
+        self.due = False
         if not (moving or outdated):
             return None
         for entity in sorted(moving):

@@ -11,7 +11,7 @@ entity have versions in the order in which it read them. These boundaries are th
 former topic, and after them with the next one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from processor.progress.epochs import Partition, last_topic, next_epoch
@@ -34,6 +34,17 @@ def former_topics(topics: Mapping[str, str], boundaries: Sequence[EpochBoundary]
     """Entity -> the topic that it read last, for each entity that has another one now. `topics`: of each entity."""
     last = {entity: last_topic(boundaries, entity) for entity in topics}
     return {entity: topic for entity, topic in last.items() if topic is not None and topic != topics[entity]}
+
+
+def move_lines(topics: Mapping[str, str], boundaries: Sequence[EpochBoundary]) -> Iterator[str]:
+    """The moves that a job has yet to make, as text for an operator. `topics`: of each entity."""
+    for entity, former in sorted(former_topics(topics, boundaries).items()):
+        topic = topics[entity]
+        yield (
+            f"entity {entity} moves from topic {former} to {topic}: once {topic} has a new record, the job reads {former} to its "
+            f"end, and then {topic}. Let the source end its writes to {former} before it writes to {topic}. `statestore epoch "
+            f"{topic}` gives up the rest of {former}"
+        )
 
 
 def due_moves(

@@ -77,6 +77,7 @@ def run_report() -> dict[str, Any]:
         renewal=SimpleNamespace(age=3.2),
         steward=None,
         topics=SimpleNamespace(readers={"user": "user"}, present={"user"}, streamed={"user"}),
+        moves=SimpleNamespace(former={"star": "star"}),
         positions={},
         doing="reads its topics",
         last_batch=LastBatch(number=3, at=90.0, records=12, documents=5),
