@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from processor.cli.options import (
     REGISTRY,
@@ -31,8 +32,10 @@ from processor.settings.settings import Settings
 from processor.text_table import fitted, table_lines
 from registry.errors import RegistryError, RegistryMissing
 from registry.model import Snapshot
-from registry.repository import Registry
 from statestore.items import slot_name
+
+if TYPE_CHECKING:
+    from registry.repository import Registry
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -88,7 +91,7 @@ def _preview(options: argparse.Namespace) -> Preview:
         return replace(found, warnings=(*moves, *found.warnings))
 
 
-def _moves(definitions: Definitions, stored: Snapshot, registry: Registry) -> tuple[str, ...]:
+def _moves(definitions: Definitions, stored: Snapshot, registry: "Registry") -> tuple[str, ...]:
     """The moves of entities to other topics that the apply asks for, or that a job has yet to make."""
     topics = {entity.name: entity.topic for entity in stored.entities}
     topics |= {name: entity.topic for name, entity in definitions.entities.items()}

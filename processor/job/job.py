@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from processor.errors import Stopped, StreamOutdated
 from processor.job.catch_up import CatchUp
 from processor.job.checkpoint import Checkpoint, check_positions, prepare_checkpoint
+from processor.job.entity_moves import EntityMoves
 from processor.job.fence_producers import fence_producers
 from processor.job.kafka.admin import Admin
 from processor.job.lease import LeaseRenewal
@@ -29,7 +30,6 @@ from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_st
 from processor.job.source_topics import SourceTopics
 from processor.job.spark_executor import BatchFrame
 from processor.job.topic_epochs import check_topics
-from processor.job.topic_moves import TopicMoves
 from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition
 from processor.rounds.driver import Driver
@@ -59,7 +59,7 @@ class Job:
     lease: Lease
     renewal: LeaseRenewal
     steward: Steward | None = None
-    moves: TopicMoves | None = None
+    moves: EntityMoves | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)
     doing: str = "starts"

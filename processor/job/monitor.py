@@ -17,6 +17,7 @@ from threading import Event, Thread
 from time import time
 from typing import Any, Protocol
 
+from processor.job.entity_moves import EntityMoves
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.lease import LeaseRenewal
 from processor.job.open_registry import open_registry
@@ -54,6 +55,7 @@ class MonitoredJob(Protocol):
     steward: Steward | None
     renewal: LeaseRenewal
     topics: SourceTopics
+    moves: EntityMoves | None
     positions: dict[Partition, int]
     doing: str
     last_batch: LastBatch | None

@@ -15,6 +15,7 @@ from processor.job.binding import (
 )
 from processor.job.checkpoint import Checkpoint
 from processor.job.dead_letter_topic import letter_bytes
+from processor.job.entity_moves import EntityMoves
 from processor.job.failures import stops_cleanly
 from processor.job.job import Job
 from processor.job.kafka.admin import Admin
@@ -26,7 +27,6 @@ from processor.job.schema_registry.document_schemas import SchemaRegistration
 from processor.job.schema_registry.open_schemas import open_schemas
 from processor.job.source import spark_session
 from processor.job.spark_executor import SparkExecutor
-from processor.job.topic_moves import TopicMoves
 from processor.job.worker import JOB_PATIENCE, open_store
 from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
@@ -131,7 +131,7 @@ def open_job(
                     [replace(one, of=one.of * rows.get(roots.get(name, name), 0)) for one, name in entities]
                 )
 
-            moves = TopicMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
+            moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
             job = Job(
                 driver=driver,
                 spark=spark,

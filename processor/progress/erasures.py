@@ -4,7 +4,7 @@
                                            the row counts as new; new: [partition, version] pairs: the same as versions;
                                            sequences: product -> the sequence of the root's tombstone
 
-A record before its offset never brings the row back, however late it comes, and whichever epoch it has by then: a new registry
+A record before its offset never brings the row back, however late it comes, and under every epoch: a new registry
 gives new epochs to old records, and so may an operator. The broker never gives another record the same incarnation, partition and
 offset. So the item outlives the delete marker. The sequences outlive the ledger's entries, so the sequence of a root that comes
 again still rises.

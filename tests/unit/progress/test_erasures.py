@@ -48,7 +48,7 @@ def test_the_item_has_a_hash_in_place_of_the_key() -> None:
     assert not may_be_erased(frozenset(), "user", "ada@example.org")
 
 
-def test_in_an_incarnation_that_the_erasure_knows_the_offset_decides_whichever_epoch_the_record_has_by_then() -> None:
+def test_in_an_incarnation_that_the_erasure_knows_the_offset_decides_and_not_the_epoch() -> None:
     known = NEW._replace(ends={"id of user": {0: 7, 1: 0}})
     assert known.covers(encode_version(4, 0, 6), "id of user")
     assert not known.covers(encode_version(1, 0, 7), "id of user")

@@ -27,7 +27,7 @@ class MovesAdmin(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class TopicMoves:
+class EntityMoves:
     """The moves that the job has yet to make.
 
     now: the job's clock, in seconds.

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from processor.definitions.load import load
+from processor.job.entity_moves import LOOK_SECONDS, EntityMoves
 from processor.job.kafka.admin import TopicDescription
-from processor.job.topic_moves import LOOK_SECONDS, TopicMoves
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from registry.model import EpochBoundary
@@ -28,7 +28,7 @@ class World:
         ]
         self.lines: list[str] = []
         registry: Any = self
-        self.moves = TopicMoves(
+        self.moves = EntityMoves(
             registry=registry, admin=self, now=lambda: self.seconds, report=lambda event: self.lines.append(event.text)
         )
 
