@@ -127,7 +127,7 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
         yield f"  topic {topic}: {lag_text(lag)} behind"
     yield from (f"  topic {topic}: does not exist" for topic in state["missing_topics"])
     for entity, topic in state.get("former_topics", {}).items():
-        yield f"  topic {topic}: entity {entity} has another topic now, and leaves this one at its end"
+        yield f"  topic {topic}: entity {entity} has another topic, and leaves this one at its end, once the other has a record"
     yield f"  {state['events_per_second']:g} events/s, {state['documents_per_second']:g} documents/s"
     if batch := state["last_batch"]:
         yield (

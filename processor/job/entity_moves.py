@@ -51,25 +51,30 @@ class EntityMoves:
 
     def fit(self, plan: Plan) -> Plan:
         """The plan that the job works by: where an entity has yet to leave a former topic, it reads that. Of a former topic that
-        is gone, or that somebody created again, nothing remains to read: the entity moves at once."""
+        is gone, or that somebody created again, nothing remains to read: the entity moves at once. Meanwhile another entity that
+        has the former topic now reads none."""
         topics = _topics(plan)
         boundaries = self._boundaries(topics)
         last = former_topics(topics, boundaries)
-        present = self.admin.topics(sorted(set(last.values()))) if last else {}
+        present = self.admin.topics(sorted({*last.values(), *(topics[entity] for entity in last)})) if last else {}
         ids = {b.topic: b.topic_id for b in sorted(boundaries, key=lambda b: b.epoch)}
         former = {
             entity: topic for entity, topic in last.items() if topic in present and present[topic].id == ids[topic]
         }
         for entity, topic in sorted(former.items()):
             if self.former.get(entity) != topic:
+                new = topics[entity]
                 text = (
-                    f"entity {entity} has topic {topics[entity]} now: the job reads {topic} to its end, once {topics[entity]} "
-                    f"has a new record, and then {topics[entity]}"
+                    f"entity {entity} has topic {new} now: the job reads {topic} to its end, once {new} has a new record, and "
+                    f"then {new}"
                 )
+                if new not in present:
+                    text += f"; {new} does not exist yet"
                 self.report(JobEvent(what="topic changed", text=text))
         self.plan, self.former, self.due, self.next_look = plan, former, False, -math.inf
         self.targets = {topic: ends for topic, ends in self.targets.items() if topic in former.values()}
-        return plan.with_topics(former)
+        waiting = {entity: "" for entity, topic in topics.items() if entity not in former and topic in former.values()}
+        return plan.with_topics({**former, **waiting})
 
     def look(self, positions: Mapping[Partition, int]) -> bool:
         """Whether a move is due. Asks broker and registry after each batch, and now and then. `positions`: where the job reads on

@@ -97,8 +97,8 @@ class Job:
 
     @property
     def _topics(self) -> dict[str, str]:
-        """The topics of all entities, and the entity of each."""
-        return {e.entity.topic: name for name, e in self.driver.plan.entities.items()}
+        """The topics of all entities, and the entity of each. An entity has none while another one has yet to leave it."""
+        return {e.entity.topic: name for name, e in self.driver.plan.entities.items() if e.entity.topic}
 
     def fit_checkpoint(self) -> None:
         """Fits the checkpoint, if the job has one, to the topics. Raises CheckpointError when that is impossible."""

@@ -86,7 +86,7 @@ def _erasure(job: Job, entity: str, topic: str) -> tuple[Erasure, Mapping[int, i
     the topic that it reads ends, by partition; empty where the topic does not exist."""
     named = {topic, *(boundary.topic for boundary in job.registry.epochs([], [entity]))}
     named |= {one.topic for one in job.registry.snapshot().entities if one.name == entity}
-    present = job.admin.topics(sorted(named))
+    present = job.admin.topics(sorted(named - {""}))
     ends = {name: job.admin.ends(name) for name in present}
     new = ends.get(topic, {})
     epochs = check_topics(job.registry, job.admin, [(topic, p) for p in new], {topic: entity})

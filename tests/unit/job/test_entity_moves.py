@@ -14,8 +14,8 @@ ENTITIES = "user: {topic: %s, key: [id], columns: {id: int}}"
 PRODUCT = "{product: names, root: user, fields: [id]}"
 
 
-def plan(topic: str) -> Plan:
-    return plan_alone(load({"entities.yaml": ENTITIES % topic, "names.yaml": PRODUCT}), 3)
+def plan(topic: str, more: str = "") -> Plan:
+    return plan_alone(load({"entities.yaml": f"{ENTITIES % topic}\n{more}", "names.yaml": PRODUCT}), 3)
 
 
 class World:
@@ -101,6 +101,23 @@ def test_a_job_asks_the_broker_after_each_batch_and_now_and_then() -> None:
     world.seconds += LOOK_SECONDS
     world.moves.look({("a", 0): 5})
     assert world.asked == asked + 2
+
+
+def test_an_entity_waits_for_a_topic_that_another_one_has_yet_to_leave() -> None:
+    world = World(a=5, b=1)
+    guest = "guest: {topic: a, key: [id], columns: {id: int}}"
+    fitted = world.moves.fit(plan("b", guest))
+    assert {name: entity.entity.topic for name, entity in fitted.entities.items()} == {"user": "a", "guest": ""}
+    moved = world.moves.make({("a", 0): 5})
+    assert moved is not None
+    assert {name: entity.entity.topic for name, entity in moved.entities.items()} == {"user": "b", "guest": "a"}
+
+
+def test_a_job_says_that_the_next_topic_does_not_exist() -> None:
+    world = World(a=5)
+    world.moves.fit(plan("b"))
+    assert world.lines[0].endswith("once b has a new record, and then b; b does not exist yet")
+    assert not world.moves.look({("a", 0): 5})
 
 
 def test_an_entity_moves_at_once_from_a_topic_that_is_gone_or_another_one_and_when_an_operator_says_so() -> None:
