@@ -134,13 +134,14 @@ class Job:
             except SnapshotOutdated:
                 self.driver.replan(plan_of(self.registry.snapshot()))
 
-    def stream(self, once: bool) -> StreamingQuery:
-        """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good. Before that,
-        makes the moves to other topics that are due."""
+    def make_moves(self) -> None:
+        """Moves the entities to other topics that can move now. Call it before the stream begins."""
         plan = self.moves.make(self._committed()) if self.moves else None
         if plan is not None:
             self.driver.adopt(plan)
-            self.topics.look(self.readers)
+
+    def stream(self, once: bool) -> StreamingQuery:
+        """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good."""
         self.fit_checkpoint()
         self.doing, self.positions = "reads its topics", self._committed()
         self.topics.streamed = self.topics.present

@@ -63,6 +63,7 @@ def _begins_again(job: Job, query: StreamingQuery) -> bool:
 def _wait_for_topics(job: Job, once: bool) -> bool:
     """Does the work between batches while there is no topic to stream; returns whether there is one now. Does not wait when the
     job ends with the records that are there now (`once`)."""
+    job.make_moves()
     job.topics.look(job.readers)
     if job.paused:
         cure = "`statestore resume`, then start again" if once else "`statestore resume` ends the pause"

@@ -33,7 +33,8 @@ def job_over(*failures: Exception | None) -> tuple[Any, list[bool]]:
         "pending": False,
         "readers": {},
     }
-    return SimpleNamespace(**state, stream=stream, topics=topics, stopping=Event(), end=lambda: None), started
+    waits = {"make_moves": lambda: None, "topics": topics, "end": lambda: None}
+    return SimpleNamespace(**state, **waits, stream=stream, stopping=Event()), started
 
 
 def test_a_stream_whose_batch_spark_cannot_report_begins_again() -> None:
