@@ -119,6 +119,8 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
     yield f"  {state['doing']}; reported {duration_text(job.report_age or 0)} ago"
     yield from (f"  topic {topic}: behind {lag_text(state, topic)}" for topic in state["topics"])
     yield from (f"  topic {topic}: {missing_text(state, topic)}" for topic in state["missing_topics"])
+    for entity, topic in state.get("former_topics", {}).items():
+        yield f"  topic {topic}: entity {entity} has another topic, and leaves this one at its end, once the other has a record"
     yield f"  {state['events_per_second']:g} events/s, {state['documents_per_second']:g} documents/s"
     if batch := state["last_batch"]:
         yield (

@@ -3,7 +3,8 @@
 start   1. take the lease (open_job.py)   2. fence every earlier producer   3. start the driver: reload, wait W
 idle    background work goes on between batches, in turn with them
 edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
-        stream ends, and begins again; so it does when a topic appears that was missing
+        stream ends, and begins again; so it does when a topic appears that was missing, or when an entity can leave its former
+        topic
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
         would commit the batch.)
 """
@@ -21,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from processor.errors import Stopped, StreamOutdated
 from processor.job.catch_up import CatchUp
 from processor.job.checkpoint import Checkpoint, check_positions, prepare_checkpoint
+from processor.job.entity_moves import EntityMoves
 from processor.job.fence_producers import fence_producers
 from processor.job.kafka.admin import Admin
 from processor.job.lease import LeaseRenewal
@@ -53,11 +55,11 @@ LAST_ROUND_SECONDS = 30.0
 @dataclass(slots=True, kw_only=True)
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start). `topics`: those that the stream reads; `positions`: where it reads on in each partition.
-    `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None while it goes on: StreamOutdated, Stopped, or the
-    failure of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator sets it;
-    `begun`: the job took over what earlier runs left; `calm_since`: when it began, or its last batch ended; `rests`: it does
-    nothing more; `ended`: it gave its lease back."""
+    job works by the plan of its start). `moves`: of its entities to other topics. `topics`: those that the stream reads;
+    `positions`: where it reads on in each partition. `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None
+    while it goes on: StreamOutdated, Stopped, or the failure of a batch. `troubles`: what the job waits for; they outlast a job
+    that opens again. `stopping`: an operator sets it; `begun`: the job took over what earlier runs left; `calm_since`: when it
+    began, or its last batch ended; `rests`: it does nothing more; `ended`: it gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -67,6 +69,7 @@ class Job:
     renewal: LeaseRenewal
     troubles: Troubles
     steward: Steward | None = None
+    moves: EntityMoves | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)
     doing: str = "starts"
@@ -107,8 +110,8 @@ class Job:
 
     @property
     def _topics(self) -> dict[str, str]:
-        """The topics of all entities, and the entity of each."""
-        return {e.entity.topic: name for name, e in self.driver.plan.entities.items()}
+        """The topics of all entities, and the entity of each. An entity has none while another one has yet to leave it."""
+        return {e.entity.topic: name for name, e in self.driver.plan.entities.items() if e.entity.topic}
 
     def fit_checkpoint(self) -> None:
         """Fits the checkpoint, if the job has one, to the topics. Raises CheckpointError when that is impossible."""
@@ -151,6 +154,12 @@ class Job:
             except SnapshotOutdated:
                 self.driver.replan(plan_of(self.registry.snapshot()))
 
+    def make_moves(self) -> None:
+        """Moves the entities to other topics that can move now. Call it before the stream begins."""
+        plan = self.moves.make(self._committed()) if self.moves else None
+        if plan is not None:
+            self.driver.adopt(plan)
+
     def stream(self, once: bool) -> StreamingQuery:
         """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good."""
         self.fit_checkpoint()
@@ -165,10 +174,13 @@ class Job:
 
     def read_positions(self) -> None:
         """Takes from the checkpoint, if the job has one, where the next batch begins."""
-        self.positions = {}
-        if self.settings.checkpoint:
-            checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
-            self.positions = checkpoint.offsets(checkpoint.planned()[0]) if checkpoint.began() else {}
+        self.positions = self._committed()
+
+    def _committed(self) -> dict[Partition, int]:
+        if not self.settings.checkpoint:
+            return {}
+        checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
+        return checkpoint.offsets(checkpoint.planned()[0]) if checkpoint.began() else {}
 
     @property
     def paused(self) -> bool:
@@ -183,7 +195,8 @@ class Job:
     @property
     def outdated(self) -> bool:
         """Whether the stream must end: it reads other topics than it should, or the job is paused."""
-        return self.paused or self.topics.outdated(self.readers)
+        moves = self.moves is not None and self.moves.look(self.positions)
+        return self.paused or moves or self.topics.outdated(self.readers)
 
     @property
     def pending(self) -> bool:
@@ -287,8 +300,10 @@ class Job:
 
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
         self.driver.check_lease()
+        if self.moves and self.moves.is_outdated():
+            raise StreamOutdated("an operator moved an entity to another topic: the stream begins again")
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
-        self.driver.partitions = epochs.partitions()
+        self.driver.partitions, self.driver.incarnations = epochs.partitions(), epochs.incarnations
         starts = {partition: start for partition, (start, _) in piece.ranges.items()}
         records = sum(end - start for start, end in piece.ranges.values())
         self.driver.process_batch(BatchFrame(frame=frame, records=records, epochs=epochs), starts, batch)

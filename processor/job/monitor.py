@@ -18,6 +18,7 @@ from time import time
 from typing import Any, Protocol
 
 from processor.errors import KafkaError
+from processor.job.entity_moves import EntityMoves
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.lease import LeaseRenewal
 from processor.job.open_registry import open_registry
@@ -60,6 +61,7 @@ class MonitoredJob(Protocol):
     renewal: LeaseRenewal
     troubles: Troubles
     topics: SourceTopics
+    moves: EntityMoves | None
     positions: dict[Partition, int]
     doing: str
     ended: bool
@@ -176,6 +178,7 @@ class JobMonitor:
             "missing_topics": {topic: self._missing(one) for topic, one in job.topics.missing.items()},
             "no_topic": job.topics.wrong,
             "paused_topics": list(snapshot.paused_topics) if snapshot else [],
+            "former_topics": dict(job.moves.former) if job.moves else {},
             "events_per_second": events,
             "documents_per_second": documents,
             "last_batch": None if job.last_batch is None else asdict(job.last_batch),

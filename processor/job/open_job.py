@@ -18,6 +18,7 @@ from processor.job.binding import (
 )
 from processor.job.checkpoint import Checkpoint
 from processor.job.dead_letter_topic import letter_bytes
+from processor.job.entity_moves import EntityMoves
 from processor.job.failures import stops_cleanly
 from processor.job.find_lost_writes import find_lost_writes
 from processor.job.job import Job
@@ -177,6 +178,7 @@ def prepare_job(
                     [replace(one, of=one.of * rows.get(roots.get(name, name), 0)) for one, name in entities]
                 )
 
+            moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
             job = Job(
                 driver=driver,
                 spark=spark,
@@ -185,8 +187,14 @@ def prepare_job(
                 lease=lease,
                 renewal=renewal,
                 steward=Steward(
-                    driver=driver, registry=registry, lease=lease, prepare=prepare, keep_progress=keep_progress
+                    driver=driver,
+                    registry=registry,
+                    lease=lease,
+                    prepare=prepare,
+                    fit=moves.fit,
+                    keep_progress=keep_progress,
                 ),
+                moves=moves,
                 stopping=stopping,
                 troubles=troubles,
             )

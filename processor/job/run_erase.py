@@ -1,6 +1,6 @@
 """Erases a row in an open job without a stream (`statestore erase`).
 
-    1. Ask the source topic where it ends: records from there on are new.
+    1. Ask the source topic, and each topic that the entity read before, where it ends: records from there on are new.
     2. Erase the row, and work until all documents are published and the indexes have shown the marker.
     3. Let the ledger's entries of the row's own documents expire.
     4. Remove the row's dead letters.
@@ -18,6 +18,7 @@ from processor.job.job import Job
 from processor.job.run_backfill import obstacles
 from processor.job.run_job import finish_background_work
 from processor.job.topic_epochs import check_topics
+from processor.progress.erasures import Erasure
 from processor.records.record import Value
 from statestore import keys
 from statestore.items import Row
@@ -50,9 +51,8 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...]) -> ErasureReport:
     driver, sk = job.driver, keys.encode(key) or ""
     source = driver.plan.entities[entity].entity
     try:
-        new = _ends(job, source.topic, entity)
-        versions = {p: encode_version(epoch, p, offset) for p, (epoch, offset) in new.items()}
-        erased = driver.erase(entity, sk, versions)
+        erasure, new = _erasure(job, entity, source.topic)
+        erased = driver.erase(entity, sk, erasure)
         finish_background_work(job)
         left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.pending else ())
         tombstones = driver.retire_entries(entity, sk)
@@ -65,7 +65,7 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...]) -> ErasureReport:
         topics = [*([source.topic] if new else []), job.settings.rejects_topic, *(one.topic for one in products)]
         return ErasureReport(
             before=erased.before,
-            new={p: offset for p, (_, offset) in new.items()},
+            new=new,
             tombstones=tombstones,
             published=driver.tally["published"] + driver.tally["corrections"],
             letters=letters,
@@ -81,12 +81,17 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...]) -> ErasureReport:
         job.end()
 
 
-def _ends(job: Job, topic: str, entity: str) -> dict[int, tuple[int, int]]:
-    """The epoch and the offset of the next record in each partition of the source topic; none of a topic that does not exist."""
-    if topic not in job.admin.topics([topic]):
-        return {}
-    epochs = check_topics(job.registry, job.admin, [(topic, 0)], {topic: entity})
-    return {p: (epochs.of(topic, p, end), end) for p, end in job.admin.ends(topic).items()}
+def _erasure(job: Job, entity: str, topic: str) -> tuple[Erasure, Mapping[int, int]]:
+    """The erasure of a row now: of the records in all topics that the entity has, had, or still reads to their end. And where
+    the topic that it reads ends, by partition; empty where the topic does not exist."""
+    named = {topic, *(boundary.topic for boundary in job.registry.epochs([], [entity]))}
+    named |= {one.topic for one in job.registry.snapshot().entities if one.name == entity}
+    present = job.admin.topics(sorted(named - {""}))
+    ends = {name: job.admin.ends(name) for name in present}
+    new = ends.get(topic, {})
+    epochs = check_topics(job.registry, job.admin, [(topic, p) for p in new], {topic: entity})
+    versions = {p: encode_version(epochs.of(topic, p, end), p, end) for p, end in new.items()}
+    return Erasure(versions, ends={present[name].id: offsets for name, offsets in ends.items()}), new
 
 
 def _held(job: Job, entity: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from processor.job.failures import (
     stops_cleanly,
 )
 from processor.job.job import Job
+from processor.progress.epochs import read_epochs
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.job_event import JobEvent
@@ -97,6 +98,7 @@ def _begins_again(job: Job, query: StreamingQuery) -> bool:
 def _wait_for_topics(job: Job, once: bool) -> bool:
     """Does the work between batches while there is no topic to stream; returns whether there is one now. Does not wait when the
     job ends with the records that are there now (`once`)."""
+    job.make_moves()
     job.topics.look(job.readers)
     if job.paused:
         cure = "`statestore resume`, then start again" if once else "`statestore resume` ends the pause"
@@ -117,6 +119,8 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
     before the next one. Yields each report once the documents are
     published and the table records the replay. When an operator stops the job, the other letters stay as they are."""
     try:
+        topics = sorted({letter.rejected.record.topic for letter in letters})
+        job.driver.incarnations = read_epochs(job.registry.epochs(topics)).incarnations
         for portion in portions(letters):
             reports = job.driver.replay([with_whole_record(job.settings, letter) for letter in portion])
             finish_background_work(job)

@@ -18,7 +18,7 @@ from typing import TypeVar
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.erasures import PARTITION as ERASED
-from processor.progress.erasures import erased_in, erasure_key, name_of, read_erasure, write_erasure
+from processor.progress.erasures import Erasure, erased_in, erasure_key, name_of, read_erasure, write_erasure
 from processor.progress.ledger import NO_DOCUMENT, entry_key, read_entry, retire_entry
 from processor.progress.open_changes import PARTITION, changed_rows, changes_key
 from processor.progress.replays import ReplayReport, end_replay, refuse_replay
@@ -182,9 +182,9 @@ class Driver(RoundRunner):
                 self.store.write(end_replay(report.record, report.outcome))
             self.tally[f"replayed: {report.outcome}"] += 1
 
-    def erase(self, entity: str, sk: str, new: Mapping[int, str]) -> ErasedRow:
-        """Erases the row with this encoded key. `new`: partition -> the version from which on its records count as new.
-        Background work then publishes the documents without it, and `retire_entries` ends the erasure."""
+    def erase(self, entity: str, sk: str, erasure: Erasure) -> ErasedRow:
+        """Erases the row with this encoded key. `erasure`: which records it covers. Background work then publishes the documents
+        without it, and `retire_entries` ends the erasure."""
         self.check_lease()
         plan = self.plan.entities[entity]
         key, opens = plan.key(sk), changes_key(self.run.number, self.number, "erase", 0)
@@ -192,7 +192,7 @@ class Driver(RoundRunner):
         known = self.open_changes.by_row.get(key)
         former = known.former | frozenset(known.slots) if known is not None else frozenset[JoinKey]()
         expires_at = self._next_round({}).expires_at
-        erasing = erase(key, plan, new, former=former, opens=opens, expires_at=expires_at)
+        erasing = erase(key, plan, erasure, former=former, opens=opens, expires_at=expires_at)
         edged = keep_edges(erasing, lambda erased: (erased.row, erased.opened.former)) if plan.edges else erasing
         (erased,) = StepRunner(store=self.store).run([edged])
         self.erased |= {name_of(erasure_key(entity, sk))}

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from processor.job.job import Job
+from processor.progress.erasures import Erasure
 from processor.progress.ledger import entries_partition
 from processor.records.record import Record
 from statestore import keys
@@ -31,11 +32,11 @@ BARE = {"PK", "SK", "_v", "_deleted", "ttl", "_edges"}
 
 class ErasingSimulation(Simulation):
     """A run in which an operator erases rows, and repeats an erasure that broke off. `erased`: the rows, each with the offset
-    from which the records of its topic are new, by partition. `broken_off`: the row whose erasure has not ended."""
+    from which its records are new, by partition. `broken_off`: the row whose erasure has not ended."""
 
     __slots__ = ("broken_off", "erased")
 
-    erased: dict[ErasedKey, dict[int, int]]
+    erased: dict[ErasedKey, dict[Partition, int]]
     broken_off: ErasedKey | None
 
     @staticmethod
@@ -57,7 +58,12 @@ class ErasingSimulation(Simulation):
 
     def is_left_out(self, record: Record) -> bool:
         key = tuple(json.loads(record.key or b"{}").values())
-        return record.offset < self.erased.get((record.topic, key), {}).get(record.partition, 0)
+        ends = self.erased.get((self.entity_of(record.topic), key), {})
+        return record.offset < ends.get((record.topic, record.partition), 0)
+
+    def entity_of(self, topic: str) -> str:
+        """The entity that reads a topic."""
+        return topic
 
     def _act(self) -> bool:
         rng = self.world.rng
@@ -82,13 +88,12 @@ class ErasingSimulation(Simulation):
         job, sk = self.job, keys.encode(key)
         assert job is not None
         assert sk is not None
-        ends = {p: end for (topic, p), end in self.available.items() if topic == entity}
         self.facts["erased"] += 1
+        erasure, ends = self._erasure(entity)
         self.world.log(f"erase {entity} {sk} before {ends}")
-        new = {p: encode_version(1, p, end) for p, end in ends.items()}
 
         def erase(job: Job) -> None:
-            job.driver.erase(entity, sk, new)
+            job.driver.erase(entity, sk, erasure)
 
         self.erased[entity, key] = ends
         self._run_driver(job, erase)
@@ -103,6 +108,11 @@ class ErasingSimulation(Simulation):
         self.facts["erasures ended"] += 1
         self.problem = self.problem or next(self._remains(entity, sk), None)
         self.end_job()
+
+    def _erasure(self, entity: str) -> tuple[Erasure, dict[Partition, int]]:
+        """The erasure of a row now: of all records that its topics have; and where these end."""
+        ends = {partition: end for partition, end in self.available.items() if partition[0] == entity}
+        return Erasure({p: encode_version(1, p, end) for (_, p), end in ends.items()}), ends
 
     def _remains(self, entity: str, sk: str) -> Iterator[str]:
         """What an erasure that has ended left of the row."""
@@ -137,6 +147,5 @@ class ErasingSimulation(Simulation):
             seen[partition] += 1
 
     def _is_covered(self, event: Event, position: tuple[Partition, int]) -> bool:
-        (_, partition), offset = position
-        ends = self.erased.get((event.entity, tuple(event.key.values())), {})
-        return offset < ends.get(partition, 0)
+        partition, offset = position
+        return offset < self.erased.get((event.entity, tuple(event.key.values())), {}).get(partition, 0)

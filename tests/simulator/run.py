@@ -44,7 +44,7 @@ class Simulation:
     """A run of one seed. `logs`: the records of each partition. `available`: how many of them the source has produced so far.
     `starts`: how often the job started. `tally`: the counts of the jobs that have ended. `problem`: what was wrong, None if
     nothing. `facts`: how often something happened, by name. `staleness`: the longest time in seconds from the write of a row
-    to a document that shows it."""
+    to a document that shows it. `epochs`: of the records."""
 
     seed: int
     shape: Shape
@@ -60,6 +60,7 @@ class Simulation:
     problem: str | None = None
     facts: Counter[str] = field(default_factory=Counter)
     staleness: float = 0.0
+    epochs: Epochs = field(default_factory=lambda: Epochs(steps={}))
 
     @staticmethod
     def change_events(seed: int, events: list[Event]) -> list[Event]:
@@ -240,12 +241,15 @@ class Simulation:
         number = checkpoint.batch
         world.log(f"batch {number}: {dict(batch.ranges)}")
 
+        epochs = self.epochs
+
         def body(job: Job) -> None:
             job.take_version()
             for ranges, partitions in slices:
                 frame: Any = Frame(world, partitions)
                 starts = {partition: start for partition, (start, _) in ranges.ranges.items()}
-                work = BatchFrame(frame=frame, records=sum(map(len, partitions)), epochs=Epochs(steps={}))
+                work = BatchFrame(frame=frame, records=sum(map(len, partitions)), epochs=epochs)
+                job.driver.incarnations = epochs.incarnations
                 job.driver.process_batch(work, starts, number)
                 job.driver.background_work()
 

@@ -75,6 +75,7 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
         renewal=SimpleNamespace(age=3.2),
         steward=None,
         topics=SimpleNamespace(missing={}, streamed={"user"}, wrong=""),
+        moves=SimpleNamespace(former={"star": "star"}),
         positions={},
         readers={"user": "user"},
         troubles=Troubles(report, clock=lambda: 40.0),
