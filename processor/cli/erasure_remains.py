@@ -28,7 +28,7 @@ def remains(
     report: "ErasureReport",
 ) -> Iterator[Remain]:
     """Everything that remains of the row, place by place."""
-    yield from _in_table(settings, plan, entity, at, references, report)
+    yield from _in_table(settings, at, references, report)
     yield from _in_sources(entity, at, report)
     yield from _in_documents(plan, report)
     yield from _in_letters(settings, at, report)
@@ -42,12 +42,7 @@ def time_text(at: datetime) -> str:
 
 
 def _in_table(
-    settings: Settings,
-    plan: Plan,
-    entity: EntityPlan,
-    at: datetime,
-    references: Sequence[Reference],
-    report: "ErasureReport",
+    settings: Settings, at: datetime, references: Sequence[Reference], report: "ErasureReport"
 ) -> Iterator[Remain]:
     table = f"table {settings.table}"
     remover = "a running job removes it" if settings.store == "postgres" else "DynamoDB removes it within days"
@@ -65,7 +60,7 @@ def _in_table(
     for reference in references:
         what = f"{', '.join(reference.columns)} of {len(reference.keys)} rows, equal to a join key of the row"
         yield _item(f"{table}, {reference.entity}", what, "you erase these rows, too")
-    if names := sorted(_joined(plan, entity.name)):
+    if names := [name for name, _ in report.leftovers.joined]:
         what = "former join keys: in rows that joined with the row before, and in notes of replays of such rows"
         yield _item(
             f"{table}, {', '.join(names)}",
@@ -82,12 +77,6 @@ def _in_table(
         yield _item("server of the table", what, "VACUUM, and the server recycles the log; you remove archived logs")
 
 
-def _joined(plan: Plan, entity: str) -> set[str]:
-    """The entities that join with this one."""
-    pairs = {(node.above, node.join.entity) for product in plan.products.values() for node in product.nodes}
-    return {other for pair in pairs for one, other in (pair, pair[::-1]) if one == entity}
-
-
 def _in_sources(entity: EntityPlan, at: datetime, report: "ErasureReport") -> Iterator[Remain]:
     source = entity.entity
     if report.new:
@@ -96,6 +85,10 @@ def _in_sources(entity: EntityPlan, at: datetime, report: "ErasureReport") -> It
     for topic in report.leftovers.source_topics:
         what = f"records of the key from the time when {source.name} had this topic"
         yield _item(f"topic {topic}", what, f"you delete the topic; or {_retention(report, topic, at)}")
+    for name, topic in report.leftovers.joined:
+        if topic:
+            what = f"records of {name} rows that join or joined with the row: the topic is not the job's"
+            yield _item(f"topic {topic}", what, _retention(report, topic, at))
 
 
 def _in_documents(plan: Plan, report: "ErasureReport") -> Iterator[Remain]:

@@ -127,8 +127,8 @@ def _join_keys(row: Row | None) -> frozenset[str]:
 def _topics(job: Job, source: str, leftovers: Leftovers) -> set[str]:
     """The topics that the certificate describes."""
     products = {product.product.topic for product in job.driver.plan.products.values()}
-    former = {*leftovers.source_topics, *(topic for _, topic in leftovers.document_topics)}
-    return {job.settings.rejects_topic, *products, *former, *([source] if source else [])}
+    others = {topic for _, topic in (*leftovers.document_topics, *leftovers.joined) if topic}
+    return {job.settings.rejects_topic, *products, *others, *leftovers.source_topics, *([source] if source else [])}
 
 
 def _ends(job: Job, topic: str, entity: str) -> dict[int, tuple[int, int]]:

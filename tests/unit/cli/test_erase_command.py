@@ -106,7 +106,11 @@ def test_dead_letters_that_nobody_can_decode_remain_by_their_positions() -> None
 
 def test_places_that_an_erasure_does_not_reach_remain_with_the_way_to_clear_them() -> None:
     leftovers = Leftovers(
-        source_topics=("people",), document_topics=(("old", "profiles"),), ledgers=("old",), versions=(3, 7)
+        source_topics=("people",),
+        joined=(("star", "stars"), ("team", "")),
+        document_topics=(("old", "profiles"),),
+        ledgers=("old",),
+        versions=(3, 7),
     )
     report = replace(REPORT, leftovers=leftovers, configs={"people": {"cleanup.policy": "compact"}})
     made = make_certificate(OCCASION, report)
@@ -116,7 +120,8 @@ def test_places_that_an_erasure_does_not_reach_remain_with_the_way_to_clear_them
     assert entry["until"] == "you define old again, and give this command again"
     assert where(made, "remains", "in the history of versions 3, 7")
     (joined,) = where(made, "remains", "former join keys")
-    assert "star" in joined["where"]
+    assert joined["where"] == "table statestore, star, team"
+    assert where(made, "remains", "topic stars")[0]["until"].startswith("its retention ends")
     plain = make_certificate(OCCASION, REPORT)
     for text in ("topic people", "topic profiles", "the ledger entry of old", "in the history"):
         assert not where(plain, "remains", text)
