@@ -18,9 +18,9 @@ from statestore import keys
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftovers:
-    """`source_topics`: former topics of the entity. `joined`: the entities that join with it, each with its topic; "" without one.
-    `document_topics`: (product, topic) where no product publishes any more. `ledgers`: products without a definition whose ledger
-    has the row. `versions`: the versions of the registry whose entries in the history have the key's text."""
+    """`source_topics`: former topics of the entity. `joined`: the entities that join with it, each with its topic, empty where it
+    has none. `document_topics`: (product, topic) where no product publishes any more. `ledgers`: products without a definition
+    whose ledger has the row. `versions`: the versions of the registry whose entries in the history have the key's text."""
 
     source_topics: tuple[str, ...] = ()
     joined: tuple[tuple[str, str], ...] = ()
