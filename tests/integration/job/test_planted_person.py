@@ -174,7 +174,8 @@ def test_only_places_that_the_certificate_names_hold_a_person_after_her_erasure(
     scene = new_scene(store=store)
     job = scene.settings.job
     for name, _ in setting_flags():
-        monkeypatch.setenv(f"STATESTORE_{name.upper()}", str.__str__(str(getattr(scene.settings, name))))
+        value = getattr(scene.settings, name)
+        monkeypatch.setenv(f"STATESTORE_{name.upper()}", str.__str__(value) if isinstance(value, str) else str(value))
     with registry_stub() as stub:
         numbers = SimpleNamespace(avro=stub.add(AVRO), json=stub.add(JSON_SCHEMA, "JSON"))
         file = tmp_path / "settings.toml"
@@ -194,6 +195,8 @@ def test_only_places_that_the_certificate_names_hold_a_person_after_her_erasure(
         refused = verb("erase", "person", json.dumps({"email": KEY}), "--json")
         printed = capfd.readouterr()
         assert refused == 1
+        removed = json.loads(printed.out)["removed"]
+        assert any(one["where"] == "registry" and "most frequent value" in one["what"] for one in removed)
         assert f"nobody can read the key of 1 dead letters that have the text of this key ({place})" in printed.err
         done = verb("erase", "person", json.dumps({"email": KEY}), "--json", "--letter", place)
         printed = capfd.readouterr()
@@ -235,7 +238,7 @@ def _live_with_her(scene: Scene, numbers: SimpleNamespace) -> None:
     picky = product(job, "picky", fields=["email"], where=f"email <> '{KEY}'")
     gone = product(job, "gone", fields=["email", "name"])
     apply(scene, people(job, "people"), log(job), small, picky, gone)
-    visits: list[Any] = [("visit", {"n": n}, {"n": n, "who": KEY if n < 3 else OTHER, "note": ""}) for n in range(5)]
+    visits: list[Any] = [("visit", {"n": n}, {"n": n, "who": KEY if n < 5 else OTHER, "note": ""}) for n in range(6)]
     scene.produce(planted(KEY), planted(KEY, about=LONG), planted(OTHER, name="", extra=""), partition=0)
     scene.produce(*visits, ("visit", {"n": 2}, {"n": 2, "who": OTHER, "note": "hers before"}), partition=0)
     others = json.loads(json.dumps(broken(OTHER)[2]).replace(VALUE, "some"))
