@@ -21,7 +21,8 @@ from processor.progress.erasures import PARTITION as ERASED
 from processor.progress.erasures import Erasure, erased_in, erasure_key, name_of, read_erasure, write_erasure
 from processor.progress.ledger import NO_DOCUMENT, entry_key, read_entry, retire_entry
 from processor.progress.open_changes import PARTITION, changed_rows, changes_key
-from processor.progress.replays import ReplayReport, end_replay, refuse_replay
+from processor.progress.replays import PARTITION as REPLAYS
+from processor.progress.replays import ReplayReport, end_note, end_replay, noted_keys, notes_of_row, refuse_replay
 from processor.progress.walk import PARTITION as WALKS
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.executor import Work
@@ -36,6 +37,7 @@ from processor.rounds.walk_part import walk_part
 from processor.rounds.write_part import write_part
 from processor.steps.erase import ErasedRow, erase
 from processor.steps.keep_edges import keep_edges
+from statestore.item_attributes import key_of_item
 from statestore.items import JoinKey
 
 UNSEEN_SECONDS = 0.5
@@ -191,12 +193,16 @@ class Driver(RoundRunner):
         self.number += 1
         known = self.open_changes.by_row.get(key)
         former = known.former | frozenset(known.slots) if known is not None else frozenset[JoinKey]()
+        replays = notes_of_row(self.store.partition(REPLAYS), key)
+        former = former.union(*map(noted_keys, replays))
         expires_at = self._next_round({}).expires_at
         erasing = erase(key, plan, erasure, former=former, opens=opens, expires_at=expires_at)
         edged = keep_edges(erasing, lambda erased: (erased.row, erased.opened.former)) if plan.edges else erasing
         (erased,) = StepRunner(store=self.store).run([edged])
         self.erased |= {name_of(erasure_key(entity, sk))}
         self.open_changes.add(opens, [erased.opened], self.clock.now(), again=True)
+        for note in replays:
+            self.store.write(end_note(key_of_item(note), "superseded"))
         return erased
 
     def retire_entries(self, entity: str, sk: str) -> dict[str, int]:

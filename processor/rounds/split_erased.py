@@ -1,14 +1,14 @@
 """Tells the records of erased rows apart: those from before the erasure must not bring the row back, nor become dead letters."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from processor.plan.row_image import version_of
 from processor.progress.epochs import Incarnations
 from processor.progress.erasures import Erased, erasure_key, name_of, read_erasure
 from processor.records.entity import Entity
+from processor.records.framing import FramedReader
 from processor.records.record import Change, Record
-from processor.steps.decode import decode
+from processor.rounds.shown_keys import shown_keys
 from statestore import keys
 from statestore.store import Store
 
@@ -34,10 +34,17 @@ def split_erased(
 
 
 def is_erased_letter(
-    record: Record, entity: Entity | None, erased: Erased, incarnations: Incarnations, store: Store
+    record: Record,
+    entity: Entity | None,
+    erased: Erased,
+    incarnations: Incarnations,
+    store: Store,
+    schemas: FramedReader,
 ) -> bool:
-    """Whether a record that cannot be decoded came before the erasure of its row. Its Kafka key or its value may still show the
-    key."""
-    forms = (replace(record, value=None), replace(record, key=None)) if erased else ()
-    changes = [change for form in forms if isinstance(change := decode(form, entity), Change)]
+    """Whether a record that cannot be decoded came before the erasure of a row whose key it shows. `schemas`: reads framed
+    records."""
+    if not erased or entity is None:
+        return False
+    shown = shown_keys(record, entity, schemas)
+    changes = (Change(entity.name, key, None, record) for key in shown)
     return bool(split_erased(changes, erased, incarnations, store)[1])

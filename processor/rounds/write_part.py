@@ -119,7 +119,7 @@ def _changes(
         if isinstance(decoded, Change):
             yield decoded
         elif isinstance(decoded, Rejected):
-            if is_erased_letter(record, entity, round_.erased, round_.incarnations, runner.store):
+            if is_erased_letter(record, entity, round_.erased, round_.incarnations, runner.store, runner.schemas):
                 _ignore(record, "erased", tally)
             else:
                 reject(decoded)

@@ -142,7 +142,7 @@ def _unfit(context: PublishContext, document: EncodedDocument, message: Message)
 
 def _letter(context: PublishContext, root: str, entry: LedgerEntry, unfit: _Unfit) -> Message:
     """The dead letter in place of a document: the key of its message, no value. A record has an offset, a document has its
-    sequence. In place of a partition the letter has a hash of the root."""
+    sequence. In place of a partition the letter has a hash of the root. Its entity is that of the root."""
     record = Record(
         topic=context.topic,
         partition=crc32(root.encode()),
@@ -151,7 +151,7 @@ def _letter(context: PublishContext, root: str, entry: LedgerEntry, unfit: _Unfi
         key=entry.key.encode(),
         value=None,
     )
-    rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code)
+    rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code, entity=context.entity)
     return reject_message(rejected, context.rejects_topic, context.letter_bytes, context.refused_by)
 
 

@@ -287,3 +287,8 @@ class Registry(OperatorEdits):
         """Replaces the statistics of the state. This is no edit: the version stays."""
         with self._database.transaction() as connection:
             statistics.keep(connection, taken)
+
+    def forget_statistics(self, values: Collection[str]) -> int:
+        """Takes these encoded join keys out of the statistics. Returns how many joins had one of them."""
+        with self._database.transaction() as connection:
+            return statistics.forget(connection, values)

@@ -3,6 +3,8 @@
 Each change has a canary: a value of its own, in a column that no entity declares. After an erasure the row's item is a bare
 marker, and the ledger's entries of its root expire. At the end no item of the table has the canary of a change before an erasure,
 and the documents are those of a source without these changes.
+
+With dead letters, the broker keeps those of an erased row, and the operator replays them too.
 """
 
 import json
@@ -14,12 +16,15 @@ from typing import Any
 from processor.job.job import Job
 from processor.progress.erasures import Erasure
 from processor.progress.ledger import entries_partition
+from processor.progress.replays import PARTITION as REPLAYS
+from processor.progress.replays import notes_of_row
 from processor.records.record import Record
 from statestore import keys
 from statestore.item_attributes import readable_attributes
 from statestore.keys import Key
 from statestore.versions import encode_version
 from tests.simulator.history import Event, Partition, Tables, partition_of, tables_after
+from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation
 
 CANARY = "canary"
@@ -32,12 +37,14 @@ BARE = {"PK", "SK", "_v", "_deleted", "ttl", "_edges"}
 
 class ErasingSimulation(Simulation):
     """A run in which an operator erases rows, and repeats an erasure that broke off. `erased`: the rows, each with the offset
-    from which its records are new, by partition. `broken_off`: the row whose erasure has not ended."""
+    from which the records of its topic are new, by partition. `broken_off`: the row whose erasure has not ended. `remained`: what
+    the first erasure left that left something."""
 
-    __slots__ = ("broken_off", "erased")
+    __slots__ = ("broken_off", "erased", "remained")
 
     erased: dict[ErasedKey, dict[Partition, int]]
     broken_off: ErasedKey | None
+    remained: str | None
 
     @staticmethod
     def change_events(seed: int, events: list[Event]) -> list[Event]:
@@ -47,10 +54,10 @@ class ErasingSimulation(Simulation):
         ]
 
     def run(self) -> None:
-        self.erased, self.broken_off = {}, None
+        self.erased, self.broken_off, self.remained = {}, None, None
         super().run()
         if self.problem is None:
-            self.problem = next(self._canaries(), None)
+            self.problem = self.remained or next(self._canaries(), None)
 
     def source_tables(self) -> Tables:
         counted = [event for event, position in self._positions() if not self._is_covered(event, position)]
@@ -106,7 +113,7 @@ class ErasingSimulation(Simulation):
         self._run_driver(job, retire)
         self.broken_off = None
         self.facts["erasures ended"] += 1
-        self.problem = self.problem or next(self._remains(entity, sk), None)
+        self.remained = self.remained or next(self._remains(entity, sk), None)
         self.end_job()
 
     def _erasure(self, entity: str) -> tuple[Erasure, dict[Partition, int]]:
@@ -129,6 +136,9 @@ class ErasingSimulation(Simulation):
             if entry is not None and product.product.root == entity and (entry["hash"] or "ttl" not in entry):
                 yield f"the ledger of {name} keeps {entry}"
 
+        for note in notes_of_row(table.partition(REPLAYS), key):
+            yield f"{note['SK']} keeps join keys of {key}"
+
     def _canaries(self) -> Iterator[str]:
         """The items that hold the canary of a change before an erasure."""
         items = {key: json.dumps(item, default=str) for key, item in self.world.table._items.items()}
@@ -149,3 +159,17 @@ class ErasingSimulation(Simulation):
     def _is_covered(self, event: Event, position: tuple[Partition, int]) -> bool:
         partition, offset = position
         return offset < self.erased.get((event.entity, tuple(event.key.values())), {}).get(partition, 0)
+
+
+class ErasedLettersSimulation(ErasingSimulation, ReplaySimulation):
+    """A run in which an operator erases rows, and replays dead letters after a repair, also those of erased rows. The operator
+    stops some replays before their end."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def change_events(seed: int, events: list[Event]) -> list[Event]:
+        return ErasingSimulation.change_events(seed, ReplaySimulation.change_events(seed, events))
+
+    def _breaks_off(self) -> bool:
+        return self.world.rng.random() < 0.5

@@ -121,10 +121,14 @@ class Admin:
         """Where each partition of the topic ends, behind open transactions too: the offset that its next record gets."""
         return {p: end for p, (_, end) in self.watermarks(topic).items()}
 
-    def watermarks(self, topic: str) -> dict[int, tuple[int, int]]:
+    def stable_ends(self, topic: str) -> dict[int, int]:
+        """Where each partition of the topic ends for readers of committed records: before the first open transaction."""
+        return {p: end for p, (_, end) in self.watermarks(topic, isolation="read_committed").items()}
+
+    def watermarks(self, topic: str, isolation: str = "read_uncommitted") -> dict[int, tuple[int, int]]:
         """Where each partition of the topic begins and ends. Asks again for a while where a partition has no leader: it may just
-        have been made, or its broker may have ended."""
-        consumer, attempts = make_consumer(self._bootstrap, self._extra, isolation="read_uncommitted"), 0
+        have been made, or its broker may have ended. `isolation`: of the reader that asks."""
+        consumer, attempts = make_consumer(self._bootstrap, self._extra, isolation=isolation), 0
         try:
             while True:
                 try:

@@ -39,7 +39,7 @@ class Looks:
             raise found
         return found
 
-    def keep_report(self, _lease: Any, report: dict[str, Any]) -> None:
+    def keep_report(self, _lease: Any, report: dict[str, Any], _ended: int | None) -> None:
         self.reports.append(json.loads(json.dumps(report)))
 
     def __enter__(self) -> "Looks":
