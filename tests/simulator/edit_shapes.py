@@ -72,7 +72,7 @@ CONTENTS: dict[str, list[dict[str, Any]]] = {
 
 
 def texts(contents: Mapping[str, int], topics: Mapping[str, str]) -> dict[str, str]:
-    """The definitions of these products, each with the content of this number. `topics`: those that are not the product's name."""
+    """The definitions of these products, each with the content of this number. `topics`: those that differ from the name."""
     products = {name: {**CONTENTS[name][number], "topic": topics.get(name, name)} for name, number in contents.items()}
     return {f"{name}.json": json.dumps(product) for name, product in products.items()}
 
