@@ -50,9 +50,9 @@ def new_boundaries(
     return []
 
 
-def record_boundary(registry: Registry, admin: Admin, name: str) -> list[EpochBoundary]:
+def record_boundary(registry: Registry, admin: Admin, name: str, *, who: str, why: str) -> list[EpochBoundary]:
     """Records where the next epoch of a topic begins: at the present end of each partition, or at 0 of a topic that was
-    created again, or that its entity has yet to read."""
+    created again, or that its entity has yet to read. `who`, `why`: for the history."""
     reader = next((entity.name for entity in registry.snapshot().entities if entity.topic == name), "")
     reader = reader or _leaving_reader(registry, name)
     known = registry.epochs([name], [reader] if reader else [])
@@ -64,7 +64,7 @@ def record_boundary(registry: Registry, admin: Admin, name: str) -> list[EpochBo
     ends = dict.fromkeys(range(topic.partitions), 0) if moved or not seen else admin.ends(name)
     begins = {p: end if p in seen else 0 for p, end in ends.items()}
     new = boundaries_of(name, topic, reader, next_epoch(known, reader, name), begins)
-    registry.add_epochs(new)
+    registry.record_epochs(new, who=who, why=why)
     return new
 
 

@@ -272,6 +272,13 @@ class Registry(OperatorEdits):
         with self._database.reading() as connection:
             return epochs.read(connection, topics, entities)
 
+    def record_epochs(self, boundaries: Iterable[EpochBoundary], *, who: str, why: str) -> None:
+        """Adds the boundaries that an operator records: an edit, which the history shows. Errors as of `add_epochs`."""
+        with self._database.transaction() as connection:
+            lock(connection)
+            sign(connection, who, why)
+            epochs.add(connection, boundaries)
+
     def add_epochs(self, boundaries: Iterable[EpochBoundary]) -> None:
         """Records boundaries, all or none. The same boundary again changes nothing. Raises EpochConflict when the registry has a
         higher epoch for one."""

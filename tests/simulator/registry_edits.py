@@ -114,10 +114,10 @@ class EditSimulation(Simulation):
                 self._change(lambda stored: republish(stored, name))
             elif kind == "remove":
                 tombstones = rng.random() < 0.5
-                one = find_product(registry.snapshot.products, name)
+                product = find_product(registry.snapshot.products, name)
                 self._change(lambda stored: remove(stored, name, tombstones=tombstones))
-                if one is not None:
-                    (self.left.discard if tombstones else self.left.add)(one.topic)
+                if product is not None:
+                    (self.left.discard if tombstones else self.left.add)(product.topic)
             elif kind == "retire":
                 slot = rng.choice(registry.snapshot.assignments)
                 self._change(lambda stored: retire(stored, slot.entity, slot.slot))
