@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.chosen_plan import stored_state
-from processor.cli.dead_letter_choice import position
+from processor.cli.dead_letter_choice import positions
 from processor.cli.edit_report import user_name
 from processor.cli.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.cli.job_log import JobLog, add_log_flags
@@ -19,7 +19,7 @@ from processor.cli.run_command import require_settings
 from processor.cli.stop_signals import StopSignals
 from processor.cli.visible_text import visible_line, visible_lines
 from processor.definitions.problems import suggest
-from processor.errors import StatestoreError
+from processor.errors import SettingError, StatestoreError
 from processor.inspect.references import Reference, references
 from processor.inspect.verification import with_open_changes
 from processor.job.open_registry import open_registry
@@ -128,7 +128,11 @@ def _erase(
 
 
 def _place(text: str) -> "LetterPlace":
-    return position(text)[:3]
+    """The place of one letter. Raises SettingError for a text that is no position, or more than one."""
+    found = positions([text])
+    if len(found) != 1:
+        raise SettingError(f"{text!r} is not a position: give TOPIC/PARTITION/OFFSET, such as user/0/17")
+    return found[0][:3]
 
 
 def _entity(plan: Plan, name: str) -> EntityPlan:

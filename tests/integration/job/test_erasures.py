@@ -138,7 +138,8 @@ def test_a_topic_that_an_entity_had_before_does_not_bring_an_erased_row_back(
     scene.run()
     assert erase('{"id": 1}') == 0
     _move(scene, first)
-    record_boundary(scene.registry, scene.admin(), first)  # from its first record, as newer than all others
+    # from its first record, as newer than all others
+    record_boundary(scene.registry, scene.admin(), first, who="a test", why="a new boundary")
     scene.lose_checkpoint()
     assert scene.run().tally["ignored: erased"] == 1
     assert set(scene.documents()) == {'{"id":2}'}

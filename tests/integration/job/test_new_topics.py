@@ -96,7 +96,7 @@ def test_an_operator_can_give_up_the_rest_of_a_former_topic(scene: Scene, rows: 
     scene.run()
     scene.produce(rows.user(2, "given up"), partition=0)
     apply(scene, {"user": second})
-    record_boundary(scene.registry, scene.admin(), second)
+    record_boundary(scene.registry, scene.admin(), second, who="a test", why="from its first record")
     scene.produce(rows.user(1, "second"), partition=0)
     scene.run()
     assert {one["name"] for one in scene.documents("names").values()} == {"second"}
