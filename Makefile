@@ -12,6 +12,7 @@ FAST := -n 2 --dist loadfile tests/unit tests/architecture tests/fuzz
 SLOW := -n 3 --dist loadfile --no-loadscope-reorder --unused-actions tests/acceptance tests/simulator tests/contract tests/integration tests/infra
 SEEDS ?= 20000
 MINUTES ?= 10
+OUTAGES ?= 200
 # Random histories of the simulator in `make test`: about a minute on 2 cores. `make test-all` runs 10000.
 FEW_SEEDS := 1000
 SPARK ?= 4.1.1
@@ -22,7 +23,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test test-all test-spark soak soak-live check bench bench-peers docs package clean
+.PHONY: help setup demo demo-live test test-all test-spark soak soak-live soak-outages check bench bench-peers docs package clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
@@ -87,6 +88,10 @@ soak: setup ## search for wrong documents: SEEDS=20000 random histories with fau
 soak-live: setup ## kill Debezium, the broker and the job in turn while an application writes for MINUTES=10, and compare the documents with the database
 	@$(DEBEZIUM)
 	@$(PY) -m tests.live.soak --minutes $(MINUTES)
+
+soak-outages: setup ## cut and restart registry, store, broker and schema registry OUTAGES=200 times under load, with the table in Postgres and then in DynamoDB Local, and compare the documents with SQL (an hour and a half)
+	@$(PY) -m tests.outages.soak --outages $(OUTAGES)
+	@$(PY) -m tests.outages.soak --outages $(OUTAGES) --store dynamodb
 
 check: setup ## run ruff, mypy --strict (tests too) and import-linter
 	$(PY) -m ruff check .

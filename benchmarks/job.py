@@ -36,7 +36,7 @@ from processor.cli.options import print_progress, set_embedded_credentials, with
 from processor.cli.output import write_published
 from processor.cli.run_command import owner_name, prepare_plan
 from processor.definitions.load import load, read_directory
-from processor.job.feed import feed
+from processor.job.feed import read_feed
 from processor.job.job import Job
 from processor.job.kafka.reader import read_topic
 from processor.job.open_job import open_job
@@ -78,7 +78,7 @@ def measure_job(
         lines = (canonical_json.dumps(line) + "\n" for line in history)
         file.write_text("".join(lines), encoding="utf-8")
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
-        feed(settings, plan, str(file))
+        read_feed(settings, plan, str(file)).produce()
         part_processes = descendants()
         ends: list[tuple[float, int]] = []
         job = open_bench_job(settings, plan, ends)

@@ -13,7 +13,8 @@ class TableState:
     `indexes`: the state of each. `expires_by`: the attribute by which it deletes items, None without a TTL. `recoverable`:
     whether it can be restored to a point in time, None if DynamoDB did not say. `on_demand`: the mode of its billing. `logged`:
     whether its rows outlast a crash of its server; those of an unlogged table in Postgres do not. `created`: when it was made, in
-    milliseconds since 1970, None where the store does not say."""
+    milliseconds since 1970, None where the store does not say. `release`: the major version of its Postgres, None in
+    DynamoDB."""
 
     status: str
     slots: int
@@ -25,6 +26,7 @@ class TableState:
     recoverable: bool | None
     logged: bool = True
     created: int | None = None
+    release: int | None = None
 
     @property
     def expires(self) -> bool:

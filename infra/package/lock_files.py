@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 PYTHONS = ("3.11", "3.13")
-"""Spark 3.5 of Glue 5 and EMR 7 has 3.11, and Spark 4.1 of Glue 6 has 3.13."""
+"""Spark 3.5 of Glue 5 and EMR 7 has 3.11, and Spark 4.0 and 4.1 of EMR spark-8.0 and Glue 6 have 3.13."""
 PLATFORM = "x86_64-manylinux_2_28"
 """Wheels for this C library run on Amazon Linux 2023, whatever the build machine has."""
 LOCKS = Path(__file__).parent

@@ -5,6 +5,7 @@ import json
 import sys
 
 from processor.cli.edit_report import applied_json, print_applied, user_name, wait_for_jobs
+from processor.cli.operator_command import add_why, reason
 from processor.cli.options import KAFKA, REGISTRY, add_definitions, add_settings, load_definitions, reachable_settings
 from processor.cli.run_command import require_settings
 from processor.job.open_registry import open_registry
@@ -36,6 +37,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "epoch", help="record that a topic was created again or got partitions (pause its producer)"
     )
     epoch.add_argument("topic", metavar="TOPIC")
+    add_why(epoch)
     add_settings(epoch, *REGISTRY, *KAFKA)
     epoch.set_defaults(run=run_epoch)
 
@@ -67,10 +69,11 @@ def run_epoch(options: argparse.Namespace) -> int:
     from processor.job.kafka.admin import Admin
     from processor.job.topic_epochs import record_boundary
 
+    why = reason(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         require_settings(settings, "bootstrap_servers")
         admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
-        boundaries = record_boundary(registry, admin, options.topic)
+        boundaries = record_boundary(registry, admin, options.topic, who=user_name(), why=why)
     for b in boundaries:
         print(f"{b.topic}/{b.partition}: epoch {b.epoch} from offset {b.from_offset}")
     return 0

@@ -2,23 +2,41 @@
 
 import argparse
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from processor.cli.try_command import natural
 from processor.errors import SettingError
 from processor.records.reject_reasons import REASONS
 
 if TYPE_CHECKING:
     from processor.records.dead_letters import DeadLetter
 
-_POSITION = re.compile(r"([^\s/]+)/(\d+)(?:/| offset )(\d+)(?:(?:/| epoch )(\d+))?", re.ASCII)
+
+class Position(NamedTuple):
+    """The place of a dead letter's record. `epoch`: None for each."""
+
+    topic: str
+    partition: int
+    offset: int
+    epoch: int | None
+
+
+_POSITION = re.compile(r"([^\s/]+)/(\d{1,9})(?:/| offset )(\d{1,18})(?:(?:/| epoch )(\d{1,18}))?:?", re.ASCII)
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
     """Adds the flags that `is_chosen` reads."""
+    parser.add_argument(
+        "position",
+        metavar="POSITION",
+        nargs="*",
+        help="these dead letters: user/0/17, or `user/0 offset 17` as `list` and the log print it",
+    )
     choice = parser.add_argument_group("selection of dead letters (default: all)")
     choice.add_argument("--topic", metavar="T", help="those of this topic")
-    choice.add_argument("--partition", metavar="P", type=int, help="those of this partition")
+    choice.add_argument("--partition", metavar="P", type=natural, help="those of this partition")
     choice.add_argument(
         "--offsets", metavar="A-B", type=offset_range, help="those from offset A to B, both included; or of one offset"
     )
@@ -32,11 +50,13 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 
 def is_chosen(options: argparse.Namespace, letter: "DeadLetter") -> bool:
-    """Whether the flags select this dead letter."""
+    """Whether the positions and the flags select this dead letter. Raises SettingError for a text that is no position."""
     rejected = letter.rejected
     record = rejected.record
+    wanted = positions(options.position)
     return (
-        (options.topic is None or record.topic == options.topic)
+        (not wanted or any(is_at(one, letter) for one in wanted))
+        and (options.topic is None or record.topic == options.topic)
         and (options.partition is None or record.partition == options.partition)
         and (options.offsets is None or record.offset in options.offsets)
         and (options.code is None or rejected.code == options.code)
@@ -49,7 +69,7 @@ def is_chosen(options: argparse.Namespace, letter: "DeadLetter") -> bool:
 
 def offset_range(text: str) -> range:
     """The offsets of `17` or `17-30`. Raises ArgumentTypeError for other texts."""
-    found = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
+    found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)
     if found is None:
         raise argparse.ArgumentTypeError("must be an offset, or a range like 17-30")
     return range(int(found[1]), int(found[2] or found[1]) + 1)
@@ -66,10 +86,21 @@ def moment(text: str) -> float:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
-def position(text: str) -> tuple[str, int, int, int | None]:
-    """The topic, partition, offset, and epoch if given, of `user/0/17`, or of `user/0 offset 17 epoch 1` as `list` prints it.
-    Raises SettingError for other texts."""
-    found = _POSITION.fullmatch(text)
-    if found is None:
-        raise SettingError(f"{text!r} is not a position: give TOPIC/PARTITION/OFFSET, such as user/0/17")
-    return found[1], int(found[2]), int(found[3]), None if found[4] is None else int(found[4])
+def positions(words: Iterable[str]) -> list[Position]:
+    """The positions in the words of a command line: `user/0/17`, or `user/0 offset 17 epoch 1` as `list` prints it. Raises
+    SettingError for other words."""
+    text, found = " ".join(words), list[Position]()
+    while text:
+        one = _POSITION.match(text)
+        if one is None or text[one.end() :][:1].strip():
+            raise SettingError(f"{text!r} is not a position: give TOPIC/PARTITION/OFFSET, such as user/0/17")
+        found.append(Position(one[1], int(one[2]), int(one[3]), None if one[4] is None else int(one[4])))
+        text = text[one.end() :].strip()
+    return found
+
+
+def is_at(wanted: Position, letter: "DeadLetter") -> bool:
+    """Whether the record of the letter is at this position; of any epoch, where the position names none."""
+    record = letter.rejected.record
+    epoch = record.epoch if wanted.epoch is None else wanted.epoch
+    return (record.topic, record.partition, record.offset, record.epoch) == (*wanted[:3], epoch)

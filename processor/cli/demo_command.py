@@ -108,7 +108,7 @@ def _run_on(store: str, recorded: "History", follow: bool) -> DemoRun:
     from processor.cli.stop_signals import StopSignals
     from processor.demo.report import differing_keys
     from processor.inspect.oracle import oracle
-    from processor.job.feed import feed, read_back
+    from processor.job.feed import read_back, read_feed
     from processor.records import canonical_json
 
     began, definitions = monotonic(), load(read_directory(EXAMPLE))
@@ -119,12 +119,13 @@ def _run_on(store: str, recorded: "History", follow: bool) -> DemoRun:
         print_step(2, "storing the definitions of examples/github in the registry")
         plan = prepare_plan(settings, definitions)
         print_step(3, f"producing {len(recorded.records)} records, made of public GitHub events of 2015-01-01")
-        others = feed(settings, plan, str(file))
+        feed = read_feed(settings, plan, str(file))
+        feed.produce()
         print_step(4, "running the job until no record is left (Spark starts first)")
         with StopSignals(JobLog()).handled() as signals:
             job = run_to_end(settings, plan, signals, once=True, take_over=False, embedded=True)
         tally = job.driver.tally
-        tally.update({"read": others, "ignored": others})
+        tally.update({"read": feed.others, "ignored": feed.others})
         published = list(read_back(settings, plan)[0])
         print_step(5, "asking Postgres for the same documents")
         with oracle(settings.registry, "demo", definitions.entities) as tables:

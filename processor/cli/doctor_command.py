@@ -4,10 +4,13 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from processor.cli.options import JOB, add_settings, reachable_settings
+from processor.cli.options import JOB, add_settings, load_settings, reachable_settings, settings_of_shared_parts
 from processor.cli.visible_text import visible_lines
+from processor.errors import PartError, SettingError, StatestoreError
+from processor.settings.settings import Settings
 from processor.text_table import fitted, table_lines
 
 if TYPE_CHECKING:
@@ -24,18 +27,29 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.doctor.doctor_checks import CHECKS, CHECKS_OF_POSTGRES
+    from processor.doctor.doctor_checks import checks_of
     from processor.doctor.examine import examine
     from processor.doctor.surroundings import RealSurroundings
 
-    with reachable_settings(options) as settings:
+    with ExitStack() as stack:
+        settings, dead = _settings(options, stack)
         around = RealSurroundings(settings, embedded=options.embedded)
-        try:
-            found = list(examine(CHECKS_OF_POSTGRES if settings.store == "postgres" else CHECKS, around))
-        finally:
-            around.close()
+        stack.callback(around.close)
+        found = list(examine(checks_of(settings.store, dead), around))
     print(json.dumps(findings_json(found), indent=2) if options.json else visible_lines(findings_text(found)))
     return 1 if any(one.finding.state == "failure" for one in found) else 0
+
+
+def _settings(options: argparse.Namespace, stack: ExitStack) -> tuple[Settings, StatestoreError | None]:
+    """The settings as far as they can be read, and why not farther: a part of `local up` died, or a secret is missing."""
+    try:
+        return stack.enter_context(reachable_settings(options)), None
+    except PartError as dead:
+        if (settings := settings_of_shared_parts(options)) is None:
+            raise
+        return settings, dead
+    except SettingError as unreadable:
+        return load_settings(options), unreadable  # raises another error of the settings again
 
 
 def findings_json(found: Sequence["CheckedFinding"]) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import time
 
-from processor.cli.status_command import SILENT_SECONDS, wrong_in_report
 from processor.cli.stop_signals import StopSignals
+from processor.cli.wrong_states import SILENT_SECONDS, wrong_in_report
+from processor.durations import duration_text
 from processor.rounds.job_event import JobEvent
+from processor.rounds.troubles import trouble_line
 from processor.settings.settings import Settings
 
 
@@ -19,12 +21,14 @@ def shown_status(settings: Settings, signals: StopSignals) -> Iterator[None]:
     from processor.metrics.status_server import RunState, status_server
 
     def read() -> RunState:
+        now = time()
+        degraded = tuple(trouble_line(trouble, now) for trouble in signals.troubles.now)
         report = signals.job.monitor.report if signals.job is not None else None
         if report is None:
-            return RunState(None, ())
-        age = time() - report["at"]
-        silent = [f"the job has reported nothing for {age:,.0f} s; see its log"] if age > SILENT_SECONDS else []
-        return RunState(report, (*silent, *wrong_in_report(report)))
+            return RunState(None, (), degraded)
+        age = now - report["at"]
+        silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if age > SILENT_SECONDS else []
+        return RunState(report, (*silent, *wrong_in_report(report)), degraded)
 
     with status_server(settings.status_host, settings.status_port, read) as port:
         host = f"[{settings.status_host}]" if ":" in settings.status_host else settings.status_host

@@ -8,6 +8,7 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 from processor.cli.visible_text import visible_line
+from processor.progress.topic_moves import move_lines
 from registry.job_status import JobStatus
 from registry.model import Applied
 from registry.pending import pending_lines
@@ -31,7 +32,7 @@ def print_applied(applied: Applied, registry: "Registry") -> None:
     """Prints the changes to stdout, and to stderr the work that waits in the registry, who does it, and the version."""
     for change in applied.changes:
         print(visible_line(str(change)))
-    pending, jobs = list(pending_lines(registry.snapshot())), registry.jobs()
+    pending, jobs = _next_lines(registry), registry.jobs()
     for line in pending:
         print(f"next: {visible_line(line)}", file=sys.stderr)
     if jobs and (pending or applied.changes):
@@ -44,9 +45,17 @@ def applied_json(applied: Applied, registry: "Registry") -> dict[str, object]:
     return {
         "version": applied.version,
         "changes": list(applied.changes),
-        "next": list(pending_lines(registry.snapshot())),
+        "next": _next_lines(registry),
         "jobs": [{"job": job.job, "owner": job.owner, "alive": job.alive} for job in registry.jobs()],
     }
+
+
+def _next_lines(registry: "Registry") -> list[str]:
+    """The work that waits: of slots and products, and of entities that have another topic than they read."""
+    stored = registry.snapshot()
+    topics = {entity.name: entity.topic for entity in stored.entities}
+    boundaries = registry.epochs(sorted(topics.values()), sorted(topics))
+    return [*pending_lines(stored), *move_lines(topics, boundaries)]
 
 
 def worker_line(jobs: Collection[JobStatus]) -> str:

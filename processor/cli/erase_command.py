@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.chosen_plan import stored_state
+from processor.cli.dead_letter_choice import positions
 from processor.cli.edit_report import user_name
 from processor.cli.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.cli.job_log import JobLog, add_log_flags
@@ -18,7 +19,7 @@ from processor.cli.run_command import require_settings
 from processor.cli.stop_signals import StopSignals
 from processor.cli.visible_text import visible_line, visible_lines
 from processor.definitions.problems import suggest
-from processor.errors import StatestoreError
+from processor.errors import SettingError, StatestoreError
 from processor.inspect.references import Reference, references
 from processor.inspect.verification import with_open_changes
 from processor.job.open_registry import open_registry
@@ -31,6 +32,7 @@ from processor.rounds.step_runner import StepRunner
 from statestore import keys
 
 if TYPE_CHECKING:
+    from processor.job.letters_of_row import LetterPlace
     from processor.job.run_erase import ErasureReport
     from processor.settings.settings import Settings
 
@@ -54,6 +56,20 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         action="store_true",
         help="erase nothing: print the commands that erase the rows of other entities that join with this row",
     )
+    parser.add_argument(
+        "--letter",
+        metavar="POSITION",
+        action="append",
+        default=[],
+        help="erase this dead letter too, such as user/0/17: nobody can read its key, and it is one of the row",
+    )
+    parser.add_argument(
+        "--other-letter",
+        metavar="POSITION",
+        action="append",
+        default=[],
+        help="leave this dead letter: it has the text of the key, nobody can read its own key, and it is one of another row",
+    )
     parser.add_argument("--take-over", action="store_true", help="take over from a job that still holds the lease")
     add_log_flags(parser)
     add_settings(parser, *JOB)
@@ -61,6 +77,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
+    own, others = (frozenset(map(_place, texts)) for texts in (options.letter, options.other_letter))
     with reachable_settings(options) as settings:
         with stored_state(settings) as (plan, store):
             entity = _entity(plan, options.entity)
@@ -72,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
             found = runner.run([references(plan, entity.name, columns)])[0] if columns is not None else ()
         if options.referring:
             return _print_commands(found, known=columns is not None)
-        report = _erase(options, settings, entity.name, key)
+        report = _erase(options, settings, entity.name, key, (own, others))
     occasion = Occasion(
         settings=settings,
         plan=plan,
@@ -93,14 +110,29 @@ def run(options: argparse.Namespace) -> int:
     return 1 if report.left else 0
 
 
-def _erase(options: argparse.Namespace, settings: "Settings", entity: str, key: tuple[Value, ...]) -> "ErasureReport":
+def _erase(
+    options: argparse.Namespace,
+    settings: "Settings",
+    entity: str,
+    key: tuple[Value, ...],
+    chosen: "tuple[frozenset[LetterPlace], frozenset[LetterPlace]]",
+) -> "ErasureReport":
+    from processor.job.letters_of_row import LetterChoice
     from processor.job.run_erase import run_erase
 
     log = JobLog(form=options.log, quiet=options.quiet)
     with open_registry(settings) as registry, StopSignals(log).handled() as signals:
         require_settings(settings, "bootstrap_servers")
         job = open_operator_run(replace(settings, checkpoint=""), registry, signals, take_over=options.take_over)
-        return run_erase(job, entity, key)
+        return run_erase(job, entity, key, LetterChoice(own=chosen[0], others=chosen[1]))
+
+
+def _place(text: str) -> "LetterPlace":
+    """The place of one letter. Raises SettingError for a text that is no position, or more than one."""
+    found = positions([text])
+    if len(found) != 1:
+        raise SettingError(f"{text!r} is not a position: give TOPIC/PARTITION/OFFSET, such as user/0/17")
+    return found[0][:3]
 
 
 def _entity(plan: Plan, name: str) -> EntityPlan:

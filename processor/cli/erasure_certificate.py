@@ -5,9 +5,10 @@ It holds no value of the row but the key that the operator gave, or only the has
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from processor.cli.erasure_remains import remains, time_text
 from processor.inspect.references import Reference
 from processor.plan.plan import EntityPlan, Plan
 from processor.progress.erasures import erasure_key
@@ -18,10 +19,6 @@ from statestore import keys
 
 if TYPE_CHECKING:
     from processor.job.run_erase import ErasureReport
-
-FOR_EVER = "for ever"
-COMPACTION = ("cleanup.policy", "min.compaction.lag.ms", "max.compaction.lag.ms", "segment.ms", "delete.retention.ms")
-RETENTION = ("cleanup.policy", "retention.ms", "retention.bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +47,7 @@ def make_certificate(occasion: Occasion, report: "ErasureReport") -> dict[str, A
     return {
         "certificate": "erasure",
         "complete": not report.left,
-        "at": _time(occasion.at),
+        "at": time_text(occasion.at),
         "by": occasion.by,
         "job": settings.job,
         "table": settings.table,
@@ -62,7 +59,7 @@ def make_certificate(occasion: Occasion, report: "ErasureReport") -> dict[str, A
         "referring": [
             {"entity": one.entity, "columns": list(one.columns), "rows": len(one.keys)} for one in occasion.references
         ],
-        "remains": list(_remains(occasion, report)),
+        "remains": list(remains(settings, occasion.plan, occasion.entity, occasion.at, occasion.references, report)),
         "not_done": list(report.left),
     }
 
@@ -117,70 +114,6 @@ def _removed(occasion: Occasion, report: "ErasureReport") -> Iterator[dict[str, 
     what = f"{len(letters.records)} dead letters" + (f" ({at})" if at else "")
     if not letters.refusal:
         yield {"where": f"topic {occasion.settings.rejects_topic}", "what": what, "count": len(letters.records)}
-
-
-def _remains(occasion: Occasion, report: "ErasureReport") -> Iterator[dict[str, str]]:
-    settings, source = occasion.settings, occasion.entity.entity
-    table = f"table {settings.table}"
-    remover = "a running job removes it" if settings.store == "postgres" else "DynamoDB removes it within days"
-    expires = f"{_time(occasion.at + timedelta(days=settings.marker_days))}, then {remover}"
-    if not report.expires:
-        expires = f"{FOR_EVER}, because the table has no TTL: turn it on for the attribute `ttl`"
-    if report.before is not None:
-        yield _item(table, "a delete marker: the key and a version, without other values", expires)
-    for name in sorted(report.tombstones):
-        yield _item(table, f"the ledger entry of {name}: the key and a sequence, without a hash", expires)
-    yield _item(table, "the SHA-256 above with positions and sequences: it keeps older records away", FOR_EVER)
-    yield _item("backups of the table", "what they held before: statestore does not change them", "you remove them")
-    if settings.store == "postgres":
-        what = "the former row in pages and in the write-ahead log, which no query shows"
-        yield _item("server of the table", what, "VACUUM, and the server recycles the log; you remove archived logs")
-    if report.new:
-        what = "older records of the key: the topic is not the job's. Delete the row at the source, so that a tombstone follows"
-        yield _item(f"topic {source.topic}", what, _retention(report, source.topic, occasion.at))
-    for product in sorted({one.product.topic for one in occasion.plan.products.values()}):
-        what = "older documents that showed the row, behind the newer message of their key"
-        yield _item(f"topic {product}", what, f"the broker compacts them ({_config(report, product, COMPACTION)})")
-    rejects, letters = f"topic {settings.rejects_topic}", report.letters
-    if letters.refusal:
-        what = f"{len(letters.records)} dead letters, which no replay takes: {letters.refusal}"
-        yield _item(rejects, what, _retention(report, settings.rejects_topic, occasion.at))
-    elif letters.records:
-        what = "bytes on the broker's disk, which no consumer can read"
-        yield _item(
-            rejects, what, f"the broker closes the segment ({_config(report, settings.rejects_topic, ('segment.ms',))})"
-        )
-    for reference in occasion.references:
-        what = f"{', '.join(reference.columns)} of {len(reference.keys)} rows, equal to a join key of the row"
-        yield _item(f"{table}, {reference.entity}", what, "you erase these rows, too")
-    if settings.log_values:
-        yield _item(
-            "logs and status of the job", "values that it showed, because log_values is true", "you remove them"
-        )
-    yield _item(
-        "registry", "the most frequent value of each join, if `statistics` has counted", "`statestore statistics`"
-    )
-
-
-def _item(where: str, what: str, until: str) -> dict[str, str]:
-    return {"where": where, "what": what, "until": until}
-
-
-def _retention(report: "ErasureReport", topic: str, at: datetime) -> str:
-    """Until when a topic keeps the records that it has now."""
-    config = report.configs.get(topic)
-    if config is None:
-        return "its retention ends; the job may not read its configuration (DescribeConfigs)"
-    if "delete" in config.get("cleanup.policy", "") and int(config.get("retention.ms", "-1")) >= 0:
-        end = at + timedelta(milliseconds=int(config["retention.ms"]))
-        return f"{_time(end)}, then the broker removes their segments ({_config(report, topic, RETENTION)})"
-    return f"{FOR_EVER}, or until a compaction or a deletion ({_config(report, topic, RETENTION)})"
-
-
-def _config(report: "ErasureReport", topic: str, names: Sequence[str]) -> str:
-    config = report.configs.get(topic, {})
-    return ", ".join(f"{name}={config[name]}" for name in names if name in config) or "its configuration is not known"
-
-
-def _time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="seconds")
+    if report.statistics:
+        what = f"the most frequent value of {report.statistics} joins, a join key of the row"
+        yield {"where": "registry", "what": what, "count": report.statistics}

@@ -69,6 +69,8 @@ def _name(entry: str, row: Mapping[str, Any]) -> str:
             return f"of join {row['join_id']} {row['direction']}"
         case "product_joins" | "waiting_joins":
             return f"{row['product']}, join {row['join_id']}"
+        case "epochs":
+            return f"of {row['topic']}/{row['partition']}, epoch {row['epoch']} from offset {row['from_offset']}"
         case "slots":
             return f"GSI_{row['slot']}"
     return str(row.get("name", ""))

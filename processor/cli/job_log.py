@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from processor.cli.output import freshness_text
 from processor.cli.visible_text import visible_line
+from processor.metrics.lag_text import lag_text
 from processor.rounds.job_event import JobEvent
 
 ROUNDS = {
@@ -61,9 +62,9 @@ def json_line(event: JobEvent, now: datetime) -> str:
 
 def status_summary(state: Mapping[str, Any]) -> str:
     """The state of a run (`processor.job.monitor`) in one line. Only topics that wait are named."""
-    behind = [(topic, lag) for topic, lag in state["topics"].items() if lag["records"]]
+    behind = [topic for topic, lag in state["topics"].items() if lag["records"] != 0]
     parts = [
-        "behind " + ", ".join(f"{topic} {lag_text(lag)}" for topic, lag in behind) if behind else "behind 0 records",
+        "behind " + (", ".join(f"{topic} {lag_text(state, topic)}" for topic in behind) or "0 records"),
         f"{state['events_per_second']:g} events/s",
         f"{state['documents_per_second']:g} documents/s",
         f"{state['open_changes']} open changes",
@@ -81,12 +82,6 @@ def status_summary(state: Mapping[str, Any]) -> str:
     for title, names in named:
         parts += [f"{title}: {', '.join(names)}"] if names else []
     return ", ".join([*(["paused"] if state["doing"] == "paused" else []), *parts])
-
-
-def lag_text(lag: Mapping[str, Any]) -> str:
-    """The lag of a topic: its unread records, and how long the oldest waits."""
-    wait = "" if lag["seconds"] is None else f", {lag['seconds']:,.0f} s"
-    return f"{lag['records']:,} records{wait}"
 
 
 class JobLog:

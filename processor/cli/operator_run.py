@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
 def open_operator_run(settings: Settings, registry: "Registry", signals: StopSignals, *, take_over: bool) -> "Job":
     """The open job, by the definitions in force now. A signal stops it. Raises LeaseHeld while another run lives, unless
-    `take_over`."""
+    `take_over`: before the start of Spark."""
+    from processor.job.lease import refuse_living_run
     from processor.job.open_job import open_job
 
+    if not take_over:
+        refuse_living_run(registry.jobs, settings.job, owner_name(), signals.stopping)
     signals.job = open_job(
         settings,
         plan_of(registry.snapshot()),
@@ -26,5 +29,6 @@ def open_operator_run(settings: Settings, registry: "Registry", signals: StopSig
         jars=[],
         report=signals.log,
         stopping=signals.stopping,
+        troubles=signals.troubles,
     )
     return signals.job

@@ -5,9 +5,10 @@ import json
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from processor.cli.options import (
     REGISTRY,
@@ -25,11 +26,16 @@ from processor.pricing.estimate import Estimate
 from processor.pricing.preview import Preview, preview
 from processor.pricing.price import BATCH, REQUESTS, Cost
 from processor.pricing.price_list import DEFAULT, Prices, read_prices
+from processor.product.product import Definitions
+from processor.progress.topic_moves import move_lines
 from processor.settings.settings import Settings
 from processor.text_table import fitted, table_lines
 from registry.errors import RegistryError, RegistryMissing
 from registry.model import Snapshot
 from statestore.items import slot_name
+
+if TYPE_CHECKING:
+    from registry.repository import Registry
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -70,17 +76,26 @@ def _preview(options: argparse.Namespace) -> Preview:
         settings = load_settings(options)
         return preview(definitions, empty_registry(settings), frozenset(), None if options.no_price else settings)
     with reachable_settings(options) as settings:
-        statistics = None
+        statistics, moves = None, tuple[str, ...]()
         with open_registry(settings) as registry:
             try:
                 stored, has_run = registry.snapshot_for_apply()
+                moves = _moves(definitions, stored, registry)
             except RegistryMissing:
                 print("there is no registry yet: `apply` creates it", file=sys.stderr)
                 stored, has_run = empty_registry(settings), frozenset[str]()
             else:
                 with suppress(RegistryMissing):  # a registry of an older release has no statistics
                     statistics = registry.statistics()
-        return preview(definitions, stored, has_run, None if options.no_price else settings, statistics)
+        found = preview(definitions, stored, has_run, None if options.no_price else settings, statistics)
+        return replace(found, warnings=(*moves, *found.warnings))
+
+
+def _moves(definitions: Definitions, stored: Snapshot, registry: "Registry") -> tuple[str, ...]:
+    """The moves of entities to other topics that the apply asks for, or that a job has yet to make."""
+    topics = {entity.name: entity.topic for entity in stored.entities}
+    topics |= {name: entity.topic for name, entity in definitions.entities.items()}
+    return tuple(move_lines(topics, registry.epochs(sorted(topics.values()), sorted(topics))))
 
 
 def empty_registry(settings: Settings) -> Snapshot:

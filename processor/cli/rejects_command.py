@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from processor.cli.chosen_plan import stored_plan, stored_state
-from processor.cli.dead_letter_choice import add_choice, is_chosen, position
+from processor.cli.dead_letter_choice import add_choice, is_at, is_chosen, positions
 from processor.cli.dead_letter_text import each_line, full_text, group_lines, json_line, record_position
 from processor.cli.edit_report import user_name
 from processor.cli.operator_command import add_why, reason
@@ -89,9 +89,13 @@ def run_list(options: argparse.Namespace) -> int:
 def run_show(options: argparse.Namespace) -> int:
     from processor.job.dead_letter_topic import with_whole_record
 
-    wanted = position(" ".join(options.position))
+    wanted = positions(options.position)
     with reachable_settings(options) as settings:
-        shown = [(letter, outcome) for letter, outcome in read_dead_letters(settings) if _is_at(wanted, letter)]
+        shown = [
+            (letter, outcome)
+            for letter, outcome in read_dead_letters(settings)
+            if any(is_at(one, letter) for one in wanted)
+        ]
         if not shown:
             cure = "`statestore rejects list --each --all` prints the positions that are there"
             raise StatestoreError(
@@ -106,14 +110,6 @@ def run_show(options: argparse.Namespace) -> int:
                 print(visible_line(f"the whole record is out of reach: {error}"), file=sys.stderr)
             print(full_text(letter, whole.rejected, outcome, plan))
     return 0
-
-
-def _is_at(wanted: tuple[str, int, int, int | None], letter: "DeadLetter") -> bool:
-    record = letter.rejected.record
-    return wanted in (
-        (record.topic, record.partition, record.offset, None),
-        (record.topic, record.partition, record.offset, record.epoch),
-    )
 
 
 def run_drop(options: argparse.Namespace) -> int:

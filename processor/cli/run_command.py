@@ -6,8 +6,9 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ from registry.errors import RegistryError
 from statestore.errors import StoreError
 
 if TYPE_CHECKING:
+    from processor.job.feed import Feed
     from processor.job.job import Job
     from processor.plan.plan import Plan
 
@@ -65,7 +67,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--adopt",
         action="store_true",
-        help="rename the registry's job to --job, or build the state again in an empty --table, with a new --checkpoint",
+        help="rename the registry's job to --job, or, with a new --checkpoint, build the state again in an empty --table, or go "
+        "on with one that was restored or lacks its last writes",
     )
     add_log_flags(parser)
     add_settings(parser, *JOB, "checkpoint", "status_port", "status_host")
@@ -103,14 +106,16 @@ def _run_until_stopped(
 ) -> "tuple[Job | None, int]":
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
+    from processor.job.feed import read_feed
+    from processor.job.run_end import noted_end
+
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
         try:
-            plan = prepare_plan(settings, definitions)
-            from processor.job.feed import feed
-
-            others = feed(settings, plan, options.source) if options.source else 0
-            flags = {name: getattr(options, name) for name in ("once", "take_over", "embedded", "adopt")}
-            return run_to_end(settings, plan, signals, **flags), others
+            with noted_end(settings, owner_name(), signals.stopping, log):
+                plan = prepare_plan(settings, definitions)
+                feed = read_feed(settings, plan, options.source) if options.source else None
+                flags = {name: getattr(options, name) for name in ("once", "take_over", "embedded", "adopt")}
+                return run_to_end(settings, plan, signals, feed=feed, **flags), feed.others if feed else 0
         except Stopped:
             log(JobEvent(what="stopped", text="stopped"))
             return None, 0
@@ -155,9 +160,11 @@ def run_to_end(
     take_over: bool,
     embedded: bool,
     adopt: bool = False,
+    feed: "Feed | None" = None,
 ) -> "Job":
-    """Runs the job until it has ended, or a signal stops it. Raises Stopped when the signal comes before the job is open."""
-    from processor.job.open_job import open_job
+    """Runs the job until it has ended, or a signal stops it. Produces the records of `feed` once the job is open: a start that is
+    refused leaves the topics as they are. Raises Stopped when the signal comes before the job is open."""
+    from processor.job.open_job import prepare_job
     from processor.job.run_again import run_again
     from processor.job.run_backfill import keep_last_progress
     from processor.job.source import is_local
@@ -168,24 +175,36 @@ def run_to_end(
     if embedded or is_local(settings):
         find_java()  # Spark's own message of a missing Java names no cure
         jars = sorted(spark_kafka_jars(print_progress).glob("*.jar"))
+    waiting = [feed] if feed else []
     with open_registry(settings) as registry:
+        starts = count()
 
         def open_() -> "Job":
+            first = next(starts) == 0  # a later start takes over from nobody: another job may have taken over meanwhile
             signals.job = None
-            signals.job = open_job(
+            signals.job = prepare_job(
                 settings,
                 plan,
                 registry,
                 owner=owner_name(),
-                take_over=take_over,
+                take_over=take_over and first,
                 jars=jars,
                 report=signals.log,
-                adopt=adopt,
+                adopt=adopt and first,
                 stopping=signals.stopping,
+                troubles=signals.troubles,
             )
+            with suppress(RegistryError):  # the run itself waits for a registry that does not answer
+                registry.begin_run(signals.job.lease)
+            try:
+                while waiting:
+                    waiting.pop().produce()
+            except BaseException:
+                signals.job.end()
+                raise
             return signals.job
 
-        job = run_again(open_, once=once, stopping=signals.stopping, report=signals.log)
+        job = run_again(open_, once=once, stopping=signals.stopping)
         keep_last_progress(job)
     return job
 

@@ -1,31 +1,41 @@
 """`statestore status`: what runs, how far it is behind, and what is wrong. The verb needs only the registry: the running job
 writes its state into its lease every 5 s.
 
-A state is wrong if it stays until a person acts: a job died, a product or a walk stopped, the job refuses a registry version, or
-the job reports nothing any more. Dead letters are counted and are not wrong: `rejects list` shows those that wait.
+`processor.cli.wrong_states` says which states are wrong. A job that waits for a part outside of it is degraded: it goes on by
+itself, so the exit status stays 0.
 """
 
 import argparse
 import json
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from processor.cli.job_log import lag_text
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
-from processor.cli.output import spending_line
+from processor.cli.output import spending_line, throttled
 from processor.cli.visible_text import visible_lines
 from processor.cli.watch import add_forms, print_state
+from processor.cli.wrong_states import moment, wrong_lines
+from processor.durations import duration_text
 from processor.job.open_registry import open_registry
-from registry.job_status import JobStatus
+from processor.metrics.lag_text import lag_text, missing_text, oldest_text
+from processor.rounds.troubles import degraded_lines
+from registry.job_status import How, JobStatus, RunEnd
 from registry.model import Snapshot
 from registry.pending import pending_lines
 
 if TYPE_CHECKING:
     from registry.repository import Registry
 
-SILENT_SECONDS = 60.0
-"""A living job whose report is older is wrong: it reports every 5 s."""
+ENDS: Mapping[How, str] = {
+    "stopped": "stopped on request",
+    "finished": "finished all records (--once)",
+    "failed": "ended with an error",
+    "lost": "lost its lease to another run",
+    "killed": "gave its last sign of life",
+}
+"""How a run ended, in words."""
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -47,51 +57,30 @@ def _print_status(registry: "Registry", options: argparse.Namespace) -> int:
     snapshot, bound = registry.snapshot(), registry.binding().job
     jobs = [job for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
+    degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
     if options.json:
-        print(json.dumps(status_json(snapshot, jobs, problems), indent=2))
+        print(json.dumps(status_json(snapshot, jobs, problems, degraded), indent=2))
     else:
-        print(visible_lines(status_text(snapshot, jobs, problems)), flush=True)
+        print(visible_lines(status_text(snapshot, jobs, problems, degraded)), flush=True)
     return 1 if problems else 0
 
 
-def wrong_lines(job: JobStatus) -> Iterator[str]:
-    """What a person must repair, a line each."""
-    if not job.alive:
-        if job.owner is not None:
-            yield f"job {job.job} died: {job.owner} gave no sign of life since {_moment(job.renewed_at)}; start it again"
-        return
-    if (job.report_age or 0.0) > SILENT_SECONDS:
-        yield f"job {job.job} renews its lease, and has reported nothing for {job.report_age:,.0f} s; see its log"
-    yield from wrong_in_report(job.report or {})
-
-
-def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
-    """What a person must repair by the report of a job that lives."""
-    for product, why in state.get("stopped_products", {}).items():
-        yield f"product {product} stopped: {why}"
-    for product, count in state.get("unfit_documents", {}).items():
-        yield (
-            f"product {product}: {count:,} documents do not fit its topic, which shows earlier ones: `statestore rejects list "
-            "--each` says why and what to do; then start the job again"
-        )
-    for walk, why in state.get("stopped_walks", {}).items():
-        yield f"{walk} stopped: {why}"
-    if state.get("refusal"):
-        yield state["refusal"]
-
-
-def status_json(snapshot: Snapshot, jobs: Collection[JobStatus], problems: list[str]) -> dict[str, Any]:
+def status_json(
+    snapshot: Snapshot, jobs: Collection[JobStatus], problems: list[str], degraded: list[str]
+) -> dict[str, Any]:
     """The state as JSON values. `report`: see `processor.job.monitor`."""
     return {
         "version": snapshot.version,
         "paused": snapshot.paused,
         "wrong": problems,
+        "degraded": degraded,
         "jobs": [
             {
                 "job": job.job,
                 "owner": job.owner,
                 "alive": job.alive,
                 "since": job.acquired_at.isoformat() if job.acquired_at else None,
+                "ended": asdict(end) | {"at": end.at.isoformat()} if (end := job.last_end) else None,
                 "applied_version": job.applied_version,
                 "report_age": job.report_age,
                 "report": job.report,
@@ -101,40 +90,53 @@ def status_json(snapshot: Snapshot, jobs: Collection[JobStatus], problems: list[
     }
 
 
-def status_text(snapshot: Snapshot, jobs: Collection[JobStatus], problems: Collection[str]) -> Iterator[str]:
+def status_text(
+    snapshot: Snapshot, jobs: Collection[JobStatus], problems: Collection[str], degraded: Collection[str]
+) -> Iterator[str]:
     """The state as lines for people."""
     if not jobs:
         yield "no job has run by this registry: `statestore run`"
     for job in jobs:
         yield from _job_lines(snapshot, job)
     yield from pending_lines(snapshot)
+    yield from (f"degraded: {line}" for line in degraded)
     yield from (f"wrong: {line}" for line in problems)
 
 
 def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
     if not job.alive:
         yield f"job {job.job}: does not run, last registry version {job.applied_version} of {snapshot.version}"
+        yield from (f"  {_end_line(end)}" for end in (job.last_end,) if end)
         return
     state = job.report or {}
-    since = f" since {_moment(job.acquired_at)}" if job.acquired_at else ""
+    since = f" since {moment(job.acquired_at)}" if job.acquired_at else ""
     yield f"job {job.job}: runs as {job.owner}{since}, statestore {state.get('statestore', '?')}"
+    yield from (f"  the run before: {_end_line(end)}" for end in (job.ended,) if end)
     yield f"  registry version {job.applied_version}, the newest is {snapshot.version}"
     if job.report is None:
         yield "  it has reported nothing yet"
         return
-    yield f"  {state['doing']}; reported {job.report_age:,.0f} s ago"
-    for topic, lag in state["topics"].items():
-        yield f"  topic {topic}: {lag_text(lag)} behind"
-    yield from (f"  topic {topic}: does not exist" for topic in state["missing_topics"])
+    yield f"  {state['doing']}; reported {duration_text(job.report_age or 0)} ago"
+    yield from (f"  topic {topic}: behind {lag_text(state, topic)}" for topic in state["topics"])
+    yield from (f"  topic {topic}: {missing_text(state, topic)}" for topic in state["missing_topics"])
+    for entity, topic in state.get("former_topics", {}).items():
+        yield f"  topic {topic}: entity {entity} has another topic, and leaves this one at its end, once the other has a record"
     yield f"  {state['events_per_second']:g} events/s, {state['documents_per_second']:g} documents/s"
     if batch := state["last_batch"]:
         yield (
-            f"  last batch {batch['number']}: {_moment(datetime.fromtimestamp(batch['at']))}, {batch['records']:,} records, "
+            f"  last batch {batch['number']}: {moment(datetime.fromtimestamp(batch['at']))}, {batch['records']:,} records, "
             f"{batch['documents']:,} documents"
         )
     yield from _open_lines(state)
     if counts := state.get("counts"):
         yield f"  {spending_line(counts)}"
+        if throttled(counts):
+            yield "  the store throttles: `--walk-rate`, `pause --topic` and more capacity help at once (docs/operate.md)"
+
+
+def _end_line(end: RunEnd) -> str:
+    """How a run ended."""
+    return f"{end.owner} {ENDS[end.how]} at {moment(end.at)}"
 
 
 def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
@@ -145,16 +147,5 @@ def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
     letters = f"  {state['dead_letters']:,} dead letters in this run"
     yield letters + (f", the last: {state['last_dead_letter']}" if state["last_dead_letter"] else "")
     oldest = state["oldest_unpublished"]
-    yield (
-        "  oldest change without its documents: "
-        + (
-            f"{_moment(datetime.fromtimestamp(oldest))}, {state['at'] - oldest:,.0f} s before the report"
-            if oldest
-            else "none"
-        )
-    )
-
-
-def _moment(at: datetime) -> str:
-    """A time on the clock of this machine."""
-    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+    since = f"{moment(datetime.fromtimestamp(oldest))}, " if oldest is not None else ""
+    yield f"  oldest change without its documents: {since}{oldest_text(state)}"

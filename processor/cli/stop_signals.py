@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from processor.cli.job_log import JobLog
 from processor.errors import Stopped
 from processor.rounds.job_event import JobEvent
+from processor.rounds.troubles import Troubles
 
 if TYPE_CHECKING:
     from processor.job.job import Job
@@ -32,12 +33,14 @@ RELEASE_SECONDS = 0.5
 
 
 class StopSignals:
-    """The handler of the signals. `stopping`: the first signal sets it. `job`: the job, once open. `log`: takes the lines."""
+    """The handler of the signals. `stopping`: the first signal sets it. `job`: the job, once open. `log`: takes the lines.
+    `troubles`: what the job waits for; they outlast a job that opens again."""
 
     def __init__(self, log: JobLog) -> None:
         self.stopping = Event()
         self.job: Job | None = None
         self.log, self._ended = log, Event()
+        self.troubles = Troubles(log)
 
     @contextmanager
     def handled(self) -> Iterator["StopSignals"]:
@@ -58,9 +61,10 @@ class StopSignals:
         logging.disable()
         self.stopping.set()
         Thread(target=self._end_in_time, name="end in time", daemon=True).start()
-        text = "finishing this batch" if self.job is not None else "ends before the first batch"
+        opens = self.job is None or not self.job.begun
+        text = "ends before the first batch" if opens else "finishing this batch"
         self.log.write_at_once(JobEvent(what="stopping", text=f"{text}; a second signal ends the process at once"))
-        if self.job is None:
+        if opens:
             raise Stopped("stopped on request")
 
     def _end_in_time(self) -> None:
@@ -78,4 +82,4 @@ class StopSignals:
     def _release(self) -> None:
         if self.job is not None:
             with suppress(Exception):
-                self.job.registry.release(self.job.lease)
+                self.job.registry.end_run(self.job.lease.job, self.job.lease.owner, "stopped")

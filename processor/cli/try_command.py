@@ -19,6 +19,7 @@ from processor.cli.output import (
 )
 from processor.cli.visible_text import visible_line
 from processor.job.schema_registry.open_schemas import open_schemas
+from processor.nearest_name import nearest_topic
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
 from processor.records.record import Record, Rejected
@@ -26,9 +27,11 @@ from processor.records.recorded_topics import read_records, to_line, to_reject_l
 from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings.resolve_secrets import resolve_schema_registry
-from processor.settings.settings import read_settings
+from processor.settings.settings import LARGEST, read_settings
 from processor.trial.trial import Trial, batches
 
+_MOST_DIGITS = 20
+"""Python reads no integers of thousands of digits."""
 SHOWN = 5
 """Dead letters that `try` prints with their reasons."""
 
@@ -55,17 +58,26 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def positive(text: str) -> int:
     """A whole number, at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
+    return _whole(text, 1)
+
+
+def natural(text: str) -> int:
+    """A whole number, at least 0."""
+    return _whole(text, 0)
+
+
+def _whole(text: str, low: int) -> int:
+    number = int(text) if len(text) < _MOST_DIGITS else LARGEST + 1
+    if not low <= number <= LARGEST:
+        raise argparse.ArgumentTypeError(f"must be a whole number from {low} to {LARGEST}")
     return number
 
 
 def seconds(text: str) -> float:
-    """A finite number of seconds, at least 0."""
+    """A number of seconds, at least 0."""
     number = float(text)
-    if not 0 <= number < float("inf"):  # refuses nan too
-        raise argparse.ArgumentTypeError("must be 0 or more")
+    if not 0 <= number <= LARGEST:  # refuses nan too
+        raise argparse.ArgumentTypeError(f"must be from 0 to {LARGEST}")
     return number
 
 
@@ -81,17 +93,20 @@ def run(options: argparse.Namespace) -> int:
         schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
     )
     unknown: Counter[str] = Counter()
-    known = {entity.topic for entity in definitions.entities.values()}
+    known = {entity.topic: name for name, entity in definitions.entities.items()}
+    seen: set[str] = set()
     rejects: list[Rejected] = []
     try:
-        for chunk in batches(_counted(read_records(options.source), known, unknown), options.batch):
+        for chunk in batches(_counted(read_records(options.source), known, unknown, seen), options.batch):
             trial.batch(chunk)
             trial.background_work()
         trial.finish()
     finally:  # too many dead letters end the run, and the file says why
         rejects += map(rejected_record, trial.rejects.messages)
         write_rejects(rejects, rejects_path(options.rejects, options.to))
-        print("".join(f"{visible_line(line)}\n" for line in _complaints(rejects, unknown)), end="", file=sys.stderr)
+        unseen = {topic: name for topic, name in known.items() if topic not in seen}
+        complaints = _complaints(rejects, unknown, unseen)
+        print("".join(f"{visible_line(line)}\n" for line in complaints), end="", file=sys.stderr)
     published = list(to_records(trial.published.messages))
     if options.to or not options.json:
         write_published(published, options.to or "-")
@@ -109,16 +124,20 @@ def run(options: argparse.Namespace) -> int:
     return report_stopped_products(trial.stopped) or int(options.strict and bool(rejects or unknown))
 
 
-def _counted(records: Iterable[Record], known: Collection[str], unknown: Counter[str]) -> Iterator[Record]:
-    """The records. Counts those of topics that no entity has."""
+def _counted(
+    records: Iterable[Record], known: Collection[str], unknown: Counter[str], seen: set[str]
+) -> Iterator[Record]:
+    """The records. Counts those of topics that no entity has, and notes the topics."""
     for record in records:
+        seen.add(record.topic)
         if record.topic not in known:
             unknown[record.topic] += 1
         yield record
 
 
-def _complaints(rejects: Collection[Rejected], unknown: Mapping[str, int]) -> Iterator[str]:
-    """The first dead letters with their reasons, and the topics that no entity names."""
+def _complaints(rejects: Collection[Rejected], unknown: Mapping[str, int], unseen: Mapping[str, str]) -> Iterator[str]:
+    """The first dead letters with their reasons, and the topics that no entity names, each with the nearest topic in `unseen`:
+    the topics of entities that have no record, and the entity of each."""
     for rejected in list(rejects)[:SHOWN]:
         record = rejected.record
         place = f"{record.topic}/{record.partition} offset {record.offset}"
@@ -128,4 +147,6 @@ def _complaints(rejects: Collection[Rejected], unknown: Mapping[str, int]) -> It
     if len(rejects) > SHOWN:
         yield f"and {len(rejects) - SHOWN} more dead letters; --rejects FILE keeps them all"
     for topic, count in sorted(unknown.items()):
-        yield f"topic {topic}: no entity names it, so its {count} records are ignored"
+        near = nearest_topic(topic, unseen)
+        hint = f"; did you mean topic {near} of entity {unseen[near]}?" if near else ""
+        yield f"topic {topic}: no entity names it, so its {count} records are ignored{hint}"

@@ -7,6 +7,8 @@ from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warni
 from processor.doctor.surroundings import Surroundings
 
 OLDEST_PYTHON = (3, 11)
+NEWEST_PYTHON = (3, 13)
+"""The newest Python that the tests run with."""
 OLDEST_SPARK = (3, 5, 4)
 TESTED_SPARK = ("3.5", "4.0", "4.1")
 """The minor versions that the tests of the job run with."""
@@ -24,6 +26,9 @@ def check_python(around: Surroundings) -> Iterator[Finding]:
         yield failure(f"Python {shown} is too old", "install Python 3.11 or newer, on the driver and on the executors")
     elif spark is not None and spark.startswith("3.") and version > SPARK_3_PYTHON:
         yield failure(f"Spark {spark} does not run with Python {shown}", "use Python 3.11 or 3.12, or Spark 4")
+    elif version > NEWEST_PYTHON:
+        newest = ".".join(map(str, NEWEST_PYTHON))
+        yield warning(f"no test of statestore has run on Python {shown}", f"use Python 3.11 to {newest}")
     else:
         yield ok(f"Python {shown}")
 

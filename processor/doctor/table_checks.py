@@ -107,7 +107,7 @@ def check_protection(around: Surroundings) -> Iterator[Finding]:
     elif not state.recoverable:
         yield warning("point-in-time recovery is off", "turn point-in-time recovery on")
     if not state.on_demand:
-        cure = "autoscaling for the table and each index, or billing on demand"
+        cure = "autoscaling for the table and each index, or billing on demand: both also while the job runs"
         yield warning("the capacity is provisioned: a job that catches up is throttled", cure)
     elif state.protected and state.recoverable:
         yield ok("deletion protection, point-in-time recovery, billing on demand")

@@ -43,9 +43,16 @@ from statestore.store import Refused, ReportIndex, Store
 
 
 def check_parts(
-    settings: Settings, registry: Registry, store: Store, checkpoint: Checkpoint | None, *, adopt: bool = False
+    settings: Settings,
+    registry: Registry,
+    store: Store,
+    checkpoint: Checkpoint | None,
+    *,
+    adopt: bool = False,
+    lost: str = "",
 ) -> None:
-    """Raises ForeignPart when the job's name, the table or the checkpoint does not belong to the registry. Writes nothing."""
+    """Raises ForeignPart when the job's name, the table or the checkpoint does not belong to the registry, or the table lacks its
+    last writes (`lost`, as `find_lost_writes` returns it). Writes nothing."""
     table, restored = _identity(store)
     check_binding(
         registry.binding(),
@@ -53,6 +60,7 @@ def check_parts(
         table=table,
         used=table == "" and any(store.partition(progress_partition(kind)) for kind in TRACES),
         restored=restored,
+        lost=lost,
         checkpoint=_checkpoint_identity(checkpoint),
         path=settings.checkpoint,
         adopt=adopt,
@@ -100,11 +108,12 @@ def adopt_name(settings: Settings, registry: Registry, *, take_over: bool) -> No
         registry.rename_job(settings.job, take_over=take_over)
 
 
-def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store) -> None:
-    """Lets the registry forget its table, in whose place the job uses an empty or a restored one. A restored table keeps its rows
-    and forgets its progress. The caller holds the lease and the table, and has called `check_parts`."""
+def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store, *, lost: str = "") -> None:
+    """Lets the registry forget its table, in whose place the job uses an empty or a restored one, or the same without its last
+    writes (`lost`). A table with rows keeps them, and forgets its progress. The caller holds the lease and the table, and has
+    called `check_parts`."""
     table, (identity, restored) = registry.binding().table, _identity(store)
-    if table and identity and (table != settings.place or restored):
+    if table and identity and (table != settings.place or restored or lost):
         forget_progress(settings, plan, store)
         identity = ""
     if table and not identity:

@@ -3,7 +3,10 @@
 sources/0/0    the offsets at which the stream began
 offsets/N      where batch N ends in each partition; it begins where batch N - 1 ended
 commits/N      batch N is committed
-paused/TOPIC   where the stream goes on with a topic that operators have paused; Spark does not know this file
+paused/TOPIC   where the stream goes on with a topic that operators have paused
+statestore.readers    topic -> the entity that reads it, since the stream begins or begins again
+
+Spark does not know the last two.
 """
 
 import json
@@ -15,11 +18,13 @@ from pyspark.sql import SparkSession
 
 from processor.errors import CheckpointError
 from processor.job.kafka.admin import Admin
-from processor.progress.epochs import Partition, last_topic
+from processor.progress.epochs import Partition
+from processor.progress.topic_moves import begin_of_stay
 from registry.model import EpochBoundary
 
 START = "sources/0/0"
 PAUSED = "paused"
+READERS = "statestore.readers"
 NEW_CHECKPOINT = (
     "run with another --checkpoint: the job then reads all topics from their beginning, and publishes what differs"
 )
@@ -77,6 +82,21 @@ class Checkpoint:
             topics = json.loads(last)
             if topics.pop(topic, None) is not None:
                 self.write(file, "\n".join([*head, json.dumps(topics, separators=(",", ":"))]))
+
+    def drop_topic(self, topic: str) -> None:
+        """Makes the next batch leave a topic out for good: its entity has left it, or comes back to it at another offset."""
+        self.leave_topic(topic)
+        if self.exists(f"{PAUSED}/{topic}"):
+            self.write(f"{PAUSED}/{topic}", "{}")
+
+    def readers(self) -> dict[str, str]:
+        """Topic -> the entity that read it when the stream last began; empty before its first time."""
+        return dict(json.loads(self.read(READERS))) if self.exists(READERS) else {}
+
+    def keep_readers(self, readers: Mapping[str, str], before: Mapping[str, str]) -> None:
+        """Keeps which entity reads each topic. `before`: as the checkpoint has it."""
+        if readers != before:
+            self.write(READERS, json.dumps(dict(readers)))
 
     def paused_at(self, topic: str) -> dict[int, int]:
         """Where the stream goes on with a topic that was paused; empty for another one."""
@@ -142,33 +162,43 @@ def prepare_checkpoint(
     admin: Admin,
 ) -> None:
     """Fits a checkpoint to the topics that the job reads. A paused topic waits at its offsets, and goes on there. A topic that
-    no batch has read begins at the first offset that the broker has: Spark would begin it at offset 0, and fail where
-    retention has removed that record. The checkpoint keeps the offset, so every try of the batch begins there. A batch
+    its entity has left goes: the job has read it to its end (`processor.job.entity_moves`). A topic that no batch has read
+    begins where its entity came to it, at the first offset that the broker has: Spark would begin it at offset 0, and fail
+    where retention has removed that record. The checkpoint keeps the offset, so every try of the batch begins there. A batch
     that Spark planned with the topic, and failed, is no exception.
 
     Args:
-        readers: each topic of an entity, and the entity.
+        readers: each topic that the job reads for an entity, and the entity.
         paused: those of them that the job does not read now.
         boundaries: of these topics and entities.
 
     Raises:
-        CheckpointError: the checkpoint reads a topic that no entity has, or a topic that its entity left and has again.
+        CheckpointError: the checkpoint reads a topic that no entity has or had.
     """
+    before = checkpoint.readers()
     if not checkpoint.began():
+        checkpoint.keep_readers(readers, before)
         return
-    named = checkpoint.topics()
-    known = frozenset().union(*named)
-    last = {topic: last_topic(boundaries, entity) for topic, entity in readers.items()}
-    left = {topic for topic in known & readers.keys() if last[topic] not in (None, topic)}
-    if stale := sorted(known - readers.keys() | left):
+    known = frozenset().union(*checkpoint.topics())
+    had = {b.topic for b in boundaries if b.entity in readers.values()}
+    if stale := sorted(known - readers.keys() - had):
         raise CheckpointError(
-            f"an entity no longer reads {', '.join(stale)} as checkpoint {checkpoint.path} does: {NEW_CHECKPOINT}"
+            f"no entity reads {', '.join(stale)} as checkpoint {checkpoint.path} does: {NEW_CHECKPOINT}"
         )
-    for topic in sorted(known & {*paused}):
+    for topic in sorted(known | before.keys()):
+        if topic not in readers or before.get(topic, readers[topic]) != readers[topic]:
+            checkpoint.drop_topic(topic)
+    checkpoint.keep_readers(readers, before)
+    named = checkpoint.topics()
+    for topic in sorted(frozenset().union(*named) & {*paused}):
         checkpoint.leave_topic(topic)
     new = admin.topics(sorted(readers.keys() - frozenset.intersection(*named) - {*paused}))
-    begins = {topic: admin.begins(topic) | checkpoint.paused_at(topic) for topic in new}
-    checkpoint.begin_topics({(topic, p): begin for topic in new for p, begin in begins[topic].items()})
+    begins: dict[Partition, int] = {}
+    for topic in new:
+        stay = begin_of_stay(readers[topic], topic, boundaries)
+        first = {p: max(begin, stay.get(p, 0)) for p, begin in admin.begins(topic).items()}
+        begins |= {(topic, p): begin for p, begin in (first | checkpoint.paused_at(topic)).items()}
+    checkpoint.begin_topics(begins)
 
 
 def check_positions(checkpoint: Checkpoint, admin: Admin, readers: Mapping[str, str]) -> None:

@@ -2,102 +2,111 @@
 
 Kafka removes records only from the beginning of a partition. So the other dead letters go to the end of the topic, with their own
 times, and then the broker removes all before them. A crash between the two leaves dead letters twice, and a reader counts each
-once. A dead letter of a row is in the topic of the row's entity, and
-    a. its Kafka key, its row, or both as decoded have the row's key, or
-    b. neither can be decoded, and its bytes hold the text of every part of the key.
-A dead letter in place of the row's document has the topic of a product, and the document's key.
+once.
+
+    1. Wait until no transaction is open: behind it are letters that no reader sees yet.
+    2. Read the topic up to that end, and find the letters of the row (`letters_of_row.py`).
+    3. End their replays, copy the others to the end of the topic, and let the broker remove what step 2 read, and nothing else.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from time import monotonic, sleep
 from typing import NamedTuple
 
 from processor.errors import StatestoreError
 from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.kafka.outbox import TRANSACTION_SECONDS, KafkaOutbox
 from processor.job.kafka.reader import read_topic
-from processor.plan.root_key import root_of
-from processor.progress.replays import end_replay
-from processor.records import canonical_json
+from processor.job.letters_of_row import Belonging, RowLetters
+from processor.progress.replays import forget_letter
 from processor.records.dead_letters import rejected_record
-from processor.records.entity import Entity
 from processor.records.message import Message
-from processor.records.record import Change, Record, Value
+from processor.records.record import Record, Rejected
 from processor.settings.settings import Settings
-from processor.steps.decode import decode
-from statestore import keys
 from statestore.store import Store
 
-SHORTEST_TEXT = 6
-"""Fewer characters of a key are in the bytes of too many other records by chance."""
+TRANSACTION_WAIT = 30.0
+"""So many seconds the erasure waits for open transactions of the topic. A job that lives ends each of its own within a batch."""
 
 
 class RemovedLetters(NamedTuple):
-    """The records of the dead letters of a row. `refusal`: why the topic still holds them, else empty."""
+    """The records of the dead letters of a row. `refusal`: why the topic still holds them, else empty. `unread`: the records of
+    dead letters of the entity whose key nobody can read, and that stay; `mentions`: those among them that have the key's text."""
 
     records: tuple[Record, ...] = ()
     refusal: str = ""
+    unread: tuple[Record, ...] = ()
+    mentions: tuple[Record, ...] = ()
+
+
+class _Read(NamedTuple):
+    """What the topic holds. `messages`: all of them; `letters`: those among them that are dead letters, by their place in
+    `messages`; `ends`: where the reading ended."""
+
+    messages: list[Record]
+    letters: dict[int, Rejected]
+    ends: Mapping[int, int]
 
 
 def erase_letters(
-    settings: Settings, admin: Admin, store: Store, entity: Entity, key: tuple[Value, ...], documents: Collection[str]
+    settings: Settings, admin: Admin, store: Store, row: RowLetters, patience: float = TRANSACTION_WAIT
 ) -> RemovedLetters:
-    """Removes the dead letters of the row with this key. No replay takes them afterwards, even if the broker keeps them.
-    `documents`: the topics of products whose root is the entity."""
-    topic = settings.rejects_topic
-    ends = admin.ends(topic)
-    found = read_topic(settings.bootstrap_servers, dict(settings.kafka), topic)
-    messages = [message for message in found if message.offset < ends[message.partition]]
-    records = {id(message): _letter(message) for message in messages}
-    letters = {
-        at: record
-        for at, record in records.items()
-        if record and (is_letter_of(record, entity, key) or is_document_of(record, entity, key, documents))
-    }
-    if not letters:
-        return RemovedLetters()
-    for record in letters.values():
-        store.write(end_replay(record, "superseded"))
+    """Removes the dead letters of the row. No replay takes them afterwards, even if the broker keeps them. `patience`: seconds
+    to wait for open transactions of other jobs."""
+    waits = _wait_for_transactions(admin, settings.rejects_topic, patience)
+    read = _read(settings, admin)
+    found = {at: row.belongs(letter) for at, letter in read.letters.items()}
+
+    def records(*kinds: Belonging) -> tuple[Record, ...]:
+        by_place = {letter.record: None for at, letter in read.letters.items() if found[at] in kinds}
+        return tuple(by_place)
+
+    for record in records("row"):
+        store.write(forget_letter(record))
+    refusal = waits
+    own = {at for at, kind in found.items() if kind == "row"}
     try:
-        _rewrite(settings, admin, [message for message in messages if id(message) not in letters], ends)
+        if own and not refusal:
+            _rewrite(settings, admin, [one for at, one in enumerate(read.messages) if at not in own], read.ends)
     except StatestoreError as error:
-        return RemovedLetters(tuple(letters.values()), str(error))
-    return RemovedLetters(tuple(letters.values()))
+        refusal = str(error)
+    return RemovedLetters(records("row"), refusal, records("unread", "mention"), records("mention"))
 
 
-def is_letter_of(record: Record, entity: Entity, key: tuple[Value, ...]) -> bool:
-    """Whether the record of a dead letter is one of the row."""
-    if record.topic != entity.topic:
-        return False
-    forms = (record, replace(record, value=None), replace(record, key=None))
-    decoded = [change.key for change in (decode(form, entity) for form in forms) if isinstance(change, Change)]
-    return key in decoded or (not decoded and _holds_text(record, key))
+def _wait_for_transactions(admin: Admin, topic: str, patience: float) -> str:
+    """Waits until readers see all that the topic holds now. Returns why they do not, after a while; else nothing."""
+    ends, until = admin.ends(topic), monotonic() + patience
+    while behind := {p: end for p, end in admin.stable_ends(topic).items() if end < ends.get(p, 0)}:
+        if monotonic() >= until:
+            at = ", ".join(f"{topic}/{p} from offset {offset}" for p, offset in sorted(behind.items()))
+            return (
+                f"a transaction of another job is open, and nobody can read the dead letters behind it ({at}). Wait until it "
+                f"ends: the broker ends that of a killed job after {TRANSACTION_SECONDS // 60} minutes"
+            )
+        sleep(0.2)
+    return ""
 
 
-def _holds_text(record: Record, key: tuple[Value, ...]) -> bool:
-    if not all(isinstance(part, str) for part in key) or sum(map(len, key)) < SHORTEST_TEXT:
-        return False
-    data = (record.key or b"") + b"\n" + (record.value or b"")
-    return all(part.encode() in data or canonical_json.dumps(part)[1:-1].encode() in data for part in key)
+def _read(settings: Settings, admin: Admin) -> _Read:
+    """All that readers see of the topic now."""
+    topic = settings.rejects_topic
+    ends = admin.stable_ends(topic)
+    read = read_topic(settings.bootstrap_servers, dict(settings.kafka), topic)
+    messages = [message for message in read if message.offset < ends.get(message.partition, 0)]
+    letters = {at: letter for at, message in enumerate(messages) if (letter := _letter(message))}
+    return _Read(messages, letters, ends)
 
 
-def is_document_of(record: Record, entity: Entity, key: tuple[Value, ...], documents: Collection[str]) -> bool:
-    """Whether the record of a dead letter takes the place of the row's document."""
-    return record.topic in documents and root_of(entity, (record.key or b"").decode(errors="replace")) == keys.encode(
-        key
-    )
-
-
-def _letter(message: Record) -> Record | None:
-    """The record of the dead letter that a message is, if it is one."""
+def _letter(message: Record) -> Rejected | None:
+    """The dead letter that a message is, if it is one."""
     kept = Message(topic=message.topic, key=message.key, value=message.value, headers=message.headers)
     try:
-        return rejected_record(kept).record
+        return rejected_record(kept)
     except (KeyError, ValueError):  # another program wrote to the topic
         return None
 
 
-def _rewrite(settings: Settings, admin: Admin, kept: Sequence[Record], ends: dict[int, int]) -> None:
+def _rewrite(settings: Settings, admin: Admin, kept: Sequence[Record], ends: Mapping[int, int]) -> None:
     """Sends these messages again, and removes all before `ends`."""
     topic = settings.rejects_topic
     config = admin.configs([topic]).get(topic, {})

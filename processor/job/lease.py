@@ -1,6 +1,6 @@
 """The lease of a job: taken at a start, checked before each round, renewed while the job lives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Event, Thread
 from time import monotonic
 
@@ -9,6 +9,7 @@ from processor.job.open_registry import open_registry
 from processor.rounds.job_event import JobEvent, Report
 from processor.settings.settings import Settings
 from registry.errors import LeaseHeld, LeaseLost
+from registry.job_status import JobStatus
 from registry.model import Lease
 from registry.repository import Registry
 from statestore.store import Fence, Store
@@ -35,6 +36,29 @@ def take_lease(
             first = held
             if stopping.wait(1):
                 raise Stopped("stopped on request") from None
+
+
+def refuse_living_run(jobs: Callable[[], Iterable[JobStatus]], job: str, owner: str, stopping: Event) -> None:
+    """Raises LeaseHeld if a run of the job lives. The lease of a killed run looks the same until it expires, so this waits for a
+    sign of life, or for the end of the lease. A living run reports its state every few seconds."""
+    first: JobStatus | None = None
+    while not stopping.is_set():
+        now = next((one for one in jobs() if one.job == job and one.alive and one.owner != owner), None)
+        if now is None:
+            return
+        if first is not None and _lives(first, now):
+            raise LeaseHeld(
+                f"job {job} runs already: {now.owner} (generation {now.generation}): stop it, or take over, which fences it"
+            )
+        first = now
+        stopping.wait(0.5)
+
+
+def _lives(before: JobStatus, now: JobStatus) -> bool:
+    """Whether a run renewed its lease, or reported its state, between two looks."""
+    if (before.generation, before.renewed_at) != (now.generation, now.renewed_at):
+        return True
+    return now.report_age is not None and (before.report_age is None or now.report_age < before.report_age)
 
 
 def lease_check(registry: Registry, lease: Lease, stopping: Event | None = None) -> Callable[[], None]:

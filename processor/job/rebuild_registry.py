@@ -1,11 +1,12 @@
 """Makes a new registry take over the table of a lost one: the definitions come from files, and the rows stay.
 
 The rows hold numbers of the lost registry: the epoch in each version, and the layout. Both must go on above those numbers. Else
-changes look older than the rows, and fills leave the slots of the lost registry in place.
+changes look older than the rows, and fills leave the slots of the lost registry in place. The notes of erased rows hold epochs,
+too. They also hold the topics' incarnations and offsets, by which they know the old records under the new epochs.
 
     1. read the highest epoch and layout of the rows of each entity
     2. raise the version of the new registry above each layout, and apply the definitions
-    3. record an epoch above that of the rows for each topic, from its first offset
+    3. record an epoch above those of rows and erasures for each topic, from its first offset
     4. forget the progress in the table, and last its identity
 
 A call that broke off can be repeated. The first run then needs a new checkpoint: it reads all topics again.
@@ -20,6 +21,8 @@ from processor.job.kafka.admin import Admin
 from processor.job.topic_epochs import boundaries_of
 from processor.plan.planning import plan_of, requirements_of
 from processor.product.product import Definitions
+from processor.progress.erasures import PARTITION as ERASED
+from processor.progress.erasures import read_erasure
 from processor.settings.settings import Settings
 from registry.model import Applied
 from registry.repository import Registry
@@ -52,7 +55,7 @@ def rebuild_registry(
 
     Raises:
         ForeignPart: there is no table, or a job has run with the registry, or the registry has definitions already.
-        BoundaryError: an entity with rows has no topic.
+        BoundaryError: an entity whose rows are in the table, or may be erased, has no topic.
     """
     table = store.describe()
     if table is None:
@@ -68,7 +71,7 @@ def rebuild_registry(
     applied = registry.apply(requirements_of(definitions), who=who, why="the registry was lost", check=check)
     if any(0 < entity.layout <= highest for entity in registry.snapshot().entities):
         raise ForeignPart(f"the registry {settings.registry_schema} has definitions: give a new --registry-schema")
-    _record_epochs(settings, definitions, registry, stored)
+    _record_epochs(settings, definitions, registry, store, stored)
     forget_progress(settings, plan_of(registry.snapshot()), store)
     return applied
 
@@ -84,15 +87,18 @@ def read_entity(store: Store, name: str, shards: int) -> StoredEntity:
 
 
 def _record_epochs(
-    settings: Settings, definitions: Definitions, registry: Registry, stored: dict[str, StoredEntity]
+    settings: Settings, definitions: Definitions, registry: Registry, store: Store, stored: dict[str, StoredEntity]
 ) -> None:
-    """Begins an epoch above that of the rows at the first offset of each topic."""
-    readers = {entity.topic: name for name, entity in definitions.entities.items() if stored[name].rows}
+    """Begins an epoch above that of the rows, and of all erasures, at the first offset of each topic. An erasure does not say of
+    which entity it is."""
+    erased = max((read_erasure(item).epoch for item in store.partition(ERASED)), default=0)
+    readers = {entity.topic: name for name, entity in definitions.entities.items() if stored[name].rows or erased}
     topics = Admin(settings.bootstrap_servers, dict(settings.kafka)).topics(sorted(readers))
     for topic, entity in readers.items():
         if topic not in topics:
-            raise BoundaryError(f"entity {entity} has rows, and there is no topic {topic}: create it first")
+            found = "has rows" if stored[entity].rows else "may have rows that were erased"
+            raise BoundaryError(f"entity {entity} {found}, and there is no topic {topic}: create it first")
         if not registry.epochs([topic], [entity]):
-            epoch = stored[entity].epoch + 1
+            epoch = max(stored[entity].epoch, erased) + 1
             begins = dict.fromkeys(range(topics[topic].partitions), 0)
             registry.add_epochs(boundaries_of(topic, topics[topic], entity, epoch, begins))

@@ -15,6 +15,7 @@ from functools import partial
 from processor.errors import StatestoreError
 from processor.job.binding import check_parts, earlier_sequences, fence_other_jobs
 from processor.job.dead_letter_topic import letter_bytes
+from processor.job.find_lost_writes import find_lost_writes
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.message_limits import ask_limit, message_limits
 from processor.job.kafka.outbox import BATCH_BYTES, TransactionalOutbox
@@ -52,7 +53,8 @@ class Repair:
     def publish(self, roots: Sequence[RootToRepair]) -> Counter[str]:
         """Publishes the documents of these roots, whatever the ledger has; returns the counts."""
         settings = self.settings
-        check_parts(settings, self.registry, self.store, None)
+        lost = find_lost_writes(settings, self.plan, self.registry, self.store)
+        check_parts(settings, self.registry, self.store, None, lost=lost)
         lease = self.registry.take_lease(
             settings.job, self.owner, settings.lanes, take_over=False, expires_after=settings.lease_seconds
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from processor.errors import BoundaryError
 from processor.job.kafka.admin import Admin, TopicDescription
 from processor.progress.epochs import Epochs, Partition, last_topic, next_epoch, read_epochs
+from processor.progress.topic_moves import first_offsets
 from registry.model import EpochBoundary
 from registry.repository import Registry
 
@@ -33,8 +34,8 @@ def new_boundaries(
     """The boundaries to record for a topic that its entity reads for the first time, or again after another topic. Raises
     BoundaryError for a topic that changed."""
     if last_topic(boundaries, reader) != name:
-        epoch = next_epoch(boundaries, reader, name)
-        return boundaries_of(name, topic, reader, epoch, dict.fromkeys(range(topic.partitions), 0))
+        begins = first_offsets(reader, name, topic.id, range(topic.partitions), boundaries)
+        return boundaries_of(name, topic, reader, next_epoch(boundaries, reader, name), begins)
     known = [b for b in boundaries if b.topic == name]
     present = max(known, key=lambda b: b.epoch)
     recorded = len({b.partition for b in known if b.topic_id == present.topic_id})
@@ -49,10 +50,11 @@ def new_boundaries(
     return []
 
 
-def record_boundary(registry: Registry, admin: Admin, name: str) -> list[EpochBoundary]:
+def record_boundary(registry: Registry, admin: Admin, name: str, *, who: str, why: str) -> list[EpochBoundary]:
     """Records where the next epoch of a topic begins: at the present end of each partition, or at 0 of a topic that was
-    created again, or that its entity has yet to read."""
+    created again, or that its entity has yet to read. `who`, `why`: for the history."""
     reader = next((entity.name for entity in registry.snapshot().entities if entity.topic == name), "")
+    reader = reader or _leaving_reader(registry, name)
     known = registry.epochs([name], [reader] if reader else [])
     topic = admin.topics([name]).get(name)
     if topic is None:
@@ -62,8 +64,15 @@ def record_boundary(registry: Registry, admin: Admin, name: str) -> list[EpochBo
     ends = dict.fromkeys(range(topic.partitions), 0) if moved or not seen else admin.ends(name)
     begins = {p: end if p in seen else 0 for p, end in ends.items()}
     new = boundaries_of(name, topic, reader, next_epoch(known, reader, name), begins)
-    registry.add_epochs(new)
+    registry.record_epochs(new, who=who, why=why)
     return new
+
+
+def _leaving_reader(registry: Registry, topic: str) -> str:
+    """The entity that reads the topic to its end, because it has another one now; empty where there is none."""
+    entities = [entity.name for entity in registry.snapshot().entities]
+    boundaries = registry.epochs([topic], entities)
+    return next((entity for entity in entities if last_topic(boundaries, entity) == topic), "")
 
 
 def boundaries_of(

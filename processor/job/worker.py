@@ -38,8 +38,8 @@ from statestore.dynamodb import DynamoStore, Patience
 from statestore.postgres import ATTEMPTS, PostgresStore
 from statestore.store import Fence, Store
 
-JOB_PATIENCE = Patience(slow_s=180.0)
-"""A job waits minutes for a store that answers too late, before it does a batch again."""
+JOB_PATIENCE = Patience(slow_s=180.0, throttled_for_s=60.0)
+"""A job waits minutes for a store that answers too late, and a minute for one that throttles, before it does a batch again."""
 ReadPieces = Callable[[Iterable[Any]], Iterable[Any]]
 """Turns the elements of a Spark partition into pieces of work."""
 

@@ -20,16 +20,25 @@ def cache_directory() -> Path:
 
     Raises PartError if the temporary directory belongs to another user.
     """
-    homes = [Path(os.environ["XDG_CACHE_HOME"])] if os.environ.get("XDG_CACHE_HOME") else []
-    if os.environ.get("HOME"):
-        homes.append(Path(os.environ["HOME"]) / ".cache")
-    for home in homes:
+    for directory in _homes():
         with contextlib.suppress(OSError):
-            directory = home / "statestore"
             directory.mkdir(parents=True, exist_ok=True)
             if os.access(directory, os.W_OK | os.X_OK):
                 return directory.resolve()
     return _private(Path(tempfile.gettempdir()) / f"statestore-cache-{os.getuid()}")
+
+
+def _homes() -> Iterator[Path]:
+    if os.environ.get("XDG_CACHE_HOME"):
+        yield Path(os.environ["XDG_CACHE_HOME"]) / "statestore"
+    if os.environ.get("HOME"):
+        yield Path(os.environ["HOME"]) / ".cache" / "statestore"
+
+
+def kept_set(name: str) -> Path | None:
+    """The directory of a set that is here already; None without one. This user need not be able to write it: an image or an
+    administrator may bring it."""
+    return next((sets / name for home in _homes() if ((sets := home / "jars") / name).is_dir()), None)
 
 
 def _private(directory: Path) -> Path:
@@ -46,12 +55,14 @@ def _private(directory: Path) -> Path:
 
 
 def fetch_once(name: str, fill: Callable[[Path], None], progress: ShowProgress) -> Path:
-    """The directory `name` of the cache. If it is absent, `fill` makes its files first.
+    """The directory `name` of a cache. If it is absent, `fill` makes its files first, in the cache of `cache_directory`.
 
     1. One process at a time holds the lock of the name. The other processes wait, and then find the directory.
     2. The process fills a temporary directory next to it, which no other process reads.
     3. A rename gives the directory its name: no process ever sees an incomplete set.
     """
+    if (kept := kept_set(name)) is not None:
+        return kept.resolve()
     sets = cache_directory() / "jars"
     target = sets / name
     if target.is_dir():

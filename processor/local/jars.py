@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from processor.errors import PartError
-from processor.local.cache import ShowProgress, cache_directory, fetch_once
+from processor.local.cache import ShowProgress, fetch_once, kept_set
 from processor.local.ivy import Ivy, Module, NotInRepository
 
 KAFKA_MODULE = Module("org.apache.kafka", "kafka_2.13", "4.1.0")
@@ -76,7 +76,7 @@ def spark_kafka_jars(progress: ShowProgress = silent) -> Path:
 
 def has_spark_kafka_jars() -> bool:
     """Whether the set of `spark_kafka_jars` is here already. Fetches nothing. Raises PartError without PySpark."""
-    return (cache_directory() / "jars" / _spark_kafka_set(*_spark_version(jars_of_pyspark()))).is_dir()
+    return kept_set(_spark_kafka_set(*_spark_version(jars_of_pyspark()))) is not None
 
 
 def _spark_kafka_set(scala: str, spark: str) -> str:

@@ -9,8 +9,9 @@ One item has the entries of up to GROUP products of one root entity, so the prod
 write. A write is conditional on the turn: this protects the entries of all products of the group. Each entry has a mark of its
 own, so each product's message is acknowledged by itself.
 
-An entry: seq (only rises, never expires), hash of the value, version of the product, mark of the reservation. The hash begins
-with `large:` where the document does not fit its topic: then the message is a dead letter.
+An entry: seq (only rises, never expires), version of the product, mark of the reservation, and the hash of the value, or without
+a document the product's topic. The hash begins with `large:` where the document does not fit its topic: then the message is a
+dead letter.
 
 A reservation counts as acknowledged once the round that made it has ended, for the attempt whose transaction the broker
 committed. Rounds of a run end in order. A run is one start of the job: its number is the lease's generation.
@@ -24,7 +25,7 @@ from typing import NamedTuple
 from processor.plan.product_plan import LedgerPlace
 from statestore.item_attributes import write_note
 from statestore.keys import Key, progress_partition
-from statestore.store import Absent, AbsentOrBelow, Equals, Item, Write
+from statestore.store import Absent, Equals, Item, Write
 from statestore.table import TTL
 
 GROUP = 20
@@ -35,7 +36,7 @@ INVALIDATED = "?"
 UNFIT = "large:"
 """The begin of the hash where a dead letter went out in place of a document that does not fit its topic: most are too large."""
 _KINDS = (NO_DOCUMENT, INVALIDATED, "", UNFIT)
-"""The begin of a hash, by the first byte of a packed entry. The digest follows the last two."""
+"""The begin of a hash, by the first byte of a packed entry. The topic follows the first one, the digest the last two."""
 _DIGEST_BYTES = 16
 
 
@@ -50,17 +51,20 @@ class Mark(NamedTuple):
 
 class LedgerEntry(NamedTuple):
     """The ledger's entry of a product of a root. A product without an entry has `mark` None. `version`: the product's, in the
-    document."""
+    document; `topic`: which one has the tombstone, where the root has no document."""
 
     seq: int = 0
     hash: str = NO_DOCUMENT
     mark: Mark | None = None
     version: int = 0
+    topic: str = ""
 
-    def shows(self, digest: str, version: int) -> bool:
-        """Whether the root's last message shows a document with this hash, by this version of the product. No document is
-        the same for every version."""
-        return self.hash == digest and (digest == NO_DOCUMENT or self.version == version)
+    def shows(self, digest: str, version: int, topic: str) -> bool:
+        """Whether the root's last message shows a document with this hash, by this version of the product. No document is the
+        same for every version, but another topic may still show an earlier document."""
+        if digest == NO_DOCUMENT:
+            return self.hash == digest and (self.mark is None or self.topic == topic)
+        return self.hash == digest and self.version == version
 
     @property
     def unfit(self) -> bool:
@@ -151,22 +155,24 @@ def retire_entries(key: Key, seen: Item, forget: int) -> Write:
     return write_note(key, {"key": "", TTL: forget}, when=Equals("turn", seen["turn"]))
 
 
-def end_round(run: Run) -> Write:
-    """Records that the broker acknowledged every message of the run up to round `run.through`."""
+def end_round(run: Run, before: int) -> Write:
+    """Records that the broker acknowledged every message of the run up to round `run.through`. `before`: the round that the run
+    recorded last, -1 for none; refused where the table does not know that, because it went back to an earlier moment."""
     values: dict[str, object] = {"through": run.through}
     if run.attempts:
         values["attempts"] = [[r, s, a] for (r, s), a in sorted(run.attempts.items())]
-    return write_note(run_key(run.number), values, when=AbsentOrBelow("through", run.through))
+    return write_note(run_key(run.number), values, when=Absent() if before < 0 else Equals("through", before))
 
 
 def pack(entry: LedgerEntry) -> bytes:
-    """An entry as bytes: its kind, then seq, version and mark as varints, then the digest. Raises ValueError for an entry without
+    """An entry as bytes: its kind, then seq, version and mark as varints, then the digest or the topic. Raises ValueError for an entry without
     a mark, which nobody wrote."""
     if entry.mark is None:
         raise ValueError("an entry without a mark is no reservation")
     kind = 3 if entry.unfit else 0 if entry.hash == NO_DOCUMENT else 1 if entry.hash == INVALIDATED else 2
     numbers = b"".join(map(_varint, (entry.seq, entry.version, *entry.mark)))
-    return bytes((kind,)) + numbers + bytes.fromhex(entry.hash.removeprefix(_KINDS[kind]))
+    tail = bytes.fromhex(entry.hash.removeprefix(_KINDS[kind])) if kind else entry.topic.encode()
+    return bytes((kind,)) + numbers + tail
 
 
 def unpack(packed: bytes) -> LedgerEntry:
@@ -180,7 +186,10 @@ def unpack(packed: bytes) -> LedgerEntry:
         numbers.append(value | byte << shift)
         at += 1
     seq, version, run, round_, lane, attempt = numbers
-    return LedgerEntry(seq, _KINDS[kind] + packed[at:].hex(), Mark(run, round_, lane, attempt), version)
+    mark, tail = Mark(run, round_, lane, attempt), packed[at:]
+    if not kind:
+        return LedgerEntry(seq, NO_DOCUMENT, mark, version, tail.decode())
+    return LedgerEntry(seq, _KINDS[kind] + tail.hex(), mark, version)
 
 
 def _varint(number: int) -> bytes:

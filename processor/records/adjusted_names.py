@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from string import ascii_letters, digits
 from typing import Final, TypeVar
 
+from processor.records.mismatch import Mismatch
+
 T = TypeVar("T")
 _FIRST: Final = frozenset(ascii_letters)
 _LATER: Final = frozenset(ascii_letters + digits)
@@ -27,10 +29,22 @@ def adjusted_names(columns: Iterable[str]) -> dict[str, str]:
 
 
 def with_columns(members: Mapping[str, T], names: Mapping[str, str]) -> Mapping[str, T]:
-    """The members under the names of their columns."""
+    """The members under the names of their columns. Raises ValueError where two members are one column."""
     if names.keys().isdisjoint(members):
         return members
-    return {names.get(name, name): value for name, value in members.items()}
+    made = {names.get(name, name): value for name, value in members.items()}
+    if len(made) < len(members):
+        raise _clash(members, names)
+    return made
+
+
+def _clash(members: Iterable[str], names: Mapping[str, str]) -> Mismatch:
+    same: dict[str, list[str]] = {}
+    for name in members:
+        same.setdefault(names.get(name, name), []).append(name)
+    column, found = next((column, found) for column, found in same.items() if len(found) > 1)
+    both = " and ".join(map(repr, found))
+    return Mismatch(f"column {column!r}: {both} of the record may both be this column", "column-type")
 
 
 def adjust_name(column: str, *, unicode: bool = False) -> str:

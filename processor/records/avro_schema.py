@@ -8,41 +8,33 @@ range and no digit is lost. Its types have names of their own, and those that co
 This module reads no bytes.
 """
 
-from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from math import isfinite
-from struct import pack
 from typing import Any, Final
 
+from processor.records.chosen_branches import Chosen
+from processor.records.connect_values import (
+    CONNECT,
+    DECIMAL,
+    ToJson,
+    base64_text,
+    float_value,
+    shortest_float,
+    unscaled_text,
+)
 from processor.records.record import Value
 
-ToJson = Callable[[Any], Value]
-
 _PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
-_SHAPES: Final = {
-    bool: ("boolean",),
-    int: ("int", "long"),
-    float: ("float", "double"),
-    bytes: ("bytes", "fixed"),
-    str: ("string", "enum"),
-    list: ("array",),
-    dict: ("map",),
-}
-"""The type of a value -> the branches of a union that it can be of."""
-_CONNECT: Final = "org.apache.kafka.connect.data."
-DECIMAL: Final = f"{_CONNECT}Decimal"
 _MAP_ENTRY: Final = "io.confluent.connect.avro.MapEntry"
 _LOGICAL: Final = {
     "decimal": DECIMAL,
-    "date": f"{_CONNECT}Date",
-    "time-millis": f"{_CONNECT}Time",
+    "date": f"{CONNECT}Date",
+    "time-millis": f"{CONNECT}Time",
     "time-micros": "io.debezium.time.MicroTime",
-    "timestamp-millis": f"{_CONNECT}Timestamp",
+    "timestamp-millis": f"{CONNECT}Timestamp",
     "timestamp-micros": "io.debezium.time.MicroTimestamp",
     "timestamp-nanos": "io.debezium.time.NanoTimestamp",
-    "local-timestamp-millis": f"{_CONNECT}Timestamp",
+    "local-timestamp-millis": f"{CONNECT}Timestamp",
     "local-timestamp-micros": "io.debezium.time.MicroTimestamp",
     "local-timestamp-nanos": "io.debezium.time.NanoTimestamp",
 }
@@ -53,7 +45,8 @@ _LOGICAL: Final = {
 class AvroType:
     """A type of an Avro schema. `plain`: the schema for the reader; `connect`: by Kafka Connect; `to_json`: turns a value that is
     not null into its JSON value, None where it is that value; `name`: in `plain`, of a named type; `entry`: whether Kafka Connect
-    writes maps with keys that are no text as arrays of such records; `deep`: whether values may nest without end."""
+    writes maps with keys that are no text as arrays of such records; `deep`: whether values may nest without end; `chooses`:
+    whether values hold the `Chosen` of unions."""
 
     kind: str
     plain: Any
@@ -62,6 +55,7 @@ class AvroType:
     name: str = ""
     entry: bool = False
     deep: bool = False
+    chooses: bool = False
 
 
 def read_avro_schema(schema: Any, references: Mapping[str, Any]) -> AvroType:
@@ -71,35 +65,8 @@ def read_avro_schema(schema: Any, references: Mapping[str, Any]) -> AvroType:
     """
     reader = _SchemaReader(references)
     read = reader.read(schema, "")
-    read.deep = reader.deep
+    read.deep, read.chooses = reader.deep, reader.unions > 0
     return read
-
-
-def shortest_float(number: float) -> float:
-    """The double whose text is the shortest of a 32-bit float: 0.1, not 0.10000000149011612."""
-    for digits in (6, 7, 8):
-        short = float(f"{number:.{digits}g}")
-        if pack("f", short) == pack("f", number):
-            return short
-    return float(f"{number:.9g}")
-
-
-def float_value(number: float) -> Value:
-    """A double as JSON has it. Kafka Connect writes NaN and the infinities as text."""
-    if isfinite(number):
-        return Decimal(repr(number))
-    return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
-
-
-def base64_text(data: bytes) -> str:
-    """Bytes as JSON has them."""
-    return b64encode(data).decode()
-
-
-def unscaled_text(number: int) -> str:
-    """The unscaled number of a decimal, as Java's BigInteger has its bytes: no more than it needs. A `fixed` has more."""
-    size = ((number if number >= 0 else ~number).bit_length() // 8) + 1
-    return base64_text(number.to_bytes(size, "big", signed=True))
 
 
 def _nullable(to_json: ToJson) -> ToJson:
@@ -111,6 +78,7 @@ class _SchemaReader:
     references: Mapping[str, Any]
     named: dict[str, AvroType] = field(default_factory=dict)
     deep: bool = False
+    unions: int = 0
 
     def read(self, schema: Any, namespace: str) -> AvroType:
         if isinstance(schema, str):
@@ -224,28 +192,39 @@ class _SchemaReader:
 
     def _union(self, branches: list[AvroType]) -> AvroType:
         some = [branch for branch in branches if branch.kind != "null"]
-        plain = [branch.plain for branch in branches]
-        by_name = {branch.name: branch for branch in some if branch.name}
-        by_shape = {
-            shape: next((branch for branch in some if branch.kind in kinds), None) for shape, kinds in _SHAPES.items()
-        }
+        if len(some) > 1:
+            return self._choice(branches)
+        single = some[0] if some else AvroType(kind="null", plain="null", connect={})
 
         def to_json(value: Any) -> Value:
-            if type(value) is tuple:  # a type with a name; enum and fixed also come without
-                name, value = value
-                branch: AvroType | None = by_name[name]
-            else:
-                branch = by_shape[type(value)]
-            return value if branch is None or branch.to_json is None else branch.to_json(value)
+            if type(value) is tuple:  # a record, after its name; enum and fixed come without
+                value = value[1]
+            return value if single.to_json is None else single.to_json(value)
 
-        single = some[0] if len(some) == 1 else None
-        simple = single is not None and single.to_json is None and not single.name
-        return AvroType(
-            kind="union",
-            plain=plain,
-            connect=single.connect if single else {},
-            to_json=None if simple else to_json,
-        )
+        simple = single.to_json is None and not single.name
+        plain = [branch.plain for branch in branches]
+        return AvroType(kind="union", plain=plain, connect=single.connect, to_json=None if simple else to_json)
+
+    def _choice(self, branches: list[AvroType]) -> AvroType:
+        """A union of several types. The reader names only the branches that are records. So the plain schema makes a record of
+        each, with the branch as its only field: Avro writes both in the same bytes."""
+        plain: list[Any] = []
+        by_name: dict[str, AvroType] = {}
+        for branch in branches:
+            if branch.kind == "null":
+                plain.append(branch.plain)
+                continue
+            self.unions += 1
+            name = f"U{self.unions}"
+            by_name[name] = branch
+            plain.append({"type": "record", "name": name, "fields": [{"name": "value", "type": branch.plain}]})
+
+        def to_json(named: Any) -> Value:
+            name, record = named
+            branch, value = by_name[name], record["value"]
+            return Chosen(value if branch.to_json is None else branch.to_json(value), branch.connect)
+
+        return AvroType(kind="union", plain=plain, connect={}, to_json=to_json)
 
 
 def _known(what: str, value: Any, kind: type) -> Any:

@@ -7,16 +7,18 @@ writer has none of these, and says nothing about how to read a value.
 from collections.abc import Mapping
 from typing import Any
 
-from processor.records.avro_schema import DECIMAL
+from processor.records.chosen_branches import union_schema
+from processor.records.connect_values import DECIMAL
 
 
 def connect_schema(schema: Any) -> dict[str, Any]:
     """The schema by Kafka Connect; empty for a schema that says nothing."""
     if not isinstance(schema, dict):
         return {}
-    for branch in schema.get("oneOf", ()) if isinstance(schema.get("oneOf"), list) else ():
-        if isinstance(branch, dict) and branch.get("type") != "null":
-            return connect_schema(branch)  # Kafka Connect writes what may be null as a choice of two
+    choice = schema["oneOf"] if isinstance(schema.get("oneOf"), list) else []
+    branches = [branch for branch in choice if isinstance(branch, dict) and branch.get("type") != "null"]
+    if branches:  # Kafka Connect writes what may be null as a choice of two
+        return union_schema([connect_schema(branch) for branch in branches])
     kind, title = schema.get("connect.type", schema.get("type")), schema.get("title")
     made: dict[str, Any] = {"type": kind}
     if isinstance(title, str) and (title != DECIMAL or kind == "bytes"):

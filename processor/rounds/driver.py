@@ -18,11 +18,12 @@ from typing import TypeVar
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.erasures import PARTITION as ERASED
-from processor.progress.erasures import erased_in, erasure_key, name_of, read_erasure, write_erasure
+from processor.progress.erasures import Erasure, erased_in, erasure_key, name_of, read_erasure, write_erasure
 from processor.progress.identity import SEQUENCES, ledgers_in
 from processor.progress.ledger import NO_DOCUMENT, group_key, ledgers_of, read_entries, retire_entries
 from processor.progress.open_changes import PARTITION, changed_rows, changes_key
-from processor.progress.replays import ReplayReport, end_replay, refuse_replay
+from processor.progress.replays import PARTITION as REPLAYS
+from processor.progress.replays import ReplayReport, end_note, end_replay, noted_keys, notes_of_row, refuse_replay
 from processor.progress.walk import PARTITION as WALKS
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.executor import Work
@@ -37,6 +38,7 @@ from processor.rounds.walk_part import walk_part
 from processor.rounds.write_part import write_part
 from processor.steps.erase import ErasedRow, erase
 from processor.steps.keep_edges import keep_edges
+from statestore.item_attributes import key_of_item
 from statestore.items import JoinKey
 from statestore.keys import Key
 
@@ -184,42 +186,45 @@ class Driver(RoundRunner):
                 self.store.write(end_replay(report.record, report.outcome))
             self.tally[f"replayed: {report.outcome}"] += 1
 
-    def erase(self, entity: str, sk: str, new: Mapping[int, str]) -> ErasedRow:
-        """Erases the row with this encoded key. `new`: partition -> the version from which on its records count as new.
-        Background work then publishes the documents without it, and `retire_entries` ends the erasure."""
+    def erase(self, entity: str, sk: str, erasure: Erasure) -> ErasedRow:
+        """Erases the row with this encoded key. `erasure`: which records it covers. Background work then publishes the documents
+        without it, and `retire_entries` ends the erasure."""
         self.check_lease()
         plan = self.plan.entities[entity]
         key, opens = plan.key(sk), changes_key(self.run.number, self.number, "erase", 0)
         self.number += 1
         known = self.open_changes.by_row.get(key)
         former = known.former | frozenset(known.slots) if known is not None else frozenset[JoinKey]()
+        replays = notes_of_row(self.store.partition(REPLAYS), key)
+        former = former.union(*map(noted_keys, replays))
         expires_at = self._next_round({}).expires_at
-        erasing = erase(key, plan, new, former=former, opens=opens, expires_at=expires_at)
+        erasing = erase(key, plan, erasure, former=former, opens=opens, expires_at=expires_at)
         edged = keep_edges(erasing, lambda erased: (erased.row, erased.opened.former)) if plan.edges else erasing
         (erased,) = StepRunner(store=self.store).run([edged])
         self.erased |= {name_of(erasure_key(entity, sk))}
         self.open_changes.add(opens, [erased.opened], self.clock.now(), again=True)
+        for note in replays:
+            self.store.write(end_note(key_of_item(note), "superseded"))
         return erased
 
     def retire_entries(self, entity: str, sk: str) -> dict[str, int]:
-        """Lets the ledger's items of an erased root expire, after its erasure has kept their sequences. Returns the sequence of
-        each tombstone, by product; without the products that have not published theirs, whose items stay."""
+        """Lets the ledger's items of an erased root expire, after its erasure has kept their sequences. An item stays while a
+        product of it has not published its tombstone. Returns the sequence of each tombstone in an item that expires, by
+        product."""
         self.check_lease()
         products = {p.number: name for name, p in self.active.products.items() if p.product.root == entity}
         partitions = {group_key(self.plan.products[name].ledger, sk).pk for name in products.values()}
         partitions |= {pk for pk in ledgers_in(self.store.partition(SEQUENCES)) if pk.startswith(ledgers_of(entity))}
         found = self.store.get([Key(pk, sk) for pk in partitions])
         entries = {key: dict(read_entries(item)) for key, item in found.items()}
-        numbered = {n: entry for some in entries.values() for n, entry in some.items()}
-        gone = {n: entry for n, entry in numbered.items() if n in products and entry.hash == NO_DOCUMENT}
         note = erasure_key(entity, sk)
         known = read_erasure(self.store.get([note]).get(note))
-        sequences = {**known.sequences, **{n: entry.seq for n, entry in numbered.items()}}
-        self.store.write(write_erasure(note, known._replace(sequences=sequences)))
-        for key, item in found.items():
-            if all(n in gone for n in entries[key] if n in products):
-                self.store.write(retire_entries(key, item, self._next_round({}).expires_at))
-        return {products[n]: entry.seq for n, entry in gone.items()}
+        sequences = {n: entry.seq for some in entries.values() for n, entry in some.items()}
+        self.store.write(write_erasure(note, known._replace(sequences={**known.sequences, **sequences})))
+        gone = [key for key, some in entries.items() if all(entry.hash == NO_DOCUMENT for entry in some.values())]
+        for key in gone:
+            self.store.write(retire_entries(key, found[key], self._next_round({}).expires_at))
+        return {products[n]: entry.seq for key in gone for n, entry in entries[key].items() if n in products}
 
     def _close_open_changes(self) -> None:
         """Closes the changes that the indexes have shown long enough, and keeps the durable items few."""

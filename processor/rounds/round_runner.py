@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from processor.errors import Fenced
+from processor.errors import Fenced, LostWrites
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.backlog import Backlog, stopped_line
-from processor.progress.epochs import Partition
+from processor.progress.epochs import Incarnations, Partition
 from processor.progress.erasures import Erased
 from processor.progress.fan_outs import FanOuts
 from processor.progress.ledger import Run, end_round, read_run
@@ -55,7 +55,8 @@ class RoundRunner:
     last document did not fit, with the reason. `schema_ids`: product -> the id of the Avro schema of its documents; `unready`:
     product -> why the job cannot publish it. `active`: the plan without the products that wait for their walks. `next_walk`:
     when walks go on, on the job's clock. `last_letter`: the place and the reason of the last dead letter. `erased`: the rows
-    that an operator erased. `partitions`: of each topic of the next batch, one where it has none."""
+    that an operator erased. `partitions`: of each topic of the next batch, one where it has none. `incarnations`: of these
+    topics, or of those of the dead letters to replay, by their epochs."""
 
     settings: Settings
     plan: Plan
@@ -83,6 +84,7 @@ class RoundRunner:
     unready: Mapping[str, str] = field(default_factory=dict)
     erased: Erased = frozenset()
     partitions: Mapping[str, int] = field(default_factory=dict)
+    incarnations: Incarnations = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         settle = 0.0 if self.store.consistent else self.settings.settle_seconds
@@ -175,6 +177,7 @@ class RoundRunner:
             walk_page=self.settings.walk_page,
             log_values=self.settings.log_values,
             erased=self.erased,
+            incarnations=self.incarnations,
             release=statestore_version(),
         )
 
@@ -210,12 +213,19 @@ class RoundRunner:
         run = replace(self.run, attempts={**self.run.attempts, **retried})
         if tally.get("published") or tally.get("unfit"):
             run = replace(run, through=self.number)
-            outcome = self.store.write(end_round(run))
-            # the store may refuse a write that it has done, when the answer to the first try was lost
-            if isinstance(outcome, Refused) and read_run(run.number, outcome.current) != run:
-                raise Fenced(f"run {run.number}: another process ended round {self.number}; this job must stop")
+            outcome = self.store.write(end_round(run, self.run.through))
+            if isinstance(outcome, Refused):
+                self._check_end(run, read_run(run.number, outcome.current))
         self.run = run
         self.number += 1
+
+    def _check_end(self, run: Run, found: Run) -> None:
+        """Raises the reason of a refusal. The store may refuse a write that it has done, when the answer to the first try was
+        lost."""
+        if found.through < self.run.through:
+            raise LostWrites(run.number, self.run.through)
+        if found != run:
+            raise Fenced(f"run {run.number}: another process ended round {self.number}; this job must stop")
 
     def _keep_backlog(self, lanes: Sequence[LaneResult]) -> None:
         """Stops the products that failed, and makes the roots durable that the round did not publish."""

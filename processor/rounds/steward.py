@@ -40,6 +40,7 @@ class Steward:
     """The steward of a run.
 
     prepare: makes the job ready for a plan before the driver adopts it.
+    fit: the plan that the job works by meanwhile, before it can work by the plan of the registry.
     keep_progress: shows operators how far the walks are. shown: the walks as it showed them last.
     snapshot: the version that the job has applied, None before the first.
     refused: the version that the job cannot run by; refusal: why. obstacle: why a step waits.
@@ -50,6 +51,7 @@ class Steward:
     registry: EditedRegistry
     lease: Lease
     prepare: Callable[[Plan], None]
+    fit: Callable[[Plan], Plan] = lambda plan: plan
     keep_progress: Callable[[list[Progress]], None] = lambda _: None
     shown: Mapping[WalkName, Walk] = field(default_factory=dict)
     snapshot: Snapshot | None = None
@@ -105,7 +107,7 @@ class Steward:
             except SnapshotOutdated:
                 continue
             self.prepare(plan)
-            self.driver.adopt(plan)
+            self.driver.adopt(self.fit(plan))
             self.snapshot, self.refused, self.refusal = found, 0, ""
             if known is not None:
                 text = f"takes registry version {found.version}, after version {known.version}"

@@ -2,7 +2,8 @@
 
 1. Read the ledger items of the root, before assembling.
 2. Assemble. (The caller passes the step: steps do not know each other.)
-3. Leave out each product whose entry has the same hash, of the same version, if the broker acknowledged it.
+3. Leave out each product whose entry has the same hash, of the same version and topic, if the broker acknowledged it. A root
+   whose key no message ever had needs no tombstones.
 4. Reserve the next sequence of each other product with its value's hash, one write a group, under the turn read. Refused: the
    products of this group start again at the ledger.
 5. Send. The end of the round, once the broker acknowledged all messages, acknowledges the reservations.
@@ -21,6 +22,7 @@ from processor.plan.step import Send, Step
 from processor.progress.erasures import Erased, erasure_key, may_be_erased, read_erasure
 from processor.progress.ledger import (
     INVALIDATED,
+    NO_DOCUMENT,
     UNFIT,
     LedgerEntry,
     Mark,
@@ -156,17 +158,21 @@ def publish(
         if isinstance(document, Unpublishable):
             outcomes[context.product] = document
             continue
+        if not key:
+            outcomes[context.product] = "unchanged"
+            continue
         entry = ledger.entry(context)
         seq = entry.seq + 1
         unfit = _unfit(context, document, encoded_key, seq)
         digest = (UNFIT if unfit else "") + hash_of(document.value)
-        if entry.shows(digest, context.version) and (yield from _acknowledged(task, entry)):
+        if entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(task, entry)):
             outcomes[context.product] = UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
             continue
         group = groups.setdefault(context.partition, _Group())
-        group.entries[context.number] = reserved = LedgerEntry(seq, digest, task.mark, context.version)
+        topic = context.topic if digest == NO_DOCUMENT else ""
+        group.entries[context.number] = reserved = LedgerEntry(seq, digest, task.mark, context.version, topic)
         if unfit:
-            letter = _letter(context, root, encoded_key, reserved, unfit)
+            letter = _letter(task, context, root, encoded_key, reserved, unfit)
             group.sends.append((context.product, letter, UnfitDocument(unfit.reason, new=True)))
         else:
             message = context.message(encoded_key, document.value, seq)
@@ -211,9 +217,9 @@ def _unfit(context: PublishContext, document: EncodedDocument, key: bytes, seq: 
     )
 
 
-def _letter(context: PublishContext, root: str, key: bytes, entry: LedgerEntry, unfit: _Unfit) -> Message:
+def _letter(task: PublishTask, context: PublishContext, root: str, key: bytes, entry: LedgerEntry, unfit: _Unfit) -> Message:
     """The dead letter in place of a document: the key of its message, no value. A record has an offset, a document has its
-    sequence. In place of a partition the letter has a hash of the root."""
+    sequence. In place of a partition the letter has a hash of the root. Its entity is that of the root."""
     record = Record(
         topic=context.topic,
         partition=crc32(root.encode()),
@@ -222,7 +228,7 @@ def _letter(context: PublishContext, root: str, key: bytes, entry: LedgerEntry, 
         key=key,
         value=None,
     )
-    rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code)
+    rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code, entity=task.entity)
     return reject_message(rejected, context.rejects_topic, context.letter_bytes, context.refused_by)
 
 

@@ -12,7 +12,8 @@ _SERVER: Final = """
     SELECT extract(epoch FROM clock_timestamp())::float8 AS now, current_user::text AS user,
       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS tls,
       has_database_privilege(current_database(), 'CREATE') AS may_create,
-      to_regclass(:versions) IS NOT NULL AS exists
+      to_regclass(:versions) IS NOT NULL AS exists,
+      current_setting('server_version_num')::int / 10000 AS release
 """
 _LACKS: Final = """
     SELECT wanted.right || ' on ' || wanted.name FROM unnest(:rights ::text[], :names ::text[]) AS wanted("right", name)

@@ -13,8 +13,8 @@ from botocore.exceptions import (
 )
 
 from statestore import requests
-from statestore.dynamodb.retries import BROKEN, THROTTLED, error_code
-from statestore.errors import NoTable, StoreError, Terminal, Transient
+from statestore.dynamodb.retries import BROKEN, error_code, is_throttle
+from statestore.errors import NoTable, StoreError, Terminal, Throttled, Transient
 from statestore.store import Item, Refused, TooLarge
 
 _REFUSED = "ConditionalCheckFailedException"
@@ -32,8 +32,8 @@ _CURES = {
 def failure(where: str, error: ClientError | BotoCoreError) -> StoreError:
     """The error that a caller of the store gets. `where`: the table, the request and its key."""
     match error:
-        case ClientError() if error_code(error) in THROTTLED:
-            return Transient(f"{where}: throttled ({_message(error)}): wait, or write less at once")
+        case ClientError() if is_throttle(error):
+            return Throttled(f"{where}: throttled ({_message(error)}): wait, or write less at once")
         case ClientError() if error.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500:
             return Transient(f"{where}: DynamoDB failed ({error_code(error)}: {_message(error)}): try again")
         case ClientError():

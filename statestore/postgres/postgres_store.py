@@ -26,6 +26,7 @@ from statestore.keys import Key
 from statestore.limits import check_key, check_query
 from statestore.postgres import postgres_table
 from statestore.postgres.bounds import bound_columns
+from statestore.postgres.durability import Durability, read_durability
 from statestore.postgres.postgres_session import ATTEMPTS, PostgresSession
 from statestore.postgres.run_fence import refusal, take_fence
 from statestore.postgres.statements import Statements
@@ -112,6 +113,10 @@ class PostgresStore:
     def state(self) -> TableState | None:
         """The table as it is now, for a person who checks a set-up; None when there is none."""
         return self._manage("describing", lambda c: postgres_table.table_state(c, self.table))
+
+    def durability(self) -> Durability:
+        """What a crash of the server, or a failover, leaves of the commits. Needs no table."""
+        return self._manage("describing", read_durability)
 
     def take_over(self, fence: Fence) -> None:
         """Writes in the right of this run, and fences all others: waits for their transactions, and refuses later ones."""

@@ -107,6 +107,7 @@ def table_state(connection: _Connection, table: str) -> TableState | None:
         protected=False,
         recoverable=None,
         logged=not _unlogged(connection, schema_name(table))[ITEMS],
+        release=connection.info.server_version // 10_000,
     )
 
 

@@ -28,7 +28,7 @@ from tests.required import require_package_tools, required_python
 Story = Any  # conftest's
 ROOT = Path(__file__).parents[2]
 JOBS = ROOT / "infra" / "jobs"
-PLATFORMS = {"3.5.7": "3.11", "4.1.1": "3.13"}
+PLATFORMS = {"3.5.7": "3.11", "4.0.0": "3.13", "4.1.1": "3.13"}
 """The Python of each Spark."""
 OF_GLUE = ["--JOB_NAME", "statestore", "--TempDir", "s3://bucket/temporary", "--enable-metrics", "true"]
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]

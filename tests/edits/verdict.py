@@ -33,7 +33,7 @@ class EditVerdict:
             found += [
                 f"{name} {key}: the last document is not that of SQL" for key in differing_keys(published, truth[name])
             ]
-            found += list(_disordered(name, published))
+            found += list(disordered(name, published))
             version = next((one.version for one in stored.products if one.name == name), None)
             last = {record.key: record for record in published}
             found += [
@@ -59,7 +59,7 @@ class EditVerdict:
             }
 
 
-def _disordered(name: str, published: list[Record]) -> Iterator[str]:
+def disordered(name: str, published: list[Record]) -> Iterator[str]:
     """A line for each message whose sequence is not above that of an earlier message of its key."""
     highest: dict[bytes | None, int] = {}
     for record in published:

@@ -30,7 +30,7 @@ class Terraform:
         self._folder, self._environment = folder, environment
 
     def run(self, *arguments: str, expect: Sequence[int] = (0,)) -> str:
-        """The output of a command. Fails unless its exit status is as expected."""
+        """The output of a command, with its errors if it failed. Fails unless its exit status is as expected."""
         done = subprocess.run(
             ["terraform", *arguments],
             cwd=self._folder,
@@ -41,7 +41,7 @@ class Terraform:
             check=False,
         )
         assert done.returncode in expect, f"terraform {arguments}: {done.stdout}\n{done.stderr}"
-        return done.stdout
+        return done.stdout + done.stderr if done.returncode == 1 else done.stdout
 
 
 @pytest.fixture(scope="session")

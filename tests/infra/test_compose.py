@@ -37,7 +37,7 @@ def test_every_port_is_open_to_this_machine_only(services: dict[str, Any]) -> No
 def test_every_file_that_a_part_gets_exists(services: dict[str, Any]) -> None:
     mounted = [volume.split(":")[0] for one in services.values() for volume in one.get("volumes", [])]
     files = [name for name in mounted if name.startswith(".")]
-    assert len(files) == 4
+    assert len(files) == 5
     assert [name for name in files if not (LOCAL / name).exists()] == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 INFRA = Path(__file__).parents[2] / "infra"
-NO_CHANGE, CHANGES = 0, 2
+NO_CHANGE, FAILED, CHANGES = 0, 1, 2
 """The exit status of `terraform plan -detailed-exitcode`."""
 QUIET = ("-no-color", "-input=false")
 
@@ -63,6 +63,13 @@ def test_the_example_of_emr_serverless_is_made_once_and_goes_without_a_trace(ter
     settings = tomllib.loads(found["Body"].read().decode())
     assert settings["registry"] == "postgresql://statestore@registry.example.org:5432/statestore?sslmode=require"
     assert settings["registry_password"] == f"secret:{secret}#password"
+
+    spark_4 = [*values, "-var=release_label=emr-spark-8.0.0"]
+    planned = example.run("plan", *QUIET, "-detailed-exitcode", *spark_4, expect=[CHANGES])
+    assert "statestore-0.1.0-py3.13.tar.gz#environment" in planned
+    assert "A release is emr-7.11.0 or newer" in example.run(
+        "plan", *QUIET, *values, "-var=release_label=emr-spark-9.0.0", expect=[FAILED]
+    )
 
     _destroy(example, client, name, values)
     assert client("emr-serverless").list_applications(states=["CREATED", "STARTED"])["applications"] == []

@@ -20,7 +20,7 @@ from sqlalchemy import text
 from benchmarks.job import start_parts
 from processor.cli.output import write_published
 from processor.definitions.load import load
-from processor.job.feed import produce
+from processor.job.feed import feed_of
 from processor.job.job import Job
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
@@ -52,7 +52,7 @@ def record() -> None:
             registry.migrate(settings.slots)
             registry.apply(requirements_of(load(DEFINITIONS)), who="an author", why="the first definitions")
             plan = plan_of(registry.snapshot())
-            produce(settings, plan, first_records())
+            feed_of(settings, plan, list(first_records())).produce()
             _run(settings, registry, once=True)
             outbox = KafkaOutbox(settings.bootstrap_servers, {})
             for one in later_records():

@@ -6,6 +6,7 @@ from tests.simulator.column_edits import ColumnSimulation
 from tests.simulator.registry_edits import EditSimulation
 from tests.simulator.seeds import at_least, share
 from tests.simulator.simulate import simulate
+from tests.simulator.topic_edits import TopicSimulation
 
 SEEDS = share(15)
 HARD = {"zombie_chance": 1.0, "many_moves": True, "max_faults": 5, "checkpoint_loss_chance": 1.0, "lag": "long"}
@@ -30,3 +31,13 @@ def test_columns_that_operators_drop_and_declare_again_show_no_old_value(overrid
     ]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
     assert sum(run.facts["drops"] for run in runs) >= at_least(SEEDS / 6)
+
+
+@pytest.mark.parametrize("overrides", [{}, HARD], ids=["plain", "hard"])
+def test_a_topic_that_a_product_gets_again_shows_its_last_documents(overrides: dict[str, object]) -> None:
+    runs = [
+        simulate(seed, simulation_class=TopicSimulation, overrides={"shape": "edits", **overrides})
+        for seed in range(max(1, SEEDS // 6))
+    ]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    assert sum(run.facts["other topics"] for run in runs) >= at_least(SEEDS / 6)

@@ -60,6 +60,7 @@ module "job" {
   artifacts          = local.artifacts
   release            = var.release
   settings           = local.settings
+  release_label      = var.release_label
   jars               = var.jars
   subnet_ids         = var.subnet_ids
   security_group_ids = [aws_security_group.job.id]

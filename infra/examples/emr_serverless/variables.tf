@@ -16,6 +16,12 @@ variable "release" {
   default     = "0.1.0"
 }
 
+variable "release_label" {
+  description = "The release of EMR: emr-7.11.0 or newer, or emr-spark-8.0.0 with the jars of Spark 4.0."
+  type        = string
+  default     = "emr-7.12.0"
+}
+
 variable "bucket" {
   description = "A bucket that exists: `make package` is uploaded to its prefix artifacts/, and the checkpoint goes to checkpoint/."
   type        = string

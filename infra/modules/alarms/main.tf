@@ -1,34 +1,42 @@
 # Alarms over the metrics that the job writes into its log (docs/metrics.md), over the table's throttles, and over runs of the
 # platform that failed.
+#
+# job_alarms.json is made from processor/metrics/alarm_list.py, and so are the rules for Prometheus in infra/prometheus.
 
 locals {
   job   = { namespace = var.namespace, dimensions = { job = var.job } }
   table = { namespace = "AWS/DynamoDB", dimensions = { TableName = var.table } }
 
   # A gauge alarms after five minutes above its limit, a counter by its sum over five minutes.
-  gauge   = { statistic = "Maximum", period = 60, periods = 5, silent = "notBreaching" }
-  counter = { statistic = "Sum", period = 300, periods = 1, silent = "notBreaching" }
+  kinds = {
+    gauge   = { statistic = "Maximum", period = 60, periods = 5 }
+    counter = { statistic = "Sum", period = 300, periods = 1 }
+  }
 
-  alarms = {
-    lag             = merge(local.job, local.gauge, { metric = "statestore_lag_seconds", limit = var.limits.lag_seconds, meaning = "The job is behind its topics." })
-    unpublished     = merge(local.job, local.gauge, { metric = "statestore_oldest_unpublished_seconds", limit = var.limits.unpublished_seconds, meaning = "A change waits for its documents." })
-    stopped_product = merge(local.job, local.gauge, { metric = "statestore_stopped_products", limit = 0, meaning = "The job stopped a product: `statestore status` says which and why." })
-    stopped_walk    = merge(local.job, local.gauge, { metric = "statestore_stopped_walks", limit = 0, meaning = "The job stopped a walk: `statestore status` says which and why." })
+  # Where no limit has a name, only 0 makes sense.
+  limits = merge({ "" = 0 }, var.limits)
+  of_job = {
+    for name, alarm in jsondecode(file("${path.module}/job_alarms.json")) : name => merge(local.job, local.kinds[alarm.kind], {
+      metric  = alarm.metric
+      limit   = local.limits[alarm.limit]
+      silent  = alarm.silent
+      meaning = alarm.meaning
+    })
+  }
 
-    # The job writes its lease's age always: without it, the job is silent.
-    lease = merge(local.job, local.gauge, { metric = "statestore_lease_age_seconds", limit = var.limits.lease_age_seconds, silent = "breaching", meaning = "The job does not renew its lease, or writes no metrics: it may be dead." })
-
-    dead_letters = merge(local.job, local.counter, { metric = "statestore_dead_letters_total", limit = var.limits.dead_letters, meaning = "Records break their contract: `statestore rejects list` shows them." })
-    throttles    = merge(local.job, local.counter, { metric = "statestore_throttles_total", limit = var.limits.throttles, meaning = "DynamoDB throttles requests of the table or of an index." })
-
-    # DynamoDB writes these two only where it throttles.
-    ReadThrottleEvents  = merge(local.table, local.counter, { metric = "ReadThrottleEvents", limit = var.limits.throttles, meaning = "DynamoDB throttles requests of the table." })
-    WriteThrottleEvents = merge(local.table, local.counter, { metric = "WriteThrottleEvents", limit = var.limits.throttles, meaning = "DynamoDB throttles requests of the table." })
+  # DynamoDB writes these two only where it throttles.
+  of_table = {
+    for name in ["ReadThrottleEvents", "WriteThrottleEvents"] : name => merge(local.table, local.kinds.counter, {
+      metric  = name
+      limit   = var.limits.throttles
+      silent  = "notBreaching"
+      meaning = "DynamoDB throttles requests of the table."
+    })
   }
 }
 
 resource "aws_cloudwatch_metric_alarm" "this" {
-  for_each = local.alarms
+  for_each = merge(local.of_job, local.of_table)
 
   alarm_name          = "${var.name}-${each.key}"
   alarm_description   = each.value.meaning

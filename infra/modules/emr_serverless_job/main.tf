@@ -4,12 +4,13 @@
 locals {
   files       = "s3://${var.artifacts.bucket}/${var.artifacts.prefix}"
   environment = "./environment/bin/python"
+  python      = startswith(var.release_label, "emr-spark-8") ? "3.13" : "3.11"
   # Spark takes a tenth more memory than a heap has, and Python's workers need their part of it.
   heap = floor(var.size.memory * 0.6 * 1024)
   over = var.size.memory * 1024 - local.heap
 
   confs = {
-    "spark.archives"                                       = "${local.files}statestore-${var.release}-py3.11.tar.gz#environment"
+    "spark.archives"                                       = "${local.files}statestore-${var.release}-py${local.python}.tar.gz#environment"
     "spark.emr-serverless.driverEnv.PYSPARK_DRIVER_PYTHON" = local.environment
     "spark.emr-serverless.driverEnv.PYSPARK_PYTHON"        = local.environment
     "spark.executorEnv.PYSPARK_PYTHON"                     = local.environment

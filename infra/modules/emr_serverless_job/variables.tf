@@ -41,12 +41,12 @@ variable "jars" {
 }
 
 variable "release_label" {
-  description = "The release of EMR: 7.11.0 or newer (Spark 3.5, Python 3.11)."
+  description = "The release of EMR: emr-7.11.0 or newer (Spark 3.5, Python 3.11), or emr-spark-8.0.0 (Spark 4.0, Python 3.13)."
   type        = string
   default     = "emr-7.12.0"
   validation {
-    condition     = can(regex("^emr-7[.]([0-9]+)[.][0-9]+$", var.release_label))
-    error_message = "A release has the form emr-7.12.0."
+    condition     = can(regex("^(emr-7[.](1[1-9]|[2-9][0-9])[.][0-9]+|emr-spark-8[.]0[.][0-9]+)$", var.release_label))
+    error_message = "A release is emr-7.11.0 or newer, or emr-spark-8.0.0: the tests run on their Spark, 3.5 and 4.0."
   }
 }
 

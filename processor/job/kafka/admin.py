@@ -33,10 +33,18 @@ class Admin:
         with setting_errors():
             self._admin = AdminClient(settings(bootstrap, extra))
 
-    def topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:
-        """The topics among `names` that exist."""
+    def names(self, seconds: float = TIMEOUT) -> frozenset[str]:
+        """The names of all topics that this user may see, without Kafka's own. `seconds`: the longest wait."""
+        try:
+            found = self._admin.list_topics(timeout=seconds).topics
+        except KafkaException as error:
+            raise client_error(error.args[0], f"cannot list the topics at {self._bootstrap}") from None
+        return frozenset(name for name in found if not name.startswith("__"))
+
+    def topics(self, names: Sequence[str], seconds: float = TIMEOUT) -> dict[str, TopicDescription]:
+        """The topics among `names` that exist. `seconds`: the longest wait."""
         found: dict[str, TopicDescription] = {}
-        for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=TIMEOUT).items():
+        for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=seconds).items():
             try:
                 description = future.result()
             except KafkaException as error:
@@ -113,10 +121,14 @@ class Admin:
         """Where each partition of the topic ends, behind open transactions too: the offset that its next record gets."""
         return {p: end for p, (_, end) in self.watermarks(topic).items()}
 
-    def watermarks(self, topic: str) -> dict[int, tuple[int, int]]:
+    def stable_ends(self, topic: str) -> dict[int, int]:
+        """Where each partition of the topic ends for readers of committed records: before the first open transaction."""
+        return {p: end for p, (_, end) in self.watermarks(topic, isolation="read_committed").items()}
+
+    def watermarks(self, topic: str, isolation: str = "read_uncommitted") -> dict[int, tuple[int, int]]:
         """Where each partition of the topic begins and ends. Asks again for a while where a partition has no leader: it may just
-        have been made, or its broker may have ended."""
-        consumer, attempts = make_consumer(self._bootstrap, self._extra, isolation="read_uncommitted"), 0
+        have been made, or its broker may have ended. `isolation`: of the reader that asks."""
+        consumer, attempts = make_consumer(self._bootstrap, self._extra, isolation=isolation), 0
         try:
             while True:
                 try:

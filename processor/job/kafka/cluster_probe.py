@@ -9,6 +9,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from processor.job.kafka.check_access import check_access
 from processor.job.kafka.client import client_error, setting_errors, settings
+from processor.job.kafka.reader import read_sample
+from processor.records.record import Record
 
 SECONDS = 10.0
 NOT_ALLOWED = (ClientError.TOPIC_AUTHORIZATION_FAILED, ClientError.CLUSTER_AUTHORIZATION_FAILED)
@@ -39,7 +41,7 @@ class ClusterProbe:
     """Looks at a cluster. Raises SettingError, KafkaError where no broker takes these settings."""
 
     def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
-        self._bootstrap = bootstrap
+        self._bootstrap, self._extra = bootstrap, extra
         check_access(bootstrap, extra)
         with setting_errors():
             self._admin = AdminClient(settings(bootstrap, extra))
@@ -73,6 +75,10 @@ class ClusterProbe:
                 config = self._config(ConfigResource(ConfigResource.Type.TOPIC, name))
                 found[name] = TopicState(str(one.topic_id), len(one.partitions), config, _rights(one))
         return found
+
+    def last_records(self, topic: str, most: int) -> list[Record]:
+        """The last records of a topic, about `most`. Raises KafkaError."""
+        return read_sample(self._bootstrap, self._extra, topic, most)
 
     def _config(self, resource: ConfigResource) -> dict[str, str]:
         future = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource]

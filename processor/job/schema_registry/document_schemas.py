@@ -40,7 +40,7 @@ class SchemaRegistration:
     known: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def register(self, plan: Plan) -> RegisteredSchemas:
-        """Registers the schemas of a plan. Raises Transient where the registry does not answer."""
+        """Registers the schemas of a plan. Raises SchemaRegistryAway where the registry does not answer."""
         products = avro_products(plan)
         entities = {name: entity.entity for name, entity in plan.entities.items()}
         wanted = {p.name: (f"{p.topic}-value", avro_schema_text(p, entities)) for p in products}
@@ -70,7 +70,7 @@ def as_json(
     records: Iterable[Record], product: Product, entities: Mapping[str, Entity], access: SchemaAccess
 ) -> Iterator[Record]:
     """The messages of an Avro product with their documents as JSON. A value that is no document of it stays as it is. Raises
-    SettingError, and Transient where the registry does not answer."""
+    SettingError, and SchemaRegistryAway where the registry does not answer."""
     datum, schemas = avro_datum(product, entities), open_schemas(access)
     for record in records:
         if record.value is None or not is_framed(record.value):

@@ -17,6 +17,7 @@ from processor.job.schema_registry.protobuf_values import protobuf_reader
 from processor.job.schema_registry.registry_client import RegistryClient, SchemaMissing, WriterSchema
 from processor.records import canonical_json
 from processor.records.avro_schema import read_avro_schema
+from processor.records.chosen_branches import with_branches
 from processor.records.connect_json_schema import connect_schema
 from processor.records.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, framed_id
 from processor.records.mismatch import Mismatch
@@ -130,9 +131,12 @@ class _AvroReader:
             raise ValueError(f"{len(left)} bytes are left over")
         if value is not None and self._type.to_json is not None:
             value = self._type.to_json(value)
+        schema = self._type.connect
+        if self._type.chooses:
+            value, schema = with_branches(value, schema)
         if self._type.deep:
             canonical_json.check_depth(value)
-        return SchemedValue(value, self._type.connect)
+        return SchemedValue(value, schema, avro=True)
 
     def _take_body(self, data: bytes, _: object, schema_id: Any) -> io.BytesIO:
         schema_id.id = framed_id(data)

@@ -12,8 +12,7 @@ Kafka Connect.
 The converter drops Debezium's other names of types, such as MicroTimestamp: there the declared type has to give the unit.
 """
 
-import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from io import BytesIO
@@ -22,19 +21,32 @@ from typing import Any, Final
 from confluent_kafka.schema_registry.confluent import meta_pb2
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
 from confluent_kafka.schema_registry.serde import SchemaId
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format
+from google.protobuf import descriptor_pb2, json_format
 from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.unknown_fields import UnknownFieldSet
 
-from processor.records.avro_schema import DECIMAL, ToJson, base64_text, float_value, shortest_float, unscaled_text
+from processor.job.schema_registry.protobuf_schema import compiled_schema
+from processor.records.connect_values import (
+    CONNECT,
+    DECIMAL,
+    VARIABLE_DECIMAL,
+    ToJson,
+    base64_text,
+    float_value,
+    shortest_float,
+    unscaled_text,
+)
 from processor.records.framing import SchemedValue
 from processor.records.record import Value
 
-_CONNECT: Final = "org.apache.kafka.connect.data."
 _FREE_FORM: Final = {f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue")}
 _WRAPPERS: Final = {
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 }
+_BYTES_VALUE: Final = "google.protobuf.BytesValue"
+_ENTRY: Final = frozenset((1, 2))
+"""The numbers of the key and the value in an entry of a map."""
 _EPOCH: Final = datetime(1970, 1, 1)
 _FIELD_META: Final = meta_pb2.DESCRIPTOR.extensions_by_name["field_meta"]
 _MOST_SCALES: Final = 1000
@@ -43,9 +55,7 @@ _MOST_SCALES: Final = 1000
 def protobuf_reader(text: str, references: Mapping[str, str]) -> Callable[[bytes], SchemedValue]:
     """The reader of a file's messages. `text`, `references`: base64 of the compiled file, and of those that it imports by these
     names."""
-    pool = descriptor_pool.DescriptorPool()
-    file = _parsed("the schema", text)
-    _add(pool, file, references)
+    schema = compiled_schema(text, references)
     readers: dict[tuple[int, ...], tuple[ProtobufDeserializer, ToJson, dict[str, Any]]] = {}
 
     def read(data: bytes) -> SchemedValue:
@@ -53,8 +63,8 @@ def protobuf_reader(text: str, references: Mapping[str, str]) -> Callable[[bytes
         framing.from_bytes(BytesIO(data))
         path = tuple(framing.message_indexes or ())
         if path not in readers:
-            descriptor = pool.FindMessageTypeByName(_message_name(file, path))
-            fields = _Messages()
+            descriptor = schema.message(path)
+            fields = _Messages(schema.entries)
             readers[path] = (
                 ProtobufDeserializer(GetMessageClass(descriptor), {}),
                 fields.to_json(descriptor),
@@ -64,40 +74,6 @@ def protobuf_reader(text: str, references: Mapping[str, str]) -> Callable[[bytes
         return SchemedValue(to_json(deserialise(data)), connect)
 
     return read
-
-
-def _parsed(name: str, text: str) -> descriptor_pb2.FileDescriptorProto:
-    try:
-        file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
-    except Exception:  # the registry ignored the format that the request names
-        raise ValueError(f"the registry gives {name} as text, not compiled (format=serialized)") from None
-    file.name = name
-    return file
-
-
-def _add(
-    pool: descriptor_pool.DescriptorPool, file: descriptor_pb2.FileDescriptorProto, references: Mapping[str, str]
-) -> None:
-    """Adds a file to the pool, and those that it imports before it. The pool takes an equal file twice."""
-    for name in file.dependency:
-        if name in references:
-            _add(pool, _parsed(name, references[name]), references)
-        else:  # a file of Google's or Confluent's that Python has compiled
-            known = descriptor_pb2.FileDescriptorProto()
-            descriptor_pool.Default().FindFileByName(name).CopyToProto(known)
-            _add(pool, known, {})
-    pool.Add(file)
-
-
-def _message_name(file: descriptor_pb2.FileDescriptorProto, path: Sequence[int]) -> str:
-    """The full name of a message, by the indexes of the framing."""
-    names, messages = [file.package] if file.package else [], file.message_type
-    for index in path:
-        if not 0 <= index < len(messages):
-            raise ValueError(f"the schema has no message {list(path)}")
-        names.append(messages[index].name)
-        messages = messages[index].nested_type
-    return ".".join(names)
 
 
 def _parameters(field: Any) -> Mapping[str, str]:
@@ -110,18 +86,20 @@ def _parameters(field: Any) -> Mapping[str, str]:
 class _Messages:
     """Makes the functions and the schemas of message types, each once, since a type may contain itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries: frozenset[str]) -> None:
+        self._entries = entries
         self._converts: dict[str, list[tuple[str, bool, ToJson]]] = {}
         self._schemas: dict[str, dict[str, Any]] = {}
 
     def to_json(self, descriptor: Any) -> ToJson:
         """The function from a message to its JSON object."""
-        fields = self._converts.get(descriptor.full_name)
+        fields, known = self._converts.get(descriptor.full_name), frozenset(descriptor.fields_by_number)
         if fields is None:
             fields = self._converts[descriptor.full_name] = []
             fields += [(field.name, field.has_presence, self._field(field)) for field in descriptor.fields]
 
         def convert(message: Any) -> Value:
+            _check_known(message, known)
             return {
                 name: None if presence and not message.HasField(name) else to_json(getattr(message, name))
                 for name, presence, to_json in fields
@@ -138,16 +116,26 @@ class _Messages:
         return schema
 
     def _field(self, field: Any) -> ToJson:
-        if _is_map(field):
+        if self._is_map(field):
             return self._map(field.message_type)
         single = self._single(field)
         return (lambda values: [single(value) for value in values]) if field.is_repeated else single
 
+    def _is_map(self, field: Any) -> bool:
+        return field.message_type is not None and field.message_type.full_name in self._entries
+
     def _map(self, entry: Any) -> ToJson:
         key, value = (self._single(entry.fields_by_name[name]) for name in ("key", "value"))
-        if entry.fields_by_name["key"].type == entry.fields_by_name["key"].TYPE_STRING:
-            return lambda members: {name: value(members[name]) for name in members}
-        return lambda members: [[key(name), value(members[name])] for name in members]
+        texts = entry.fields_by_name["key"].type == entry.fields_by_name["key"].TYPE_STRING
+
+        def convert(entries: Any) -> Value:
+            members: dict[Any, Value] = {}
+            for one in entries:
+                _check_known(one, _ENTRY)
+                members[key(one.key)] = value(one.value)
+            return members if texts else [[name, member] for name, member in members.items()]
+
+        return convert
 
     def _single(self, field: Any) -> ToJson:
         if field.message_type is not None:
@@ -166,12 +154,12 @@ class _Messages:
         name, descriptor = field.message_type.full_name, field.message_type
         if name in _WRAPPERS:
             inner = self._single(descriptor.fields_by_name["value"])
-            return lambda message: inner(message.value)
+            return _checked(lambda message: inner(message.value))
         if name == "confluent.type.Decimal":
             scale = _parameters(field).get("scale")
-            return lambda message: _decimal(message, None if scale is None else int(scale))
+            return _checked(lambda message: _decimal(message, None if scale is None else int(scale)))
         if name in _FREE_FORM:
-            return lambda message: _free_form(json_format.MessageToDict(message))
+            return _checked(lambda message: _free_form(json_format.MessageToDict(message)))
         known: Mapping[str, ToJson] = {
             "google.type.Date": _days,
             "google.type.TimeOfDay": lambda at: (
@@ -179,10 +167,10 @@ class _Messages:
             ),
             "google.protobuf.Timestamp": _instant,
         }
-        return known[name] if name in known else self.to_json(descriptor)
+        return _checked(known[name]) if name in known else self.to_json(descriptor)
 
     def _field_schema(self, field: Any) -> dict[str, Any]:
-        if _is_map(field):
+        if self._is_map(field):
             return {"type": "map"}
         schema = self._single_schema(field)
         return {"type": "array", "items": schema} if field.is_repeated else schema
@@ -193,19 +181,37 @@ class _Messages:
             case "confluent.type.Decimal":
                 scale = _parameters(field).get("scale")
                 # without a scale, each number has its own
-                named = {} if scale is None else {"name": DECIMAL, "parameters": {"scale": scale}}
-                return {"type": "bytes", **named}
+                if scale is None:
+                    return {"type": "struct", "name": VARIABLE_DECIMAL}
+                return {"type": "bytes", "name": DECIMAL, "parameters": {"scale": scale}}
             case "google.type.Date" | "google.type.TimeOfDay":
-                return {"type": "int32", "name": _CONNECT + name.rpartition(".")[2].removesuffix("OfDay")}
+                return {"type": "int32", "name": CONNECT + name.rpartition(".")[2].removesuffix("OfDay")}
             case "google.protobuf.Timestamp":
-                return {"type": "int64", "name": f"{_CONNECT}Timestamp"}
+                return {"type": "int64", "name": f"{CONNECT}Timestamp"}
+        if name == _BYTES_VALUE or field.type == field.TYPE_BYTES:
+            return {"type": "bytes"}
         if not name or name in _WRAPPERS or name in _FREE_FORM:
             return {"type": "scalar"}
         return self.connect(field.message_type)
 
 
-def _is_map(field: Any) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
+def _check_known(message: Any, known: frozenset[int]) -> None:
+    """Raises ValueError where the bytes have a field of the schema in another wire type: the reader then leaves it out. A field
+    that the schema does not have at all is no error."""
+    for field in UnknownFieldSet(message):
+        if field.field_number in known:
+            name = message.DESCRIPTOR.fields_by_number[field.field_number].name
+            raise ValueError(f"the bytes of field {name!r} ({field.field_number}) are of another type")
+
+
+def _checked(to_json: ToJson) -> ToJson:
+    """The function for a message that Google or Confluent define, after the same check."""
+
+    def convert(message: Any) -> Value:
+        _check_known(message, frozenset(message.DESCRIPTOR.fields_by_number))
+        return to_json(message)
+
+    return convert
 
 
 def _decimal(message: Any, scale: int | None) -> Value:

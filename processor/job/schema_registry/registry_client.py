@@ -1,6 +1,6 @@
 """Asks a schema registry for the schemas of records, and registers those of documents. Only this package imports its client.
 
-Promises: no answer in time, and each answer that may pass, is Transient; refused credentials and a wrong address are a
+Promises: no answer in time, and each answer that may pass, is SchemaRegistryAway; refused credentials and a wrong address are a
 SettingError; a schema that is not there is a SchemaMissing, and one that the registry does not take a SchemaRefused. Does not:
 keep answers, or show a password.
 """
@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka.schema_registry import RuleKind, Schema, SchemaRegistryClient, SchemaRegistryError
 
-from processor.errors import SettingError
-from statestore.errors import Transient
+from processor.errors import SchemaRegistryAway, SettingError
 
 SECONDS: Final = 10.0
 """The longest wait for an answer."""
@@ -60,7 +59,7 @@ class RegistryClient:
             self._client = SchemaRegistryClient(conf)
 
     def schema(self, number: int) -> WriterSchema:
-        """The schema of this id, with its references. Raises SchemaMissing, Transient and SettingError."""
+        """The schema of this id, with its references. Raises SchemaMissing, SchemaRegistryAway and SettingError."""
         what = f"schema {number}"
         with self._errors(what):
             schema = self._client.get_schema(number)
@@ -76,8 +75,8 @@ class RegistryClient:
         return WriterSchema(kind, str(schema.schema_str), references)
 
     def register(self, subject: str, text: str) -> int:
-        """The id of an Avro schema under a subject; registers it if the subject lacks it. Raises SchemaRefused, Transient and
-        SettingError."""
+        """The id of an Avro schema under a subject; registers it if the subject lacks it. Raises SchemaRefused,
+        SchemaRegistryAway and SettingError."""
         schema, what = Schema(text, "AVRO", []), f"the schema of subject {subject}"
         try:
             with self._errors(what):
@@ -87,7 +86,7 @@ class RegistryClient:
                 return int(self._client.register_schema(subject, schema))
 
     def kinds(self) -> list[str]:
-        """The kinds of schemas that the registry knows. Raises Transient and SettingError."""
+        """The kinds of schemas that the registry knows. Raises SchemaRegistryAway and SettingError."""
         with self._errors("the kinds of schemas"):
             return [str(kind) for kind in self._client.get_schema_types()]
 
@@ -125,7 +124,7 @@ class RegistryClient:
             raise SettingError(f"{self._url} answers, but not as a schema registry, for {what}: {CURE}") from None
         except Exception as error:  # of the HTTP client, which has two packages
             cause = f"{type(error).__name__}: {error}"
-            raise Transient(f"the schema registry {self._url} does not answer for {what} ({cause})") from None
+            raise SchemaRegistryAway(f"the schema registry {self._url} does not answer for {what} ({cause})") from None
 
     def _answer_error(self, what: str, error: SchemaRegistryError) -> Exception:
         status = error.http_status_code
@@ -138,7 +137,7 @@ class RegistryClient:
         if status in (409, 422):
             return SchemaRefused(f"the schema registry refuses {what} ({error.error_message}): {REFUSED_CURE}")
         if status in (408, 429) or status >= 500:
-            return Transient(f"the schema registry {self._url} fails for {what}: {error}")
+            return SchemaRegistryAway(f"the schema registry {self._url} fails for {what}: {error}")
         return SettingError(f"the schema registry {self._url} refuses to give {what}: {error}; {CURE}")
 
 

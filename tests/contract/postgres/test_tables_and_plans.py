@@ -39,6 +39,11 @@ def test_a_table_has_about_as_many_items_as_the_last_analyze_counted(make: MakeS
     assert store.describe().items == 3  # type: ignore[union-attr]
 
 
+def test_the_state_of_a_table_names_the_release_of_its_server(make: MakeStore, url: str) -> None:
+    ((release,),) = execute(url, "SELECT current_setting('server_version_num')::int / 10000")
+    assert make().state().release == release  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("rows", [0, 3_000])
 def test_no_statement_reads_the_whole_table_also_without_statistics(make: MakeStore, rows: int) -> None:
     store, keys = make(), [Key("TABLE#star", f"{n}") for n in range(2)]

@@ -23,7 +23,7 @@ from tests.required import required_python
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("package_tools")]
 ROOT = Path(__file__).parents[3]
 JOBS = {"emr_job.py", "glue_job.py"}
-LISTS = {"jars-spark-3.5.txt", "jars-spark-4.1.txt"}
+LISTS = {f"jars-spark-{spark}.txt" for spark in ("3.5", "4.0", "4.1")}
 
 
 @pytest.fixture(scope="module")

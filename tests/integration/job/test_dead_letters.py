@@ -56,7 +56,9 @@ def test_changes_of_a_row_in_two_partitions_are_dead_letters_until_a_new_epoch(
         for reason in reasons
     )
 
-    record_boundary(scene.registry, Admin(scene.settings.bootstrap_servers, {}), topic)
+    record_boundary(
+        scene.registry, Admin(scene.settings.bootstrap_servers, {}), topic, who="a test", why="one partition"
+    )
     scene.produce(rows.user(1, "sent again"), partition=1)
     scene.run()
     assert scene.documents()['{"id":1}']["name"] == "sent again"

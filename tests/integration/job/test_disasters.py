@@ -110,7 +110,7 @@ def test_a_new_registry_takes_over_the_table_of_a_lost_one(scene: Scene, rows: S
     scene.run()
     scene.registry.move("star", 1, 3, who="a test", why="the new registry assigns another slot")
     for topic in ("user", "star"):
-        record_boundary(scene.registry, scene.admin(), scene.topic(topic))
+        record_boundary(scene.registry, scene.admin(), scene.topic(topic), who="a test", why="lost records")
     scene.produce(rows.user(0, "bob"), rows.star("bob", "repo9"), partition=0)
     scene.run()
     scene.produce(rows.gone(rows.user(2, "cyd")), rows.star("ada", "repo9"), partition=0)

@@ -1,4 +1,4 @@
-"""A real Prometheus reads the metrics of the driver's port, and answers every query of the dashboard."""
+"""A real Prometheus reads the metrics of the driver's port, answers every query of the dashboard, and takes the alert rules."""
 
 import json
 import socket
@@ -13,6 +13,9 @@ from urllib.parse import urlencode
 
 import pytest
 
+from processor.metrics.alarm_files import alert_name
+from processor.metrics.alarm_list import ALARMS, Alarm
+from processor.metrics.generate_files import RULES
 from processor.metrics.grafana_dashboard import queries
 from processor.metrics.metric_list import METRICS, Metric
 from processor.metrics.prometheus_text import prometheus_text
@@ -22,6 +25,8 @@ from tests.unit.metrics.run_report import run_report
 
 pytestmark = pytest.mark.slow
 REPORT = run_report()
+FILE = Path(__file__).parents[3] / RULES
+TARGET = 'job="statestore", instance="driver:9464"'
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +103,49 @@ def test_promtool_finds_no_fault_in_the_text() -> None:
         [promtool, "check", "metrics"], input=prometheus_text(REPORT), capture_output=True, timeout=300, check=False
     )
     assert (done.returncode, done.stdout + done.stderr) == (0, b"")
+
+
+def test_promtool_finds_no_fault_in_the_alert_rules() -> None:
+    promtool = required_program("promtool", "`apt-get install prometheus`")
+    done = subprocess.run(
+        [promtool, "check", "rules", str(FILE)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
+def test_an_alert_begins_above_its_limit_and_ends_with_the_cause(alarm: Alarm, tmp_path: Path) -> None:
+    """Minutes 0 to 9 are quiet, then the value is above the limit for ten minutes. A labelled counter has no series before its
+    first count."""
+    labels = ", ".join([TARGET, *(f'{label}="x"' for label in alarm.metric.labels)])
+    above = alarm.limit + 1
+    if alarm.metric.kind == "counter":
+        series, ends = f"_x10 {above}+0x20", 25
+    else:
+        series, ends = f"{alarm.limit}+0x9 {above}+0x9 {alarm.limit}+0x20", 22
+    up = {"series": f"up{{{TARGET}}}", "values": "1+0x40"}
+    given = [{"series": f"{alarm.metric.name}{{{labels}}}", "values": series}, up]
+    _expect(tmp_path, alarm, given, {9: False, 16 if alarm.metric.kind == "gauge" else 11: True, ends: False})
+
+
+@pytest.mark.parametrize("up", ["1+0x9 0+0x9", "1+0x9 _x20"], ids=["no answer", "no target"])
+def test_an_alert_says_that_a_job_writes_no_metrics(up: str, tmp_path: Path) -> None:
+    (alarm,) = [one for one in ALARMS if one.silent]
+    _expect(tmp_path, alarm, [{"series": f"up{{{TARGET}}}", "values": up}], {9: False, 22: True})
+
+
+def _expect(folder: Path, alarm: Alarm, given: list[dict[str, str]], fires: dict[int, bool]) -> None:
+    """Fails unless the alert of the alarm is there at these minutes only."""
+    promtool = required_program("promtool", "`apt-get install prometheus`")
+    query = f'count(ALERTS{{alertname="{alert_name(alarm)}", alertstate="firing"}}) or vector(0)'
+    asked = [
+        {"expr": query, "eval_time": f"{minute}m", "exp_samples": [{"labels": "{}", "value": int(fires_then)}]}
+        for minute, fires_then in fires.items()
+    ]
+    test = {"interval": "1m", "input_series": given, "promql_expr_test": asked}
+    file = folder / "rules_test.yaml"
+    file.write_text(json.dumps({"rule_files": [str(FILE)], "evaluation_interval": "1m", "tests": [test]}))
+    done = subprocess.run(
+        [promtool, "test", "rules", str(file)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

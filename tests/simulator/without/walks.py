@@ -64,7 +64,14 @@ def _with_documents(roots: Any) -> Any:
 
 
 documents_only = replacing((walk_part, "_roots", _with_documents))
-any_version_of_document = replacing((LedgerEntry, "shows", lambda _: lambda self, digest, _: self.hash == digest))
+any_version_of_document = replacing((LedgerEntry, "shows", lambda _: lambda self, digest, *_: self.hash == digest))
+
+
+def _in_any_topic(shows: Any) -> Any:
+    return lambda self, digest, version, _: shows(self, digest, version, self.topic)
+
+
+any_topic_of_tombstone = replacing((LedgerEntry, "shows", _in_any_topic))
 
 
 def _resumed_in_the_middle(adopt: Any) -> Any:

@@ -56,6 +56,19 @@ def test_the_page_shows_the_job_that_runs_now(capsys: Printed) -> None:
             assert ask(port, "/health") == (200, "ok\n")
 
 
+def test_a_job_that_waits_is_degraded_and_no_probe_ends_it() -> None:
+    signals, port = StopSignals(JobLog(quiet=True)), free_port()
+    with shown_status(Settings(status_port=port), signals):
+        signals.troubles.begin("registry", "127.0.0.1:5432 does not answer", "start Postgres")
+        for report in (None, run_report() | {"at": time.time()}):
+            signals.job = job(report) if report else None
+            status, text = ask(port, "/health")
+            assert (status, text.partition(", for ")[0]) == (200, "degraded: registry: 127.0.0.1:5432 does not answer")
+            assert "degraded: registry: 127.0.0.1:5432 does not answer" in ask(port, "/")[1]
+        signals.troubles.end("registry")
+        assert ask(port, "/health") == (200, "ok\n")
+
+
 def test_a_stopped_product_and_a_silent_monitor_are_not_healthy() -> None:
     signals, port = StopSignals(JobLog()), free_port()
     report = run_report() | {"at": time.time(), "stopped_products": {"profile": "too large"}}
@@ -64,4 +77,4 @@ def test_a_stopped_product_and_a_silent_monitor_are_not_healthy() -> None:
         assert ask(port, "/health") == (503, "product profile stopped: too large\n")
         signals.job = job(report | {"at": time.time() - 600, "stopped_products": {}})
         status, text = ask(port, "/health")
-        assert (status, text.startswith("the job has reported nothing for 6")) == (503, True)
+        assert (status, text.startswith("the job has reported nothing for 10 min")) == (503, True)

@@ -13,6 +13,7 @@ from processor.cli.erasure_certificate import Occasion, certificate_lines, make_
 from processor.cli.main import main
 from processor.inspect.references import Reference
 from processor.job.erase_letters import RemovedLetters
+from processor.job.leftovers import Leftovers
 from processor.job.run_erase import ErasureReport
 from processor.records.record import Record
 from processor.settings.settings import Settings
@@ -96,6 +97,41 @@ def test_dead_letters_that_the_broker_keeps_remain_with_the_reason() -> None:
     assert "no replay takes: cannot delete records" in kept["what"]
 
 
+def test_dead_letters_that_nobody_can_decode_remain_by_their_positions() -> None:
+    left = replace(REPORT, letters=RemovedLetters((), "", (LETTER,), ()))
+    (kept,) = where(make_certificate(OCCASION, left), "remains", "whose key nobody can read")
+    assert "(user/0/4)" in kept["what"]
+    assert "--letter" in kept["until"]
+
+
+def test_places_that_an_erasure_does_not_reach_remain_with_the_way_to_clear_them() -> None:
+    leftovers = Leftovers(
+        source_topics=("people",),
+        joined=(("star", "stars"), ("team", "")),
+        document_topics=(("old", "profiles"),),
+        ledgers=("old",),
+        versions=(3, 7),
+    )
+    report = replace(REPORT, leftovers=leftovers, configs={"people": {"cleanup.policy": "compact"}})
+    made = make_certificate(OCCASION, report)
+    assert where(made, "remains", "topic people")[0]["until"].startswith("you delete the topic; or for ever")
+    assert "old published here" in where(made, "remains", "topic profiles")[0]["what"]
+    (entry,) = where(made, "remains", "the ledger entry of old")
+    assert entry["until"] == "you define old again, and give this command again"
+    assert where(made, "remains", "in the history of versions 3, 7")
+    (joined,) = where(made, "remains", "former join keys")
+    assert joined["where"] == "table statestore, star, team"
+    assert where(made, "remains", "topic stars")[0]["until"].startswith("its retention ends")
+    plain = make_certificate(OCCASION, REPORT)
+    for text in ("topic people", "topic profiles", "the ledger entry of old", "in the history"):
+        assert not where(plain, "remains", text)
+
+
+def test_values_that_left_the_statistics_are_named_without_themselves() -> None:
+    (taken,) = where(make_certificate(OCCASION, replace(REPORT, statistics=2)), "removed", "most frequent value")
+    assert taken["what"] == "the most frequent value of 2 joins, a join key of the row"
+
+
 def test_a_table_without_ttl_keeps_the_marker_for_ever() -> None:
     (marker,) = where(make_certificate(OCCASION, replace(REPORT, expires=False)), "remains", "a delete marker")
     assert marker["until"].startswith("for ever, because the table has no TTL")
@@ -116,3 +152,8 @@ def test_the_verb_needs_an_entity_and_a_key(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit):
         main(["erase", "user"])
     assert "KEY" in capsys.readouterr().err
+
+
+def test_a_letter_is_chosen_by_its_position(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["erase", "user", "1", "--letter", "user-17"]) == 1
+    assert "'user-17' is not a position: give TOPIC/PARTITION/OFFSET, such as user/0/17" in capsys.readouterr().err

@@ -51,13 +51,20 @@ def test_the_status_line_shows_the_last_dead_letter_and_what_stopped_or_waits() 
         "stopped_products": {"profile": "too large"},
         "stopped_walks": {"fill star": "refused"},
         "waiting_products": ["names"],
-        "missing_topics": ["badge"],
+        "missing_topics": {"badge": {"entity": "badge", "near": None, "products": []}},
         "paused_topics": ["star"],
     }
     assert status_summary(state) == (
         "paused, behind 0 records, 120.5 events/s, 30 documents/s, 7 open changes, 1 fan-outs, "
         "2 dead letters (the last: repo/0 offset 9: no key), stopped: profile, fill star, waiting: names, "
         "missing topics: badge, paused topics: star"
+    )
+
+
+def test_the_status_line_says_that_a_lag_is_unknown_and_that_records_are_old() -> None:
+    topics = {"repo": {"records": 158, "seconds": 375_389_347.0}, "star": {"records": None, "seconds": None}}
+    assert status_summary(STATE | {"topics": topics}).startswith(
+        "behind repo 158 records, 11 years old, star unknown, "
     )
 
 

@@ -12,6 +12,7 @@ Printed = pytest.CaptureFixture[str]
     [
         ["remove", "p"], ["republish", "p"], ["pause"], ["pause", "p"], ["resume"], ["retire", "e", "GSI_1"],
         ["move", "e", "GSI_1", "gsi_2"], ["pause", "--why", " "], ["undo", "3"], ["add-slots", "6"],
+        ["epoch", "t"],
     ],
 )  # fmt: skip
 def test_an_edit_without_a_reason_is_refused(words: list[str], capsys: Printed) -> None:

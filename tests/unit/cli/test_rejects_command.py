@@ -60,6 +60,19 @@ def test_list_counts_the_dead_letters_that_wait_by_topic_and_code(capsys: Any) -
     ]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["user/0/4"],
+        ["user/0", "offset", "4", "epoch", "1:"],
+        ["user/0", "offset", "4:"],
+        ["user/0/4/1", "user/0 offset 99"],
+    ],
+)
+def test_a_position_as_list_and_the_log_print_it_chooses_the_letter(capsys: Any, words: list[str]) -> None:
+    assert [line.split(":")[0] for line in listed(capsys, *words, "--each", "--all")] == ["user/0 offset 4 epoch 1"]
+
+
 def test_each_prints_position_and_reason(capsys: Any) -> None:
     lines = listed(capsys, "--each", "--all", "--topic", "user", "--partition", "0")
     assert lines == [

@@ -37,6 +37,16 @@ def test_the_first_reasons_and_the_topics_that_no_entity_names_are_errors_only_w
     assert main([*words(tmp_path, GOOD), "--strict"]) == 0
 
 
+def test_an_unknown_topic_is_named_with_the_nearest_topic_of_an_entity_without_records(
+    tmp_path: Path, capsys: Any
+) -> None:
+    assert main(words(tmp_path, FOREIGN | {"topic": "dev.public.user"})) == 0
+    assert (
+        "topic dev.public.user: no entity names it, so its 1 records are ignored; did you mean topic user of entity user?\n"
+        in capsys.readouterr().err
+    )
+
+
 def test_a_value_beyond_its_avro_type_is_a_dead_letter_that_names_the_root(tmp_path: Path, capsys: Any) -> None:
     command = words(tmp_path, GOOD, {"topic": "user", "value": {"id": 2**63, "name": "bob"}})
     (tmp_path / "p.yaml").write_text("{product: people, root: user, format: avro}")

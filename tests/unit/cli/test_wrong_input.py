@@ -130,3 +130,18 @@ def test_a_foreign_message_in_the_dead_letter_topic_is_left_out() -> None:
     (letter,) = read_dead_letters(topic, foreign)
     assert (letter.rejected.record, letter.rejected.reason) == (record, "broken")
     assert [message.offset for message in foreign] == [0, 1, 2, 3, 4]
+
+
+def test_a_key_with_a_member_twice_is_refused_because_nobody_knows_which_is_meant() -> None:
+    user = load(read_directory(EXAMPLE)).entities["user"]
+    with pytest.raises(ValueError, match=r'is not clear: the member "email" is there twice; write it once'):
+        read_root_key(user, '{"email": "a", "email": "b"}')
+
+
+@pytest.mark.parametrize("place", ['"topic": "user", "value": {"id": 1, "id": 2}', '"topic": "user", "topic": "user"'])
+def test_a_line_of_recorded_topics_with_a_member_twice_is_refused(tmp_path: Path, capsys: Any, place: str) -> None:
+    file = tmp_path / "topics.jsonl"
+    file.write_text("{" + place + "}\n")
+    line = error_of(capsys, "try", "--definitions", str(EXAMPLE), "--from", str(file))
+    assert f"{file}:1: not clear: the member " in line
+    assert "is there twice; write it once" in line

@@ -15,7 +15,7 @@ from statestore.errors import Terminal
 from statestore.keys import row_key
 from statestore.memory import MemoryStore
 from statestore.store import Write
-from tests.unit.doctor.healthy import NOW, REGISTRY, TABLE, TIME, Healthy, fail
+from tests.unit.doctor.healthy import DURABLE, NOW, REGISTRY, TABLE, TIME, Healthy, fail
 
 REFUSED = ConnectionRefusedError(111, "Connection refused")
 
@@ -49,6 +49,10 @@ def set_to(path: str, value: Any) -> Callable[[Healthy], object]:
 
 def registry(**changed: Any) -> Callable[[Healthy], object]:
     return set_to("registry.found", replace(REGISTRY, **changed))
+
+
+def durable(**changed: Any) -> Callable[[Healthy], object]:
+    return set_to("registry_durability", DURABLE._replace(**changed))
 
 
 def table(**changed: Any) -> Callable[[Healthy], object]:
@@ -90,6 +94,15 @@ def denied(method: str, index: str = "") -> Callable[[Healthy], object]:
     return breaks
 
 
+def python_and_spark(version: tuple[int, int], spark: str) -> Callable[[Healthy], None]:
+    """The versions of this machine."""
+
+    def breaks(around: Healthy) -> None:
+        around.python_version, around.spark_version = version, spark
+
+    return breaks
+
+
 def newer_row(around: Healthy) -> None:
     around.store.write(Write(row_key("user", 1, "octo@example.org"), {"_f": 99, "_v": "1"}))
 
@@ -108,11 +121,22 @@ NARROW = "its key is not PK (hash), SK (range): give another table name"
 PART_FAULTS = [
     Fault("an old Python", set_to("python_version", (3, 10)), "python", "failure", "3.10", "install Python 3.11"),
     Fault("Python 3.13 and Spark 3", set_to("python_version", (3, 13)), "python", "failure", "3.5.7", "or Spark 4"),
+    Fault(
+        "an untested Python", python_and_spark((3, 14), "4.1.1"), "python", "warning", "3.14", "use Python 3.11 to 3.13"
+    ),
     Fault("no PySpark", set_to("spark_version", None), "spark", "warning", "not installed", "pip install"),
     Fault("an old Spark", set_to("spark_version", "3.4.1"), "spark", "failure", "3.4.1", "3.5.4 or newer"),
     Fault("an unknown Spark", set_to("spark_version", "5.0.0"), "spark", "warning", "5.0.0", "use Spark 3.5"),
     Fault("no Java", set_to("java", fail(NO_JAVA)), "java", "failure", "no java on PATH", "Java 17"),
     Fault("no connector", set_to("connector", False), "jars", "warning", "not here yet", "Maven Central"),
+    Fault(
+        "a mistyped variable",
+        set_to("environment", {"STATESTORE_BATCHSIZE": "10"}),
+        "variables",
+        "warning",
+        "no setting reads the variable STATESTORE_BATCHSIZE",
+        "did you mean STATESTORE_BATCH_SIZE?",
+    ),
     Fault("W of 0", settings(wait_seconds=0.0), "waits", "warning", "W is 0 s", "--wait-seconds"),
     Fault("W of an hour", settings(wait_seconds=3600.0), "waits", "warning", "3600 s", "--wait-seconds"),
     Fault("markers for a day", settings(marker_days=1), "markers", "warning", "marker_days is 1", "--marker-days"),
@@ -157,6 +181,8 @@ PART_FAULTS = [
         "the role in Postgres",
     ),
     Fault("Postgres without TLS", registry(tls=False), "registry login", "warning", "no TLS", "sslmode=verify-full"),
+    Fault("an untested Postgres", registry(release=19), "server", "warning", "PostgreSQL 19", "15 to 18"),
+    Fault("an old Postgres", registry(release=13), "server", "failure", "13 is too old", "14 or newer"),
     Fault("no registry", registry(exists=False), "registry", "warning", "no registry", "statestore apply"),
     Fault(
         "no right to create a registry",
@@ -173,6 +199,24 @@ PART_FAULTS = [
         "failure",
         "0099",
         "install that release",
+    ),
+    Fault("no fsync", durable(fsync=False), "commits", "warning", "fsync is off", "restart or reload"),
+    Fault("torn pages", durable(full_page_writes=False), "commits", "warning", "breaks pages", "set it to on"),
+    Fault(
+        "a late standby",
+        durable(standbys=1, behind=4096),
+        "commits",
+        "warning",
+        "no commit waits for a standby, and the farthest lacks 4,096 bytes",
+        "synchronous_standby_names",
+    ),
+    Fault(
+        "a hidden standby",
+        durable(standbys=1, hidden=1),
+        "commits",
+        "warning",
+        "how far its standbys are: 1",
+        "GRANT",
     ),
     Fault("an older registry", registry(current=False), "registry", "warning", "older", "migrates it"),
     Fault("a reader", registry(missing=("INSERT on leases",)), "rights", "failure", "INSERT on leases", "GRANT"),

@@ -40,5 +40,5 @@ def test_a_lock_file_has_neither_spark_nor_the_embedded_parts_nor_an_address(pyt
 def test_a_list_of_jars_has_the_four_jars_of_the_kafka_connector() -> None:
     names = ["spark-sql-kafka-0-10", "spark-token-provider-kafka-0-10", "kafka-clients", "commons-pool2"]
     lists = [list(read_jars(each)) for each in jar_lists()]
-    assert [[jar.module.name.split("_")[0] for jar in jars] for jars in lists] == [names, names]
+    assert [[jar.module.name.split("_")[0] for jar in jars] for jars in lists] == [names, names, names]
     assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) for jars in lists for jar in jars)

@@ -1,5 +1,6 @@
 """A set of the cache is complete or absent, and one process at a time fetches it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ def silent(_: str) -> None: ...
 @pytest.fixture(autouse=True)
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path / "cache" / "statestore"
 
 
@@ -87,3 +89,11 @@ def test_the_cache_skips_a_directory_that_it_cannot_write(monkeypatch: pytest.Mo
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cache_directory() == (tmp_path / "home" / ".cache" / "statestore").resolve()
+
+
+def test_a_set_that_an_image_brought_serves_a_user_who_may_not_write_it(
+    monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    (cache / "jars" / "set-1").mkdir(parents=True)
+    monkeypatch.setattr(os, "access", lambda path, _: not Path(path).is_relative_to(cache))  # root may write everywhere
+    assert fetch_once("set-1", write, silent) == (cache / "jars" / "set-1").resolve()

@@ -47,6 +47,7 @@ class Repository:
 @pytest.fixture
 def pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(jars, "jars_of_pyspark", lambda: tmp_path)
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""The page and the dashboard are those of the list, and all that names a metric names one of the list."""
+"""The generated files are those of the lists, and all that names a metric names one of the list."""
 
 import json
 import re
@@ -12,7 +12,6 @@ from processor.metrics.generate_files import DASHBOARD, PAGE, generated
 from processor.metrics.metric_list import METRICS, Metric
 
 ROOT = Path(__file__).parents[3]
-ALARMS = ROOT / "infra" / "modules" / "alarms"
 BY_NAME = {metric.name: metric for metric in METRICS}
 SERIES = {**BY_NAME, **{f"{m.name}_bucket": m for m in METRICS if m.kind == "histogram"}}
 """The names of the list as Prometheus stores them, and the metric of each."""
@@ -20,7 +19,7 @@ OF_PROMETHEUS = {"job"}
 """Labels that Prometheus adds to each target."""
 
 
-def test_the_generated_files_are_those_of_the_list() -> None:
+def test_the_generated_files_are_those_of_the_lists() -> None:
     for path, text in generated(ROOT).items():
         assert path.read_text(encoding="utf-8") == text, "run `python -m processor.metrics.generate_files`"
 
@@ -69,10 +68,3 @@ def test_no_panel_covers_another() -> None:
     assert len(cells) == len(set(cells))
     assert max(x for x, _ in cells) < 24
     assert len({panel["id"] for panel in panels}) == len(panels)
-
-
-def test_every_alarm_is_on_a_metric_of_the_list() -> None:
-    """The modules for Terraform may be absent: then there is no alarm."""
-    named = {name for path in ALARMS.glob("*.tf") for name in re.findall(r'"(statestore_\w+)"', path.read_text())}
-    assert named <= BY_NAME.keys()
-    assert bool(named) == ALARMS.exists()

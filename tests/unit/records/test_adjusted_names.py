@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.records.adjusted_names import adjusted_names
+from processor.records.adjusted_names import adjusted_names, with_columns
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,11 @@ def test_a_column_has_the_name_of_each_mode(column: str, adjusted: set[str]) -> 
 def test_a_name_of_two_columns_or_of_another_column_means_neither() -> None:
     assert adjusted_names(["a-b", "a.b"]) == {"a_u002db": "a-b", "a_u002eb": "a.b"}
     assert adjusted_names(["a-b", "a_b"]) == {"a_u002db": "a-b", "a_u005fb": "a_b"}
+
+
+def test_two_members_of_one_column_are_refused_in_any_order() -> None:
+    names = adjusted_names(["a-b"])
+    assert with_columns({"a_b": 1, "c": 2}, names) == {"a-b": 1, "c": 2}
+    for members in ({"a_b": 1, "a-b": 2}, {"a-b": 1, "a_b": 2}):
+        with pytest.raises(ValueError, match="of the record may both be this column"):
+            with_columns(members, names)

@@ -45,7 +45,7 @@ def test_background_work_settles_then_continues_fan_outs_then_publishes_the_back
     job.driver.background_work()
     assert job.log == [
         *("check lease", settle_part),
-        *("check lease", resume_part, end_of_round(2), fan_out_write("9", pages=1)),
+        *("check lease", resume_part, end_of_round(2, before=-1), fan_out_write("9", pages=1)),
         *("check lease", backlog_part, end_of_round(3), Delete(key=earlier)),
     ]
     assert job.works[1:] == [[[CHANGE._replace(due=10.0)]], [[FAN_OUT]], [[("profile", "8"), ("profile", "9")]]]

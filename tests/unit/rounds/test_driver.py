@@ -4,13 +4,13 @@ from collections import Counter
 
 import pytest
 
-from processor.errors import AccountError, Fenced
-from processor.progress.ledger import Run
+from processor.errors import AccountError, Fenced, LostWrites
+from processor.progress.ledger import Run, read_run
 from processor.progress.walk import TruncateGoal, Walk, write_walk
 from processor.rounds.round import PartResult
 from processor.rounds.write_part import write_part
 from statestore.memory import MemoryStore
-from statestore.store import Write
+from statestore.store import Delete, Write
 from tests.unit.rounds.logged_job import (
     BACKLOG_WRITE,
     CHANGE,
@@ -75,7 +75,7 @@ def test_a_round_without_messages_writes_nothing_but_the_next_end_names_its_atte
     job.batch(lane(1, attempt=2))
     assert job.log == ["check lease", write_part]
     job.batch(lane(0, attempt=1, tally=PUBLISHED), lane(1))
-    assert job.log[2:] == ["check lease", write_part, end_of_round(1, attempts=[[0, 1, 2], [1, 0, 1]])]
+    assert job.log[2:] == ["check lease", write_part, end_of_round(1, before=-1, attempts=[[0, 1, 2], [1, 0, 1]])]
 
 
 def test_a_record_without_an_account_ends_no_round(job: Job) -> None:
@@ -85,7 +85,7 @@ def test_a_record_without_an_account_ends_no_round(job: Job) -> None:
 
 
 def test_a_driver_whose_round_another_process_ended_is_fenced(job: Job) -> None:
-    MemoryStore.write(job.store, end_of_round(1))
+    MemoryStore.write(job.store, end_of_round(1, before=-1))
     with pytest.raises(Fenced, match=r"^run 2: another process ended round 0; this job must stop$"):
         job.batch(lane(tally=PUBLISHED, backlog=frozenset({("profile", "8")})))
     assert job.log == ["check lease", write_part, end_of_round(0)]
@@ -96,6 +96,21 @@ def test_the_store_may_refuse_an_end_that_it_has_written(job: Job) -> None:
     MemoryStore.write(job.store, end_of_round(0))
     job.batch(lane(tally=PUBLISHED))
     assert job.driver.run == Run(number=2, through=0)
+
+
+@pytest.mark.parametrize("left", [{}, {"through": 0}])
+def test_a_driver_whose_table_went_back_ends_no_round_and_stops(job: Job, left: dict[str, int]) -> None:
+    """As after a failover to a standby that lacks the last writes."""
+    for _ in range(2):
+        job.batch(lane(tally=PUBLISHED))
+    MemoryStore.delete(job.store, Delete(key=end_of_round(1).key))
+    if left:
+        MemoryStore.write(job.store, end_of_round(0))
+    with pytest.raises(LostWrites, match="the table went back to an earlier moment: run 2 ended round 1"):
+        job.batch(lane(tally=PUBLISHED))
+    assert job.driver.run == Run(number=2, through=1)
+    key = end_of_round(0).key
+    assert read_run(2, MemoryStore.get(job.store, [key]).get(key)).through == left.get("through", -1)
 
 
 def test_the_counts_of_a_batch_include_the_requests_of_its_driver(job: Job) -> None:
@@ -125,7 +140,7 @@ def test_open_changes_are_taken_after_all_writes(job: Job) -> None:
 
 
 def test_a_crash_before_the_end_of_the_round_takes_no_open_change(job: Job) -> None:
-    MemoryStore.write(job.store, end_of_round(1))
+    MemoryStore.write(job.store, end_of_round(1, before=-1))
     with pytest.raises(Fenced):
         job.batch(opening(), lane(tally=PUBLISHED))
     assert job.driver.open_changes.by_row == {}

@@ -68,6 +68,17 @@ def test_columns_keep_their_names_where_debezium_adjusts_them_to_avro() -> None:
     assert (found.key, found.row) == ((7,), {"user-id": 7, "2fa": True, "user_name": "a"})
 
 
+def test_two_names_of_a_record_that_may_be_one_column_are_a_dead_letter() -> None:
+    table = entity("t", "id", "id int, user-id int")
+    schema = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": n, "type": "int"} for n in ("id", "user_id", "user_u002did")],
+    }
+    why = reason(table, None, avro(1, schema, {"id": 1, "user_id": 2, "user_u002did": 3}), {1: avro_schema(schema)})
+    assert why == "column 'user-id': 'user_id' and 'user_u002did' of the record may both be this column"
+
+
 ROW = {
     "type": "record",
     "name": "Star",

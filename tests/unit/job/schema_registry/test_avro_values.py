@@ -124,6 +124,95 @@ def test_a_union_of_several_types_gives_the_value_of_its_branch() -> None:
     ]
 
 
+MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+MICROS = {"type": "long", "logicalType": "timestamp-micros"}
+FLOATS: list[Any] = ["null", "float", "double"]
+BYTES = b"\xd7\x4d\x34"
+"""The bytes of -2667212. Their base64 is 1000."""
+
+
+def written(union: list[Any], branch: int, value: Any) -> bytes:
+    """A record whose column x has a value of this branch."""
+    plain = json.loads(json.dumps(union[branch]).replace("logicalType", "was"))
+    body = avro(1, plain, value)[5:]
+    return b"\0\0\0\0\1" + b"\x0e" + bytes([2 * branch]) + body
+
+
+def union_schema(union: Any) -> dict[int, Any]:
+    fields = [{"name": "id", "type": "int"}, {"name": "x", "type": union}]
+    return {1: avro_schema({"type": "record", "name": "R", "fields": fields})}
+
+
+@pytest.mark.parametrize(
+    ("union", "branch", "value", "declared", "expected"),
+    [
+        (FLOATS, 2, 0.1234567890123, "float", Decimal("0.1234567890123")),
+        (FLOATS, 1, 0.1, "float", Decimal("0.1")),
+        (FLOATS, 2, 0.1, "decimal", Decimal("0.1")),
+        (["null", "double", "float"], 2, 0.1, "float", Decimal("0.1")),
+        (["null", MONEY, "string"], 1, BYTES, "decimal", Decimal("-26672.12")),
+        (["null", MONEY, "string"], 1, BYTES, "decimal(10,2)", Decimal("-26672.12")),
+        (["null", MONEY, "string"], 2, "1000", "decimal(10,2)", Decimal("1000")),
+        (["string", MONEY], 0, "12.34", "decimal", Decimal("12.34")),
+        (["null", MILLIS, "string"], 1, 1795214323797, "timestamp(us)", "2026-11-20T22:38:43.797Z"),
+        (["null", MILLIS, "string"], 2, "2026-11-20T22:38:43Z", "timestamp(us)", "2026-11-20T22:38:43Z"),
+        (["null", MICROS, "string"], 1, 1795214323797000, "timestamp", "2026-11-20T22:38:43.797Z"),
+        (["null", "int", "long"], 2, 2**40, "int", 2**40),
+        (["null", {"type": "fixed", "name": "F", "size": 3}, "bytes"], 1, BYTES, "string", "1000"),
+    ],
+)
+def test_the_branch_that_the_record_chose_decides_how_its_value_is_read(
+    union: list[Any], branch: int, value: Any, declared: str, expected: Any
+) -> None:
+    found = row(entity("t", "id", f"id int, x {declared}"), None, written(union, branch, value), union_schema(union))
+    assert (found["x"], type(found["x"])) == (expected, type(expected))
+
+
+def test_a_branch_that_the_declared_type_does_not_take_is_a_dead_letter() -> None:
+    union: list[Any] = ["null", {"type": "int", "logicalType": "date"}, MILLIS, "bytes", "string"]
+    table = entity("t", "id", "id int, x timestamp(us)")
+    assert "its schema says org.apache.kafka.connect.data.Date" in reason(
+        table, None, written(union, 1, 20513), union_schema(union)
+    )
+    assert "its schema says bytes" in reason(table, None, written(union, 3, BYTES), union_schema(union))
+    assert row(table, None, written(union, 2, 5), union_schema(union))["x"] == "1970-01-01T00:00:00.005Z"
+
+
+def test_elements_of_several_branches_are_read_only_where_all_agree() -> None:
+    array = {"type": "array", "items": ["null", MONEY, "string"]}
+    schemas = union_schema(array)
+    money = b"\2\6" + BYTES
+    text = b"\4\x0812.3"
+
+    def data(*elements: bytes) -> bytes:
+        count = bytes([2 * len(elements)]) if elements else b""
+        return b"\0\0\0\0\1\x0e" + count + b"".join(elements) + b"\0"
+
+    table = entity("t", "id", "id int, x decimal[]")
+    assert row(table, None, data(money, b"\0", money), schemas)["x"] == [
+        Decimal("-26672.12"),
+        None,
+        Decimal("-26672.12"),
+    ]
+    assert row(table, None, data(text, text), schemas)["x"] == [Decimal("12.3")] * 2
+    assert row(table, None, data(b"\0"), schemas)["x"] == [None]
+    assert row(table, None, data(), schemas)["x"] == []
+    assert "its schema says one of several types" in reason(table, None, data(money, text), schemas)
+    assert row(entity("t", "id", "id int, x json"), None, data(money, text), schemas)["x"] == ["1000", "12.3"]
+
+
+def test_a_union_of_rows_in_an_envelope_keeps_the_types_of_its_columns() -> None:
+    old = {"type": "record", "name": "Old", "fields": [{"name": "id", "type": "int"}, {"name": "x", "type": MILLIS}]}
+    new = {"type": "record", "name": "New", "fields": [{"name": "id", "type": "int"}, {"name": "x", "type": MICROS}]}
+    fields = [{"name": "op", "type": "string"}, {"name": "before", "type": ["null", old, new]}]
+    schema = {"type": "record", "name": "E", "fields": [*fields, {"name": "after", "type": ["null", "Old", "New"]}]}
+    schemas, table = {1: avro_schema(schema)}, entity("t", "id", "id int, x timestamp(ns)")
+    for name, unit in (("Old", "005Z"), ("New", "000005Z")):
+        data = avro(1, schema, {"op": "c", "before": None, "after": (name, {"id": 1, "x": 5})})
+        assert row(table, None, data, schemas)["x"] == f"1970-01-01T00:00:00.{unit}"
+
+
 def test_a_topic_may_have_records_of_several_types() -> None:
     row_a = {"type": "record", "name": "A", "fields": [{"name": "id", "type": "int"}]}
     row_b = {"type": "record", "name": "B", "fields": [{"name": "id", "type": "int"}, {"name": "x", "type": "string"}]}

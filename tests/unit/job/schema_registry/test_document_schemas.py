@@ -13,13 +13,13 @@ require_schema_packages()
 from processor.definitions.load import load  # noqa: E402
 from processor.doctor.doctor_checks import CHECKS  # noqa: E402
 from processor.doctor.examine import examine  # noqa: E402
+from processor.errors import SchemaRegistryAway  # noqa: E402
 from processor.job.schema_registry import registry_client  # noqa: E402
 from processor.job.schema_registry.document_schemas import SchemaRegistration, as_json  # noqa: E402
 from processor.plan.plan import Plan  # noqa: E402
 from processor.plan.planning import plan_alone  # noqa: E402
 from processor.records.record import Record  # noqa: E402
 from processor.settings.settings import Settings  # noqa: E402
-from statestore.errors import Transient  # noqa: E402
 from tests.registry_stub import RegistryStub, registry_stub  # noqa: E402
 from tests.unit.doctor.healthy import Healthy  # noqa: E402
 from tests.unit.product.avro_trip import AvroTrip  # noqa: E402
@@ -108,7 +108,7 @@ def test_wrong_credentials_and_no_registry_stop_the_avro_products(stub: Registry
 def test_a_registry_that_fails_makes_the_job_try_again(stub: RegistryStub) -> None:
     stub.fails = [503, 503]
     first = registration(stub)
-    with pytest.raises(Transient, match=r"fails for the schema of subject the\.one-value"):
+    with pytest.raises(SchemaRegistryAway, match=r"fails for the schema of subject the\.one-value"):
         first.register(PLAN)
     assert first.register(PLAN).refused == {}
 

@@ -130,6 +130,65 @@ def test_a_member_of_a_choice_is_a_column_and_the_others_are_null() -> None:
     assert row(table, None, framed(1, value), {1: schema_of(file)}) == {"id": 1, "a": None, "b": ""}
 
 
+NUMBER, TEXT = b"\x08\x07", b"\x0a\x01a"
+"""Field 1 as the number 7, and as the text `a`."""
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"\x0a\x011\x10\x05", "the bytes of field 'id' (1) are of another type"),
+        (NUMBER + b"\x10\x05", "the bytes of field 's' (2) are of another type"),
+        (NUMBER + b"\x1a\x03" + TEXT, "the bytes of field 'n' (1) are of another type"),
+        (NUMBER + b"\x22\x05" + TEXT + b"\x10\x05", ""),
+        (NUMBER + b"\x22\x06" + TEXT + b"\x12\x01a", "the bytes of field 'value' (2) are of another type"),
+        (NUMBER + b"\x22\x04" + NUMBER + b"\x10\x05", "the bytes of field 'key' (1) are of another type"),
+        (NUMBER + b"\x2a\x03" + TEXT, "the bytes of field 'value' (1) are of another type"),
+        (NUMBER + b"\x32\x03" + TEXT, "the bytes of field 'seconds' (1) are of another type"),
+        (NUMBER + b"\x38\x05", "the bytes of field 'below' (7) are of another type"),
+        (NUMBER + b"\x78\x05", ""),
+    ],
+)
+def test_bytes_that_do_not_fit_their_schema_are_a_dead_letter(body: bytes, why: str) -> None:
+    entry = message("CountsEntry", key="string", value="int64")
+    entry.options.map_entry = True
+    columns = {"id": "int64", "s": "string", "below": ".app.Below", "counts": ".app.Row.CountsEntry[]"}
+    columns |= {"wrapped": ".google.protobuf.Int64Value", "at": ".google.protobuf.Timestamp", "more": ".app.Below[]"}
+    made = message("Row", **columns)
+    made.field[6].name = "below"
+    made.field[2].name = "first"
+    made.nested_type.append(entry)
+    file = proto(made, message("Below", n="int64"))
+    table, data = entity("t", "id", "id int"), head(1) + b"\0" + body
+    if why:
+        assert reason(table, None, data, {1: schema_of(file)}) == f"value: the body does not fit schema 1: {why}"
+    else:  # an entry of a map that fits, and a field of a number that the schema does not have
+        assert row(table, None, data, {1: schema_of(file)})["id"] == 7
+
+
+def test_an_enum_value_that_a_closed_enum_does_not_have_is_a_dead_letter() -> None:
+    file = proto(message("Row", id="int32", x=".app.Kind"))
+    file.syntax = "proto2"
+    file.enum_type.add(name="Kind").value.add(name="NEW", number=0)
+    why = reason(
+        entity("t", "id", "id int, x string"), None, head(1) + b"\0" + NUMBER + b"\x10\x05", {1: schema_of(file)}
+    )
+    assert why.endswith("the bytes of field 'x' (2) are of another type")
+
+
+def test_bytes_of_a_field_are_no_digits() -> None:
+    assert "its schema says bytes" in str(one_column_reason("bytes", b"\xd7\x6d\xf8", "decimal"))
+    assert "its schema says bytes" in str(
+        one_column_reason(".google.protobuf.BytesValue", {"value": b"\xd7\x6d\xf8"}, "float")
+    )
+
+
+def one_column_reason(kind: str, value: Any, declared: str) -> str:
+    file = proto(message("Row", id="int32", x=kind))
+    data = framed(1, classes(file)("app.Row")(id=7, x=value))
+    return reason(entity("t", "id", f"id int, x {declared}"), None, data, {1: schema_of(file)})
+
+
 VALUE = {"id": "int32", "price": ".confluent.type.Decimal(2)", "at": ".google.protobuf.Timestamp", "bio": "string?"}
 
 

@@ -18,13 +18,12 @@ require_schema_packages()
 from processor.doctor.examine import examine  # noqa: E402
 from processor.doctor.finding import DoctorCheck  # noqa: E402
 from processor.doctor.schema_registry_checks import check_schema_registry  # noqa: E402
-from processor.errors import SettingError  # noqa: E402
+from processor.errors import SchemaRegistryAway, SettingError  # noqa: E402
 from processor.job.schema_registry import registry_client  # noqa: E402
 from processor.job.schema_registry.framed_records import MISSING_SECONDS, RegistrySchemas  # noqa: E402
 from processor.job.schema_registry.registry_client import RegistryClient, SchemaMissing, WriterSchema  # noqa: E402
 from processor.records.record import Change  # noqa: E402
 from processor.settings.settings import Settings  # noqa: E402
-from statestore.errors import Transient  # noqa: E402
 from tests.registry_stub import RegistryStub, registry_stub  # noqa: E402
 from tests.secured.broker import Authority  # noqa: E402
 from tests.unit.job.schema_registry.framed import avro, decoded, reason, row  # noqa: E402
@@ -79,6 +78,18 @@ def test_references_are_asked_for_once_also_those_of_references(stub: RegistrySt
 def test_a_protobuf_schema_is_asked_for_in_its_compiled_form(stub: RegistryStub) -> None:
     number = stub.add('syntax = "proto3"; message Row {}', "PROTOBUF", compiled="Q29tcGlsZWQ=")
     assert RegistryClient({"url": stub.url}).schema(number) == WriterSchema("PROTOBUF", "Q29tcGlsZWQ=", {})
+
+
+def test_names_of_json_are_the_names_of_the_columns(stub: RegistryStub) -> None:
+    names = {"id": {"type": "integer"}, "user-id": {"type": "string"}, "user_id": {"type": "string"}}
+    number = stub.add({"type": "object", "title": "Value", "properties": names}, "JSON")
+    head = b"\0" + number.to_bytes(4, "big")
+    table = entity("t", "id", "id int, user-id string")
+    for body in (b'{"id":1,"user-id":"RIGHT","user_id":"other"}', b'{"id":1,"user_id":"other","user-id":"RIGHT"}'):
+        expected = {"id": 1, "user-id": "RIGHT", "user_id": "other"}
+        assert row(table, None, head + body, schemas(stub)) == expected
+    found = row(table, None, head + b'{"id":1,"user_id":"other"}', schemas(stub))
+    assert found == {"id": 1, "user-id": None, "user_id": "other"}
 
 
 def test_json_with_a_schema_keeps_every_digit(stub: RegistryStub) -> None:
@@ -143,7 +154,7 @@ def test_a_registry_that_fails_is_transient_and_the_next_try_asks_again(stub: Re
     framed = schemas(stub)
     stub.fails = [status, status]
     with pytest.raises(
-        Transient, match=f"the schema registry {stub.url} fails for schema 1: the backend store is down"
+        SchemaRegistryAway, match=f"the schema registry {stub.url} fails for schema 1: the backend store is down"
     ):
         decoded(TABLE, None, avro(number, ROW, {"id": 1}), framed)
     assert row(TABLE, None, avro(number, ROW, {"id": 1}), framed) == {"id": 1}
@@ -158,9 +169,9 @@ def test_the_client_tries_again_before_it_gives_up(stub: RegistryStub) -> None:
 def test_a_registry_that_does_not_answer_is_transient(stub: RegistryStub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry_client, "SECONDS", 0.2)
     stub.waits = threading.Event()
-    with pytest.raises(Transient, match=r"does not answer for schema 1 \(ReadTimeout"):
+    with pytest.raises(SchemaRegistryAway, match=r"does not answer for schema 1 \(ReadTimeout"):
         schemas(stub).fetch([1])
-    with pytest.raises(Transient, match=r"does not answer for schema 1 \(ConnectError"):
+    with pytest.raises(SchemaRegistryAway, match=r"does not answer for schema 1 \(ConnectError"):
         RegistrySchemas(RegistryClient({"url": "http://127.0.0.1:1"}).schema).fetch([1])
 
 
@@ -231,7 +242,7 @@ def test_both_sides_prove_themselves_by_certificates(tmp_path: Path, monkeypatch
             {**client, "ssl.ca.pem": stranger.file.read_text()},
             {"ssl.ca.pem": authority.file.read_text()},
         ):
-            with pytest.raises(Transient, match="does not answer for schema 1"):
+            with pytest.raises(SchemaRegistryAway, match="does not answer for schema 1"):
                 schemas(stub, **access).fetch([1])
     assert os.listdir(folder) == []
 

@@ -1,0 +1,162 @@
+"""The job under watch: `statestore run` as a process that starts again when it ends, as a platform does; with
+the lines that it said, and when.
+
+It looks each second at the job's `/health`, and reads each line of its log when it comes.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Lock, Thread
+from time import time
+from typing import IO, Any
+
+from processor.local.readiness import LOOPBACK
+
+START_AGAIN_SECONDS = 5.0
+LOOK_SECONDS = 1.0
+END_SECONDS = 120.0
+STATESTORE = str(Path(sys.executable).parent / "statestore")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of the job's log, and when it came."""
+
+    at: float
+    event: str
+    text: str
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """An answer of `/health`; status 0: none came."""
+
+    at: float
+    status: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """An end of the job that nobody asked for. `text`: its last error."""
+
+    at: float
+    status: int
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class WatchedJob:
+    """The watch. `settings`: the arguments that name the settings; `log`: gets all lines."""
+
+    settings: list[str]
+    environment: Mapping[str, str]
+    port: int
+    log: Path
+    lines: list[Line] = field(default_factory=list)
+    health: list[Health] = field(default_factory=list)
+    ends: list[Ended] = field(default_factory=list)
+    starts: int = 0
+    stopped: Event = field(default_factory=Event)
+    _process: "subprocess.Popen[str] | None" = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def run(self) -> None:
+        """Runs the job until `stop`, and starts it again after each end."""
+        while not self.stopped.is_set():
+            process = self._start()
+            assert process.stderr is not None
+            reader = Thread(target=self._read, args=(process.stderr,), daemon=True)
+            reader.start()
+            status = process.wait()
+            with suppress(ProcessLookupError):  # what is left of it keeps its log open
+                os.killpg(process.pid, signal.SIGKILL)
+            reader.join()
+            if self.stopped.is_set():
+                return
+            last = next((line.text for line in reversed(self.lines) if line.event in ("failed", "text")), "")
+            self.ends.append(Ended(at=time(), status=status, text=last))
+            self.stopped.wait(START_AGAIN_SECONDS)
+
+    def look(self) -> None:
+        """Asks for the health each second until `stop`."""
+        while not self.stopped.wait(LOOK_SECONDS):
+            self.health.append(self._ask())
+
+    def stop(self) -> int:
+        """Ends the job by SIGTERM, as an operator does. Returns its exit status."""
+        with self._lock:
+            self.stopped.set()
+            process = self._process
+        if process is None:
+            return 0
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        try:
+            return process.wait(END_SECONDS)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def batches(self) -> int:
+        """The batches that the job has said so far."""
+        return sum(line.event == "batch" for line in self.lines)
+
+    def _start(self) -> "subprocess.Popen[str]":
+        words = [STATESTORE, "run", *self.settings, "--log", "json", "--status-port", str(self.port)]
+        with self._lock:
+            self.starts += 1
+            self._process = subprocess.Popen(
+                words,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+                env={**os.environ, **self.environment},
+            )
+            return self._process
+
+    def _read(self, stream: IO[str]) -> None:
+        with self.log.open("a") as log:
+            for text in stream:
+                log.write(f"{time():.3f} {text}")
+                log.flush()
+                self.lines.append(_line(text.rstrip("\n")))
+
+    def _ask(self) -> Health:
+        began = time()
+        try:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}/health", timeout=5) as answer:
+                return Health(at=began, status=answer.status, text=answer.read().decode().strip())
+        except urllib.error.HTTPError as error:
+            return Health(at=began, status=error.code, text=error.read().decode().strip())
+        except OSError as error:
+            return Health(at=began, status=0, text=str(error))
+
+
+def _line(text: str) -> Line:
+    """A line of the log; a text that is no JSON has the event `text`."""
+    try:
+        found: dict[str, Any] = json.loads(text)
+        return Line(at=time(), event=found["event"], text=found["text"], part=found.get("fields", {}).get("part", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Line(at=time(), event="text", text=text)
+
+
+def background(*works: Any) -> list[Thread]:
+    """Runs the works in threads that end with this process."""
+    threads = [Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    return threads
