@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from processor.job.run_job import run_job
-from processor.progress.ledger import entry_key, read_entry
+from processor.progress.ledger import group_key, read_entry
 from tests.integration.job.running_job import configure
 
 Scene = Any  # conftest's
@@ -18,8 +18,9 @@ def limit(scene: Scene, size: int) -> None:
 
 
 def is_marked(scene: Scene, job: Any) -> bool:
-    key = entry_key("profile", "1")
-    return read_entry(job.driver.store.get([key]).get(key)).unfit
+    place = job.driver.plan.products["profile"].ledger
+    key = group_key(place, "1")
+    return read_entry(job.driver.store.get([key]).get(key), place.number).unfit
 
 
 @pytest.mark.parametrize("lowered", ["before the start", pytest.param("under the job", marks=pytest.mark.slow)])

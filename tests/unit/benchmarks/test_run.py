@@ -183,7 +183,7 @@ def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:
 def test_the_rows_that_benchmarks_store_make_documents() -> None:
     from benchmarks.steps import demo_plan
     from benchmarks.stored_users import PRODUCT, write_rows
-    from processor.progress.ledger import entries_partition
+    from processor.progress.ledger import group_partition
     from processor.rounds.publish_part import encoded_document
     from processor.rounds.step_runner import StepRunner
     from statestore.memory import MemoryStore
@@ -193,4 +193,4 @@ def test_the_rows_that_benchmarks_store_make_documents() -> None:
     step = encoded_document(plan, plan.products[PRODUCT], "user4@example.org", Counter())
     (document,) = StepRunner(store=store).run([step])
     assert b'"title":"before"' in (document.value or b"")
-    assert len(store.partition(entries_partition(PRODUCT))) == 5
+    assert len(store.partition(group_partition(plan.products[PRODUCT].ledger))) == 5

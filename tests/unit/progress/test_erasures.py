@@ -4,7 +4,7 @@ from processor.progress.erasures import Erasure, erased_in, erasure_key, may_be_
 from statestore.memory import MemoryStore
 from statestore.versions import are_comparable, encode_version, next_fill
 
-NEW = Erasure({0: encode_version(3, 0, 7), 1: encode_version(3, 1, 0)}, {"profile": 4})
+NEW = Erasure({0: encode_version(3, 0, 7), 1: encode_version(3, 1, 0)}, {2: 4})
 
 
 def test_records_before_the_end_of_their_partition_are_covered_and_later_ones_are_new() -> None:
@@ -63,5 +63,5 @@ def test_an_erasure_of_a_row_that_was_erased_before_covers_what_that_one_covered
     assert later.covers(encode_version(6, 0, 8), "former")
     assert later.covers(encode_version(6, 0, 3), "present")
     assert not later.covers(encode_version(6, 0, 4), "present")
-    assert later.sequences == {"profile": 4}
+    assert later.sequences == {2: 4}
     assert (later.epoch, Erasure({}).epoch) == (5, 0)

@@ -2,56 +2,115 @@
 
 import pytest
 
+from processor.plan.product_plan import LedgerPlace
 from processor.progress.ledger import (
+    INVALIDATED,
+    UNFIT,
     LedgerEntry,
     Mark,
     Run,
     end_round,
-    entry_key,
+    group_key,
+    group_partition,
     hash_of,
+    ledgers_of,
+    message_key,
+    pack,
+    read_entries,
     read_entry,
     read_run,
     reserve,
+    retire_entries,
     run_key,
+    unpack,
 )
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Absent, Done, Equals, Refused, Write
 
-ENTRY = Key("LEDGER#profile", "7")
+ENTRY = Key("LEDGER#user#0", "7")
 RUN = Key("RUNS", "0000000003")
 MARK = Mark(run=3, round=8, lane=1, attempt=2)
+DIGEST = "ab" * 16
+KEY = '{"id":7}'
+FIRST = LedgerEntry(seq=1, hash=DIGEST, mark=MARK, version=4)
 
 
-def test_a_root_and_a_run_have_one_item_each() -> None:
-    assert entry_key("profile", "7") == ENTRY
+def place(number: int) -> LedgerPlace:
+    return LedgerPlace("user", number)
+
+
+def test_twenty_products_of_a_root_share_one_item_and_a_run_has_one() -> None:
+    assert {group_key(place(n), "7") for n in range(20)} == {ENTRY}
+    assert group_key(place(20), "7") == Key("LEDGER#user#1", "7")
+    assert all(group_partition(place(n)).startswith(ledgers_of("user")) for n in (0, 99))
+    assert not group_partition(LedgerPlace("users", 0)).startswith(ledgers_of("user"))
     assert run_key(3) == RUN
 
 
-def test_the_first_reservation_of_a_root_needs_an_absent_entry() -> None:
-    entry = LedgerEntry(seq=1, hash="ab", mark=MARK, key='{"id":7}', version=4, topic="t")
-    values = {"_f": 1, "seq": 1, "hash": "ab", "mark": "3.8.1.2", "key": '{"id":7}', "version": 4, "topic": "t"}
-    assert reserve("profile", "7", LedgerEntry(), entry) == Write(ENTRY, values, when=Absent())
+def test_the_first_reservation_of_a_group_needs_an_absent_item() -> None:
+    values = {"_f": 1, "turn": 1, "key": KEY, "e3": pack(FIRST)}
+    assert reserve(ENTRY, None, {3: FIRST}, KEY) == Write(ENTRY, values, when=Absent())
 
 
-def test_a_later_reservation_needs_the_sequence_that_the_publisher_read() -> None:
-    seen = LedgerEntry(seq=5, hash="ab", mark=MARK, key='{"id":7}', version=4, topic="t")
-    write = reserve("profile", "7", seen, seen._replace(seq=6, hash="cd"))
-    values = {"_f": 1, "seq": 6, "hash": "cd", "mark": "3.8.1.2", "key": '{"id":7}', "version": 4, "topic": "t"}
-    assert write == Write(ENTRY, values, when=Equals("seq", 5))
+def test_a_later_reservation_needs_the_turn_that_the_publisher_read() -> None:
+    seen = {"turn": 5, "key": KEY, "e3": pack(FIRST)}
+    values = {"_f": 1, "turn": 6, "key": KEY, "e4": pack(FIRST)}
+    assert reserve(ENTRY, seen, {4: FIRST}, KEY) == Write(ENTRY, values, when=Equals("turn", 5))
 
 
-def test_of_two_publishers_that_read_the_same_entry_one_reserves() -> None:
-    store, seen = MemoryStore(), LedgerEntry()
-    first = LedgerEntry(seq=1, hash="ab", mark=MARK, key='{"id":7}', version=4)
-    assert store.write(reserve("profile", "7", seen, first)) == Done(None)
-    second = store.write(reserve("profile", "7", seen, first._replace(hash="cd")))
+def test_of_two_publishers_that_read_the_same_item_one_reserves_also_for_different_products() -> None:
+    store = MemoryStore()
+    assert store.write(reserve(ENTRY, None, {3: FIRST}, KEY)) == Done(None)
+    second = store.write(reserve(ENTRY, None, {4: FIRST}, KEY))
     assert isinstance(second, Refused)
-    assert read_entry(second.current) == first
+    assert dict(read_entries(second.current)) == {3: FIRST}
+    third = FIRST._replace(seq=2)
+    assert isinstance(store.write(reserve(ENTRY, second.current, {4: third}, KEY)), Done)
+    assert dict(read_entries(store.get([ENTRY])[ENTRY])) == {3: FIRST, 4: third}
 
 
-def test_a_root_without_an_item_has_no_document_and_no_mark() -> None:
-    assert read_entry(None) == LedgerEntry(seq=0, hash="", mark=None, key="")
+def test_an_item_that_expires_stays_once_a_publisher_reserves_again() -> None:
+    store = MemoryStore()
+    store.write(reserve(ENTRY, None, {3: FIRST}, KEY))
+    store.write(retire_entries(ENTRY, store.get([ENTRY])[ENTRY], forget=9))
+    retired = store.get([ENTRY])[ENTRY]
+    assert (retired["ttl"], message_key(retired), read_entry(retired, 3)) == (9, "", FIRST)
+    assert store.write(reserve(ENTRY, retired, {3: FIRST}, KEY)) == Done(retired)
+    assert "ttl" not in store.get([ENTRY])[ENTRY]
+
+
+def test_a_root_without_an_entry_has_no_document_and_no_mark() -> None:
+    absent = LedgerEntry(seq=0, hash="", mark=None)
+    assert read_entry(None, 3) == read_entry({"turn": 1, "key": KEY, "e4": pack(FIRST)}, 3) == absent
+    assert message_key(None) == ""
+
+
+def test_a_root_without_an_entry_in_a_topic_with_earlier_messages_has_an_unknown_document() -> None:
+    assert read_entry(None, 3, earlier=8) == LedgerEntry(seq=8, hash=INVALIDATED)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        FIRST,
+        LedgerEntry(seq=2**40, hash=f"{UNFIT}{DIGEST}", mark=Mark(2**33, 2**32, 200, 128), version=300),
+        LedgerEntry(seq=127, hash=INVALIDATED, mark=Mark(0, 0, 0, 0)),
+        LedgerEntry(seq=128, hash="", mark=MARK, version=1, topic="a.topic_ü"),
+    ],
+    ids=["a document", "a dead letter", "invalidated", "no document"],
+)
+def test_a_packed_entry_is_read_back_as_it_was(entry: LedgerEntry) -> None:
+    assert unpack(pack(entry)) == entry
+
+
+def test_an_entry_that_nobody_reserved_is_never_written() -> None:
+    with pytest.raises(ValueError, match="without a mark"):
+        pack(LedgerEntry())
+
+
+def test_a_usual_entry_takes_few_bytes() -> None:
+    assert len(pack(LedgerEntry(seq=5000, hash=DIGEST, mark=Mark(12, 90_000, 40, 0), version=7))) == 26
 
 
 def test_no_document_has_the_empty_hash() -> None:

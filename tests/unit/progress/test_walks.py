@@ -145,7 +145,7 @@ def test_another_version_of_a_product_is_published_from_the_first_root_on() -> N
     job.adopt()
     job.finish()
     job.adopt(with_product(PLAN, version=2))
-    assert [(page.walk, page.pk) for page in job.walks.next(())] == [(PUBLISH, "TABLE#user"), (PUBLISH, "LEDGER#p")]
+    assert [(page.walk, page.pk) for page in job.walks.next(())] == [(PUBLISH, "TABLE#user"), (PUBLISH, "LEDGER#user#0")]
 
 
 def test_a_retracted_product_walks_over_its_documents_only() -> None:
@@ -153,7 +153,7 @@ def test_a_retracted_product_walks_over_its_documents_only() -> None:
     job.adopt()
     job.finish()
     job.adopt(with_product(PLAN, version=2, retracted=True))
-    assert [page.pk for page in job.walks.next(())] == ["LEDGER#p"]
+    assert [page.pk for page in job.walks.next(())] == ["LEDGER#user#0"]
 
 
 def test_a_paused_product_is_held_and_begins_again_when_it_is_resumed() -> None:

@@ -9,7 +9,7 @@ from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.progress.fan_outs import FanOuts
 from processor.progress.identity import IDENTITY, identity_in, read_sequences, write_identity, write_sequence
-from processor.progress.ledger import Mark, entry_key, read_entry, read_run, run_key
+from processor.progress.ledger import Mark, group_key, group_partition, message_key, read_entry, read_run, run_key
 from processor.progress.open_changes import read_changes
 from processor.progress.replays import PARTITION, drop, ended_replays
 from processor.progress.walk import read_walk
@@ -49,7 +49,7 @@ def story_items() -> list[Item]:
             trial.finish()
     later.batch(later_records())
     letter = first_records()[1]
-    notes = [write_identity("id"), *(write_sequence(name, 0) for name in PLAN.products)]
+    notes = [write_identity("id"), *(write_sequence(name, 0, group_partition(p.ledger)) for name, p in PLAN.products.items())]
     for write in (*notes, drop(letter, who="an operator", why="given up", at=datetime(2026, 11, 22, tzinfo=UTC))):
         store.write(write)
     return list(store._items.values())
@@ -83,11 +83,14 @@ def test_the_items_of_an_earlier_release_mean_the_same(release: Path) -> None:
     team = read_row(items[Key("TABLE#team", "1")])
     assert team.columns == {"id": 1, "member_ids": [1, 4]}
     assert team.edges == {("member_ids[]", "1"), ("member_ids[]", "4")}
-    entry = read_entry(items[entry_key("team", "1")])
-    assert (entry.seq, entry.mark, entry.key, entry.version) == (2, Mark(2, 0, 1, 0), '{"id":1}', 1)
+    ledger = PLAN.products["team"].ledger
+    item = items[group_key(ledger, "1")]
+    entry = read_entry(item, ledger.number)
+    assert (entry.seq, entry.mark, message_key(item), entry.version) == (2, Mark(2, 0, 1, 0), '{"id":1}', 1)
     assert [read_run(n, items[run_key(n)]).through for n in (1, 2)] == [0, 0]
     assert len(identity_in(items[IDENTITY])) == 36
-    assert read_sequences(item for key, item in items.items() if key.pk == "SEQUENCES") == {"profile": 0, "team": 0}
+    known = {(name, group_partition(product.ledger)): 0 for name, product in PLAN.products.items()}
+    assert read_sequences(item for key, item in items.items() if key.pk == "SEQUENCES") == known
     (dropped,) = ended_replays(item for key, item in items.items() if key.pk == PARTITION).values()
     assert dropped == "dropped by an operator at 2026-11-22T00:00:00+00:00: given up"
 

@@ -15,7 +15,7 @@ from statestore import keys
 
 HOSTILE = [
     "a#b", "#", "%", "%23", "%25", "!", "!TABLE#t!a", "a\x00b", "\x1b[2J", "\u202e", "\U0010ffff", "é" * 3_000, "x" * 400_000,
-    " ", "LEDGER#p", "TABLE#t", "RUNS", "../..", "'; drop table t; --", '"}]}', "=", "EDGE#t#id=a", "~", "%~" + "0" * 64,
+    " ", "LEDGER#user#0", "TABLE#t", "RUNS", "../..", "'; drop table t; --", '"}]}', "=", "EDGE#t#id=a", "~", "%~" + "0" * 64,
 ]  # fmt: skip
 
 

@@ -1,50 +1,94 @@
-"""Root 7 of a product, whose document the tests of publishing send: its document, its ledger entry and its message."""
+"""Root 7, whose documents the tests of publishing send: the documents, the ledger items and the messages."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from processor.plan.step import Send, Step
-from processor.progress.ledger import Mark, Run, hash_of
+from processor.progress.ledger import NO_DOCUMENT, LedgerEntry, Mark, Run, hash_of, pack
 from processor.records.message import Message
-from processor.steps.publish import EncodedDocument, PublishContext, publish
+from processor.steps.publish import Documents, EncodedDocument, PublishContext, PublishTask, Unpublishable, publish
 from statestore.keys import Key
-from statestore.store import Condition, Item, Write
+from statestore.store import Absent, Equals, Item, Write
 
-ENTRY = Key("LEDGER#profile", "7")
+ENTRY = Key("LEDGER#user#0", "7")
 ROW = Key("TABLE#user", "7")
 ADA = b'{"name":"Ada"}'
 BOB = b'{"name":"Bob"}'
+KEY = '{"id":7}'
+TASK = PublishTask(entity="user", mark=Mark(run=3, round=8, lane=1, attempt=0), runs={3: Run(number=3, through=7)})
 CONTEXT = PublishContext(
     topic="profiles",
     product="profile",
+    partition=ENTRY.pk,
+    number=0,
     version=4,
     headers=(("statestore.product", b"profile"),),
-    mark=Mark(run=3, round=8, lane=1, attempt=0),
-    runs={3: Run(number=3, through=7)},
 )
 
 
-def document(value: bytes | None) -> Step[EncodedDocument]:
-    """The step that assembles root 7: one read, then a document with this value."""
+def context(number: int) -> PublishContext:
+    """Another product of the root, by its ledger number."""
+    name = f"p{number}"
+    partition, headers = f"LEDGER#user#{number // 20}", (("statestore.product", name.encode()),)
+    return replace(CONTEXT, topic=f"of {name}", product=name, partition=partition, number=number, headers=headers)
+
+
+def encoded(value: bytes | None) -> EncodedDocument:
+    return EncodedDocument(key="" if value is None else KEY, value=value)
+
+
+def documents(values: Mapping[str, bytes | EncodedDocument | Unpublishable | None]) -> Step[Documents]:
+    """The step that assembles root 7: one read, then a document of each product."""
     yield (ROW,)
-    return EncodedDocument(key="" if value is None else '{"id":7}', value=value)
+    return {n: encoded(value) if value is None or isinstance(value, bytes) else value for n, value in values.items()}
 
 
-def publishing(value: bytes | None) -> Step[Any]:
-    return publish(CONTEXT, "7", lambda: document(value))
+def publishing(value: bytes | EncodedDocument | Unpublishable | None, context: PublishContext = CONTEXT) -> Step[Any]:
+    """Publishes the document of one product; returns its outcome."""
+    outcomes = yield from publish(TASK, [context], "7", lambda: documents({context.product: value}))
+    assert outcomes.keys() == {context.product}
+    return outcomes[context.product]
 
 
 def entry(seq: int, value: bytes | None, *, mark: str, version: int = 4, topic: str = "profiles") -> Item:
-    """The ledger entry of root 7 after a publisher reserved `value`."""
-    key = {"PK": ENTRY.pk, "SK": ENTRY.sk}
-    values = {"_f": 1, "seq": seq, "hash": hash_of(value), "mark": mark, "key": '{"id":7}'}
-    return {**key, **values, "version": version, "topic": topic}
+    """The ledger item of root 7 after a publisher reserved `value` for the first product. Its turn is ten times the sequence."""
+    return item(seq * 10, {0: reserved(seq, value, mark=mark, version=version, topic=topic)})
 
 
-def reservation(seq: int, value: bytes | None, when: Condition) -> Write:
-    values = {"_f": 1, "seq": seq, "hash": hash_of(value), "mark": "3.8.1.0", "key": '{"id":7}'}
-    return Write(ENTRY, {**values, "version": 4, "topic": "profiles"}, when=when)
+def item(turn: int, entries: Mapping[int, LedgerEntry], at: Key = ENTRY) -> Item:
+    """A ledger item of root 7."""
+    return {"PK": at.pk, "SK": at.sk, **_values(turn, entries)}
 
 
-def message(seq: int, value: bytes | None) -> Send:
-    headers = (("statestore.product", b"profile"), ("statestore.sequence", b"%d" % seq))
-    return Send(Message("profiles", b'{"id":7}', value, headers))
+def reserved(
+    seq: int, value: bytes | None, *, mark: str = "3.8.1.0", version: int = 4, topic: str = "profiles"
+) -> LedgerEntry:
+    """An entry of the ledger. `mark`: its run, round, lane and attempt."""
+    run, round_, lane, attempt = map(int, mark.split("."))
+    digest = hash_of(value)
+    return LedgerEntry(seq, digest, Mark(run, round_, lane, attempt), version, topic if digest == NO_DOCUMENT else "")
+
+
+def reservation(seq: int, value: bytes | None, seen: Item | None) -> Write:
+    """The write that reserves a message of the first product."""
+    return reservations({0: reserved(seq, value)}, seen)
+
+
+def reservations(entries: Mapping[int, LedgerEntry], seen: Item | None, at: Key = ENTRY) -> Write:
+    """The write that reserves messages of a group."""
+    turn = 0 if seen is None else seen["turn"]
+    return Write(at, _values(turn + 1, entries), when=Absent() if seen is None else Equals("turn", turn))
+
+
+def message(seq: int, value: bytes | None, context: PublishContext = CONTEXT) -> Send:
+    headers = (*context.headers, ("statestore.sequence", b"%d" % seq))
+    return Send(Message(context.topic, KEY.encode(), value, headers))
+
+
+def sends(*messages: Send) -> Sequence[tuple[Send, None]]:
+    return [(one, None) for one in messages]
+
+
+def _values(turn: int, entries: Mapping[int, LedgerEntry]) -> dict[str, Any]:
+    return {"_f": 1, "turn": turn, "key": KEY, **{f"e{number}": pack(one) for number, one in entries.items()}}

@@ -8,6 +8,7 @@ import pytest
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.progress.erasures import Erasure
+from processor.progress.ledger import NO_DOCUMENT, read_entries
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from processor.settings.settings import Settings
@@ -36,6 +37,7 @@ PLAN = plan_alone(
 )
 ADA = "ada@example.org"
 MARK = "canary"
+LEDGER = "LEDGER#user#0"
 
 
 class World:
@@ -70,7 +72,7 @@ class World:
             "REPLAYS",
             "ERASED",
             "WALKS",
-            "LEDGER#profile",
+            LEDGER,
             "LEDGER#members",
             "EDGE#user#groups[]=1",
         ]
@@ -129,7 +131,7 @@ def test_records_from_before_the_erasure_change_nothing_and_a_new_one_brings_the
     assert world.documents() == {}
     assert MARK not in world.items()
     world.batch(world.ada("again"))
-    assert [entry.get("ttl") for entry in world.trial.store.partition("LEDGER#profile")] == [None]
+    assert [entry.get("ttl") for entry in world.trial.store.partition(LEDGER)] == [None]
     assert world.documents()[f'profile {{"email":"{ADA}"}}']["name"] == "again"
 
 
@@ -146,12 +148,13 @@ def test_the_entry_of_the_ledger_expires_and_the_sequence_still_rises() -> None:
     world = World()
     world.batch(world.ada("ada"))
     world.erase()
-    (entry,) = world.trial.store.partition("LEDGER#profile")
-    assert entry["key"] == entry["hash"] == ""
+    (entry,) = world.trial.store.partition(LEDGER)
+    assert entry["key"] == ""
+    assert [one.hash for _, one in read_entries(entry)] == [NO_DOCUMENT]
     world.trial.clock.sleep(31 * 86_400)
-    world.trial.store.delete(Delete(key=Key("LEDGER#profile", ADA)))  # DynamoDB removes it
+    world.trial.store.delete(Delete(key=Key(LEDGER, ADA)))  # DynamoDB removes it
     world.batch(world.ada("again"))
-    assert "ttl" not in world.trial.store.partition("LEDGER#profile")[0]
+    assert "ttl" not in world.trial.store.partition(LEDGER)[0]
     sequences = [dict(m.headers)["statestore.sequence"] for m in world.trial.published.messages]
     assert sequences == [b"1", b"2", b"3"]
 

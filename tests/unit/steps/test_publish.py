@@ -4,28 +4,28 @@ from dataclasses import replace
 
 import pytest
 
+from processor.plan.product_plan import LedgerPlace
 from processor.plan.step import Step
-from processor.progress.ledger import Mark, Run
-from processor.steps.publish import (
-    EncodedDocument,
-    Unpublishable,
-    invalidate,
-    publish,
-)
+from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, Run
+from processor.steps.publish import Documents, Unpublishable, invalidate, publish
 from statestore.keys import Key
-from statestore.store import Absent, Done, Equals, Item, Refused, Write
+from statestore.store import Done, Item, Refused
 from tests.unit.steps.dialogue import dialogue
 from tests.unit.steps.published_root import (
     ADA,
     BOB,
     CONTEXT,
     ENTRY,
+    KEY,
     ROW,
-    document,
+    TASK,
+    documents,
     entry,
+    item,
     message,
     publishing,
     reservation,
+    reservations,
 )
 
 
@@ -34,19 +34,19 @@ def test_a_first_document_is_reserved_and_sent() -> None:
         publishing(ADA),
         [(ENTRY, None)],
         [(ROW, {})],
-        [(reservation(1, ADA, Absent()), Done(None))],
+        [(reservation(1, ADA, None), Done(None))],
         [(message(1, ADA), None)],
     )
     assert outcome == "published"
 
 
-def test_a_document_that_changed_is_reserved_under_the_sequence_that_the_step_read() -> None:
+def test_a_document_that_changed_is_reserved_under_the_turn_that_the_step_read() -> None:
     before = entry(5, BOB, mark="3.7.1.0")
     outcome = dialogue(
         publishing(ADA),
         [(ENTRY, before)],
         [(ROW, {})],
-        [(reservation(6, ADA, Equals("seq", 5)), Done(before))],
+        [(reservation(6, ADA, before), Done(before))],
         [(message(6, ADA), None)],
     )
     assert outcome == "published"
@@ -55,11 +55,11 @@ def test_a_document_that_changed_is_reserved_under_the_sequence_that_the_step_re
 def test_the_ledger_is_read_before_anything_is_assembled() -> None:
     assembled: list[str] = []
 
-    def assemble() -> Step[EncodedDocument]:
+    def assemble() -> Step[Documents]:
         assembled.append("began")
-        return document(ADA)
+        return documents({"profile": ADA})
 
-    step = publish(CONTEXT, "7", assemble)
+    step = publish(TASK, [CONTEXT], "7", assemble)
     assert next(step) == (ENTRY,)
     assert assembled == []
     assert step.send((None,)) == (ROW,)
@@ -84,7 +84,7 @@ def test_an_equal_document_that_nobody_acknowledged_or_of_another_version_is_sen
         publishing(ADA),
         [(ENTRY, before)],
         [(ROW, {})],
-        [(reservation(6, ADA, Equals("seq", 5)), Done(before))],
+        [(reservation(6, ADA, before), Done(before))],
         [(message(6, ADA), None)],
     )
     assert outcome == "published"
@@ -102,7 +102,7 @@ def test_a_root_without_a_document_gets_a_tombstone_in_each_topic_that_its_produ
         publishing(None),
         [(ENTRY, before)],
         [(ROW, None)],
-        [(reservation(7, None, Equals("seq", 6)), Done(before))],
+        [(reservation(7, None, before), Done(before))],
         [(message(7, None), None)],
     )
     assert outcome == "published"
@@ -127,7 +127,7 @@ def test_an_equal_document_that_an_earlier_run_did_not_commit_is_sent_again(run:
         [(ENTRY, before)],
         [(ROW, {})],
         [(EARLIER_RUN, run)],
-        [(reservation(6, ADA, Equals("seq", 5)), Done(before))],
+        [(reservation(6, ADA, before), Done(before))],
         [(message(6, ADA), None)],
     )
     assert outcome == "published"
@@ -139,34 +139,26 @@ def test_a_document_that_differs_needs_no_look_at_the_earlier_run() -> None:
         publishing(ADA),
         [(ENTRY, before)],
         [(ROW, {})],
-        [(reservation(6, ADA, Equals("seq", 5)), Done(before))],
+        [(reservation(6, ADA, before), Done(before))],
         [(message(6, ADA), None)],
     )
     assert outcome == "published"
 
 
 def test_a_refused_reservation_sends_nothing() -> None:
-    meanwhile = entry(6, BOB, mark="3.8.0.0")
+    before, meanwhile = entry(5, BOB, mark="3.7.1.0"), entry(6, BOB, mark="3.8.0.0")
     outcome = dialogue(
         publishing(ADA),
-        [(ENTRY, entry(5, BOB, mark="3.7.1.0"))],
+        [(ENTRY, before)],
         [(ROW, {})],
-        [(reservation(6, ADA, Equals("seq", 5)), Refused(meanwhile))],
+        [(reservation(6, ADA, before), Refused(meanwhile))],
     )
     assert outcome == "contended"
 
 
 def test_a_document_that_cannot_be_made_reserves_nothing() -> None:
-    def impossible() -> Step[EncodedDocument]:
-        yield (ROW,)
-        raise ValueError("no Bobs")
-
-    for context, cause in (
-        (CONTEXT, "a document (log_values = true names it) cannot be made (ValueError)"),
-        (replace(CONTEXT, names_roots=True), "the document of 7 cannot be made (ValueError: no Bobs)"),
-    ):
-        outcome = dialogue(publish(context, "7", impossible), [(ENTRY, None)], [(ROW, {})])
-        assert outcome == Unpublishable(f"{cause}: correct the product or the row")
+    reason = Unpublishable("no Bobs")
+    assert dialogue(publishing(reason), [(ENTRY, None)], [(ROW, {})]) == reason
 
 
 def test_a_root_that_is_gone_gets_a_tombstone_under_the_key_of_its_last_message() -> None:
@@ -175,7 +167,7 @@ def test_a_root_that_is_gone_gets_a_tombstone_under_the_key_of_its_last_message(
         publishing(None),
         [(ENTRY, before)],
         [(ROW, None)],
-        [(reservation(6, None, Equals("seq", 5)), Done(before))],
+        [(reservation(6, None, before), Done(before))],
         [(message(6, None), None)],
     )
     assert outcome == "published"
@@ -186,7 +178,7 @@ def test_a_root_that_never_had_a_document_gets_no_tombstone() -> None:
 
 
 def test_a_root_without_a_known_key_gets_no_tombstone_in_a_topic_with_earlier_messages() -> None:
-    step = publish(replace(CONTEXT, earlier=9), "7", lambda: document(None))
+    step = publishing(None, replace(CONTEXT, earlier=9))
     assert dialogue(step, [(ENTRY, None)], [(ROW, None)]) == "unchanged"
 
 
@@ -201,25 +193,35 @@ def test_a_root_that_is_still_gone_gets_no_second_tombstone() -> None:
 
 def test_invalidating_an_entry_begins_again_after_a_refusal() -> None:
     mark = Mark(run=3, round=8, lane=0, attempt=0)
-    invalidated = {"_f": 1, "seq": 6, "hash": "?", "mark": "3.8.0.0", "key": '{"id":7}', "version": 0, "topic": ""}
     five, six = entry(5, ADA, mark="3.7.1.0"), entry(6, BOB, mark="3.8.1.0")
     dialogue(
-        invalidate("profile", "7", '{"id":7}', mark),
+        invalidate(LedgerPlace("user", 0), "7", KEY, mark),
         [(ENTRY, five)],
-        [(Write(ENTRY, invalidated, when=Equals("seq", 5)), Refused(six))],
+        [(reservations({0: invalid(6)}, five), Refused(six))],
         [(ENTRY, six)],
-        [(Write(ENTRY, {**invalidated, "seq": 7}, when=Equals("seq", 6)), Done(six))],
+        [(reservations({0: invalid(7)}, six), Done(six))],
     )
 
 
 def test_an_invalidated_entry_equals_no_document() -> None:
-    before = {**entry(6, ADA, mark="3.8.0.0"), "hash": "?"}
-    context = replace(CONTEXT, runs={3: Run(number=3, through=8)})
-    outcome = dialogue(
-        publish(context, "7", lambda: document(None)),
+    before = item(60, {0: invalid(6)})
+    task = replace(TASK, runs={3: Run(number=3, through=8)})
+    outcomes = dialogue(
+        publish(task, [CONTEXT], "7", lambda: documents({"profile": None})),
         [(ENTRY, before)],
         [(ROW, None)],
-        [(reservation(7, None, Equals("seq", 6)), Done(before))],
+        [(reservation(7, None, before), Done(before))],
         [(message(7, None), None)],
     )
-    assert outcome == "published"
+    assert outcomes == {"profile": "published"}
+
+
+def test_an_erased_root_that_comes_again_loses_the_expiry_of_its_item() -> None:
+    before = {**entry(6, None, mark="3.7.1.0"), "ttl": 1}
+    write = reservation(7, ADA, before)._replace(remove=("ttl",))
+    turns = [(ENTRY, before)], [(ROW, {})], [(write, Done(before))], [(message(7, ADA), None)]
+    assert dialogue(publishing(ADA), *turns) == "published"
+
+
+def invalid(seq: int) -> LedgerEntry:
+    return LedgerEntry(seq=seq, hash=INVALIDATED, mark=Mark(run=3, round=8, lane=0, attempt=0))

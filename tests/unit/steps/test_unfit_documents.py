@@ -2,14 +2,28 @@
 
 from dataclasses import replace
 
-from processor.plan.step import Send, Step
-from processor.progress.ledger import hash_of
+from processor.plan.step import Send
+from processor.progress.ledger import UNFIT, LedgerEntry
 from processor.records.dead_letters import RefusedBy
 from processor.records.message import Message
-from processor.steps.publish import EncodedDocument, UnfitDocument, publish
-from statestore.store import Done, Equals, Item
+from processor.steps.publish import EncodedDocument, UnfitDocument
+from statestore.store import Done, Item
 from tests.unit.steps.dialogue import dialogue
-from tests.unit.steps.published_root import ADA, BOB, CONTEXT, ENTRY, ROW, document, entry, message, reservation
+from tests.unit.steps.published_root import (
+    ADA,
+    BOB,
+    CONTEXT,
+    ENTRY,
+    KEY,
+    ROW,
+    entry,
+    item,
+    message,
+    publishing,
+    reservation,
+    reservations,
+    reserved,
+)
 
 LIMITED = replace(CONTEXT, limit=200, rejects_topic="rejects", refused_by=RefusedBy("1.2.3", 9))
 LONG = b'{"name":"%s"}' % (b"A" * 200)
@@ -22,68 +36,67 @@ REASON = (
 def letter(seq: int, code: str = "document-too-large", reason: str = REASON) -> Send:
     facts = {"reason": reason, "code": code}
     facts |= {"topic": "profiles", "partition": "1790921346", "offset": f"{seq}"}
-    facts |= {"epoch": "4", "timestamp": "0", "release": "1.2.3", "registry_version": "9"}
+    facts |= {"epoch": "4", "timestamp": "0", "entity": "user", "release": "1.2.3", "registry_version": "9"}
     headers = tuple((f"statestore.reject.{name}", text.encode()) for name, text in facts.items())
     return Send(Message("rejects", b'{"id":7}', None, headers))
 
 
 def marked(seq: int, value: bytes, *, mark: str) -> Item:
-    """The ledger entry of root 7 after a dead letter went out in place of `value`."""
-    return {**entry(seq, value, mark=mark), "hash": f"large:{hash_of(value)}"}
+    """The ledger item of root 7 after a dead letter went out in place of `value`."""
+    return item(seq * 10, {0: unfit(seq, value, mark)})
+
+
+def unfit(seq: int, value: bytes, mark: str = "3.8.1.0") -> LedgerEntry:
+    entry = reserved(seq, value, mark=mark)
+    return entry._replace(hash=UNFIT + entry.hash)
 
 
 def test_a_dead_letter_goes_out_in_place_of_a_document_larger_than_its_topic_takes() -> None:
     before = entry(5, BOB, mark="3.7.1.0")
-    reserved = reservation(6, LONG, Equals("seq", 5))
     outcome = dialogue(
-        publish(LIMITED, "7", lambda: document(LONG)),
+        publishing(LONG, LIMITED),
         [(ENTRY, before)],
         [(ROW, {})],
-        [(reserved._replace(set={**reserved.set, "hash": f"large:{hash_of(LONG)}"}), Done(before))],
+        [(reservations({0: unfit(6, LONG)}, before), Done(before))],
         [(letter(6), None)],
     )
     assert outcome == UnfitDocument(REASON, new=True)
 
 
 def test_the_same_too_large_document_gets_no_second_dead_letter() -> None:
-    outcome = dialogue(
-        publish(LIMITED, "7", lambda: document(LONG)), [(ENTRY, marked(6, LONG, mark="3.7.1.0"))], [(ROW, {})]
-    )
+    outcome = dialogue(publishing(LONG, LIMITED), [(ENTRY, marked(6, LONG, mark="3.7.1.0"))], [(ROW, {})])
     assert outcome == UnfitDocument(REASON, new=False)
 
 
 MISFIT = "age: expected int, found a number"
 
 
-def misfit() -> Step[EncodedDocument]:
-    """The step that assembles root 7, whose age is beyond its Avro type."""
-    yield (ROW,)
-    return EncodedDocument(key='{"id":7}', value=ADA, misfit=MISFIT)
+MISFIT_DOCUMENT = EncodedDocument(key=KEY, value=ADA, misfit=MISFIT)
+"""A document whose age is beyond its Avro type."""
 
 
 def test_a_dead_letter_goes_out_in_place_of_a_document_that_avro_does_not_hold() -> None:
     before = entry(5, BOB, mark="3.7.1.0")
-    reserved = reservation(6, ADA, Equals("seq", 5))
     reason = f"the document of product profile does not fit its Avro schema: {MISFIT}"
     outcome = dialogue(
-        publish(LIMITED, "7", misfit),
+        publishing(MISFIT_DOCUMENT, LIMITED),
         [(ENTRY, before)],
         [(ROW, {})],
-        [(reserved._replace(set={**reserved.set, "hash": f"large:{hash_of(ADA)}"}), Done(before))],
+        [(reservations({0: unfit(6, ADA)}, before), Done(before))],
         [(letter(6, "document-misfit", reason), None)],
     )
     assert outcome == UnfitDocument(reason, new=True)
-    again = dialogue(publish(LIMITED, "7", misfit), [(ENTRY, marked(6, ADA, mark="3.7.1.0"))], [(ROW, {})])
+    again = dialogue(publishing(MISFIT_DOCUMENT, LIMITED), [(ENTRY, marked(6, ADA, mark="3.7.1.0"))], [(ROW, {})])
     assert again == UnfitDocument(reason, new=False)
 
 
 def test_a_document_goes_out_once_its_topic_takes_it() -> None:
     before = marked(6, LONG, mark="3.7.1.0")
     outcome = dialogue(
-        publish(replace(LIMITED, limit=400), "7", lambda: document(LONG)),
+        publishing(LONG, replace(LIMITED, limit=400)),
         [(ENTRY, before)],
         [(ROW, {})],
-        [(reservation(7, LONG, Equals("seq", 6)), Done(before))],
+        [(reservation(7, LONG, before), Done(before))],
         [(message(7, LONG), None)],
     )
     assert outcome == "published"

@@ -15,7 +15,7 @@ from processor.definitions.load import load
 from processor.errors import TopicRefused
 from processor.inspect.verification import Difference
 from processor.plan.planning import plan_alone
-from processor.progress.ledger import entry_key, read_entry
+from processor.progress.ledger import group_key, read_entry
 from processor.records.dead_letters import DeadLetter, rejected_record
 from processor.records.record import Record
 from processor.rounds.job_event import JobEvent
@@ -54,8 +54,9 @@ def letters(trial: Trial) -> list[tuple[bytes | None, str]]:
 
 
 def is_marked(trial: Trial, root: str = "1") -> bool:
-    key = entry_key("names", root)
-    return read_entry(trial.store.get([key]).get(key)).unfit
+    place = trial.plan.products["names"].ledger
+    key = group_key(place, root)
+    return read_entry(trial.store.get([key]).get(key), place.number).unfit
 
 
 def test_a_dead_letter_names_the_product_the_root_and_the_size_and_the_other_documents_go_on() -> None:
@@ -141,7 +142,7 @@ def test_get_and_verify_say_that_the_document_has_not_gone_out(
     differences = [
         Difference(product="names", key=f'{{"id":{root}}}', root=root, published=None, state=b"{}") for root in "12"
     ]
-    assert verify_command.unfit_among(job.store, differences) == differences[:1]
+    assert verify_command.unfit_among(job.plan, job.store, differences) == differences[:1]
 
 
 def test_try_shows_the_dead_letter(

@@ -1,0 +1,166 @@
+"""Publishing the documents of several products of one root in one step: one read and one write for each ledger group."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from processor.plan.step import Step
+from processor.progress.erasures import Erasure, erasure_key, name_of, write_erasure
+from processor.steps.publish import EncodedDocument, PublishContext, Unpublishable, publish
+from statestore.attribute_values import item_size
+from statestore.keys import Key
+from statestore.store import Done, Refused
+from tests.unit.steps.dialogue import dialogue
+from tests.unit.steps.published_root import (
+    ADA,
+    BOB,
+    ENTRY,
+    ROW,
+    TASK,
+    context,
+    documents,
+    item,
+    message,
+    reservations,
+    reserved,
+    sends,
+)
+
+OTHER_GROUP = Key("LEDGER#user#1", "7")
+OLD = "3.7.1.0"
+"""A mark whose round ended."""
+
+
+def together(
+    contexts: Sequence[PublishContext], values: Mapping[int, bytes | EncodedDocument | Unpublishable | None]
+) -> Step[Any]:
+    """Publishes the documents of products, by their numbers; returns their outcomes, by their numbers."""
+    by_name = {f"p{number}": value for number, value in values.items()}
+    outcomes = yield from publish(TASK, contexts, "7", lambda: documents(by_name))
+    return {int(name[1:]): outcome for name, outcome in outcomes.items()}
+
+
+def contexts(*numbers: int) -> list[PublishContext]:
+    return [context(number) for number in numbers]
+
+
+def test_products_of_one_group_share_one_read_and_one_write() -> None:
+    entries = {n: reserved(1, ADA) for n in (0, 1, 19)}
+    outcomes = dialogue(
+        together(contexts(0, 1, 19), {0: ADA, 1: ADA, 19: ADA}),
+        [(ENTRY, None)],
+        [(ROW, {})],
+        [(reservations(entries, None), Done(None))],
+        sends(*(message(1, ADA, context(n)) for n in (0, 1, 19))),
+    )
+    assert outcomes == dict.fromkeys((0, 1, 19), "published")
+
+
+def test_a_write_sets_only_the_entries_of_products_that_changed_under_the_turn_of_all() -> None:
+    before = item(3, {0: reserved(1, ADA, mark=OLD), 1: reserved(2, BOB, mark=OLD), 2: reserved(9, BOB, mark=OLD)})
+    outcomes = dialogue(
+        together(contexts(0, 1), {0: ADA, 1: ADA}),
+        [(ENTRY, before)],
+        [(ROW, {})],
+        [(reservations({1: reserved(3, ADA)}, before), Done(before))],
+        sends(message(3, ADA, context(1))),
+    )
+    assert outcomes == {0: "unchanged", 1: "published"}
+
+
+def test_each_product_is_acknowledged_by_its_own_mark() -> None:
+    """Round 8, which reserved the second document, has not ended."""
+    before = item(3, {0: reserved(1, ADA, mark=OLD), 1: reserved(2, ADA, mark="3.8.0.0")})
+    outcomes = dialogue(
+        together(contexts(0, 1), {0: ADA, 1: ADA}),
+        [(ENTRY, before)],
+        [(ROW, {})],
+        [(reservations({1: reserved(3, ADA)}, before), Done(before))],
+        sends(message(3, ADA, context(1))),
+    )
+    assert outcomes == {0: "unchanged", 1: "published"}
+
+
+def test_products_of_two_groups_are_read_together_and_written_together() -> None:
+    outcomes = dialogue(
+        together(contexts(19, 20), {19: ADA, 20: BOB}),
+        [(ENTRY, None), (OTHER_GROUP, None)],
+        [(ROW, {})],
+        [
+            (reservations({19: reserved(1, ADA)}, None), Done(None)),
+            (reservations({20: reserved(1, BOB)}, None, OTHER_GROUP), Done(None)),
+        ],
+        sends(message(1, ADA, context(19)), message(1, BOB, context(20))),
+    )
+    assert outcomes == {19: "published", 20: "published"}
+
+
+def test_a_refused_group_comes_again_and_the_other_group_is_sent() -> None:
+    outcomes = dialogue(
+        together(contexts(18, 19, 20), {18: ADA, 19: ADA, 20: BOB}),
+        [(ENTRY, None), (OTHER_GROUP, None)],
+        [(ROW, {})],
+        [
+            (reservations({18: reserved(1, ADA), 19: reserved(1, ADA)}, None), Refused({"turn": 1})),
+            (reservations({20: reserved(1, BOB)}, None, OTHER_GROUP), Done(None)),
+        ],
+        sends(message(1, BOB, context(20))),
+    )
+    assert outcomes == {18: "contended", 19: "contended", 20: "published"}
+
+
+def test_a_product_whose_document_cannot_be_made_stops_no_other() -> None:
+    reason = Unpublishable("no Bobs")
+    outcomes = dialogue(
+        together(contexts(0, 1), {0: reason, 1: ADA}),
+        [(ENTRY, None)],
+        [(ROW, {})],
+        [(reservations({1: reserved(1, ADA)}, None), Done(None))],
+        sends(message(1, ADA, context(1))),
+    )
+    assert outcomes == {0: reason, 1: "published"}
+
+
+def test_a_root_without_a_document_of_one_product_needs_no_tombstone_of_that_product() -> None:
+    """The message's key is known by the other product."""
+    outcomes = dialogue(
+        together(contexts(0, 1), {0: None, 1: ADA}),
+        [(ENTRY, None)],
+        [(ROW, {})],
+        [(reservations({1: reserved(1, ADA)}, None), Done(None))],
+        sends(message(1, ADA, context(1))),
+    )
+    assert outcomes == {0: "unchanged", 1: "published"}
+
+
+def test_a_tombstone_takes_its_key_from_the_ledger_item_of_another_group() -> None:
+    before = item(3, {20: reserved(4, ADA, mark=OLD)}, OTHER_GROUP)
+    outcomes = dialogue(
+        together(contexts(0, 20), {0: None, 20: None}),
+        [(ENTRY, None), (OTHER_GROUP, before)],
+        [(ROW, None)],
+        [(reservations({20: reserved(5, None, topic="of p20")}, before, OTHER_GROUP), Done(before))],
+        sends(message(5, None, context(20))),
+    )
+    assert outcomes == {0: "unchanged", 20: "published"}
+
+
+def test_the_sequences_of_an_erased_root_rise_product_by_product() -> None:
+    note = erasure_key("user", "7")
+    task = replace(TASK, erased=frozenset([name_of(note)]))
+    values = {"p0": ADA, "p1": ADA}
+    erased = dict(write_erasure(note, Erasure({}, {0: 8, 1: 3, 5: 1})).set)
+    outcomes = dialogue(
+        publish(task, contexts(0, 1), "7", lambda: documents(values)),
+        [(ENTRY, None), (note, erased)],
+        [(ROW, {})],
+        [(reservations({0: reserved(9, ADA), 1: reserved(4, ADA)}, None), Done(None))],
+        sends(message(9, ADA, context(0)), message(4, ADA, context(1))),
+    )
+    assert outcomes == {"p0": "published", "p1": "published"}
+
+
+def test_one_item_holds_twenty_usual_entries_within_one_kilobyte() -> None:
+    entries = {n: reserved(10**6, ADA, mark="999.999999.63.0", version=99) for n in range(20)}
+    write = reservations(entries, None)
+    assert item_size({"PK": ENTRY.pk, "SK": "octocat@example.org", **write.set}) <= 1024
