@@ -52,10 +52,10 @@ def edit_protections() -> Iterator[Protection]:
         fault_weights={"task lost": 1},
     )
     yield _scripted(
-        "a publication reserves under the sequence seen",
+        "a publication reserves under the turn seen",
         walks.publication_overwrites,
         "a publication wakes after a newer document",
-        fault_target="write Key(pk='LEDGER#profile'",
+        fault_target="write Key(pk='LEDGER#user#0'",
         fault_weights={"task lost": 1},
     )
     yield _scripted(

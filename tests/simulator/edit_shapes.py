@@ -5,7 +5,8 @@ order. No two contents of one product have different roots.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -72,17 +73,28 @@ CONTENTS: dict[str, list[dict[str, Any]]] = {
 """Product -> its contents."""
 
 
-def texts(contents: Mapping[str, int], topics: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+def texts(
+    contents: Mapping[str, int],
+    topics: Mapping[str, str] = MappingProxyType({}),
+    catalogue: Mapping[str, Sequence[Mapping[str, Any]]] = CONTENTS,
+) -> dict[str, str]:
     """The definitions of these products, each with the content of this number. `topics`: those that are not the product's
-    name."""
-    products = {name: {**CONTENTS[name][number], "topic": topics.get(name, name)} for name, number in contents.items()}
+    name; `catalogue`: the contents of each product."""
+    products = {
+        name: {**catalogue[name][number], "product": name, "topic": topics.get(name, name)}
+        for name, number in contents.items()
+    }
     return {f"{name}.json": json.dumps(product) for name, product in products.items()}
 
 
 def definitions_of(products: Iterable[ProductEntry]) -> Definitions:
     """The definitions of these entries of a registry."""
-    stored = {f"{one.name}.json": json.dumps(one.definition) for one in products}
-    return load({"entities.yaml": STARS["entities.yaml"], **stored})
+    return _loaded(tuple((f"{one.name}.json", json.dumps(one.definition)) for one in products))
+
+
+@lru_cache(maxsize=1_000)
+def _loaded(products: tuple[tuple[str, str], ...]) -> Definitions:
+    return load({"entities.yaml": STARS["entities.yaml"], **dict(products)})
 
 
 def all_texts() -> dict[str, str]:

@@ -133,7 +133,9 @@ class ErasingSimulation(Simulation):
             at = group_key(product.ledger, sk)
             entries = table.get([at]).get(at)
             shown = {number for number, entry in read_entries(entries) if entry.hash}
-            kept = entries is not None and "ttl" not in entries and not shown  # an entry of a product that went keeps its item
+            kept = (
+                entries is not None and "ttl" not in entries and not shown
+            )  # an entry of a product that went keeps its item
             if product.product.root == entity and (product.number in shown or kept):
                 yield f"the ledger of {name} keeps {entries}"
 

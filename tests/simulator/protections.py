@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tests.simulator.consistent_protections import consistent_protections
 from tests.simulator.edit_protections import edit_protections
+from tests.simulator.group_protections import group_protections
 from tests.simulator.index_protections import index_protections, settle_protections
 from tests.simulator.protection import Protection, protection
 from tests.simulator.truncate_protections import truncate_protections
@@ -218,6 +219,7 @@ PROTECTIONS = {
         _fan_out,
         _edges,
         edit_protections,
+        group_protections,
         truncate_protections,
         consistent_protections,
     )

@@ -5,7 +5,7 @@ At the end every product runs again, and the last documents are those of the pro
 """
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -35,7 +35,7 @@ class EditSimulation(Simulation):
     """A run with edits. `contents`: the content that each product has, by its number. `edits_left`: how many edits follow.
     `versions`: the products of each version, by name. `left`: the topics of products that operators removed without
     tombstones; `shown`: the topic of each product when it was live last. `topics`: of the products whose topic has
-    another name."""
+    another name. `catalogue`: the contents that each product may have."""
 
     contents: dict[str, int] = field(default_factory=dict)
     edits_left: int = 0
@@ -43,14 +43,19 @@ class EditSimulation(Simulation):
     left: set[str] = field(default_factory=set)
     shown: dict[str, str] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
+    catalogue: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=lambda: CONTENTS)
     rng: Random = field(default_factory=Random)
 
     def run(self) -> None:
         self.rng = Random(f"{self.seed} edits")
         self.edits_left = self.rng.choice(EDITS)
-        self._apply(dict.fromkeys(self.rng.sample(sorted(CONTENTS), self.rng.randint(1, 2)), 0))
+        self._apply(dict.fromkeys(self.rng.sample(sorted(self.catalogue), self.rng.randint(1, self._most_first())), 0))
         Simulation.run(self)
         self.problem = self.problem or self._old_version()
+
+    def _most_first(self) -> int:
+        """How many products the first version has at most."""
+        return 2
 
     def start_plan(self) -> Plan:
         return plan_of(self.world.registry.snapshot)
@@ -108,8 +113,7 @@ class EditSimulation(Simulation):
         name = rng.choice(live) if live else ""
         try:
             if kind == "apply" or not name:
-                name = rng.choice(sorted(CONTENTS))
-                self._apply({name: rng.randrange(len(CONTENTS[name]))})
+                self._apply(self._some_contents())
             elif kind == "republish":
                 self._change(lambda stored: republish(stored, name))
             elif kind == "remove":
@@ -126,13 +130,19 @@ class EditSimulation(Simulation):
         except RegistryError as error:
             self.world.log(f"the registry refuses: {error}")
 
+    def _some_contents(self) -> dict[str, int]:
+        """The products that an operator adds or changes at once, each with its content."""
+        name = self.rng.choice(sorted(self.catalogue))
+        return {name: self.rng.randrange(len(self.catalogue[name]))}
+
     def _resume_all(self) -> None:
         for one in self.world.registry.snapshot.products:
-            self._change(lambda stored, name=one.name: pause(stored, name, paused=False))
+            if one.paused:
+                self._change(lambda stored, name=one.name: pause(stored, name, paused=False))
 
     def _apply(self, contents: dict[str, int], topics: Mapping[str, str] | None = None) -> None:
         topics = {**self.topics, **(topics or {})}
-        definitions = load({"entities.yaml": STARS["entities.yaml"], **texts(contents, topics)})
+        definitions = load({"entities.yaml": STARS["entities.yaml"], **texts(contents, topics, self.catalogue)})
         registry = self.world.registry
         self._change(lambda stored: edit(stored, requirements_of(definitions), registry.has_run))
         self.contents |= contents
@@ -156,7 +166,8 @@ class EditSimulation(Simulation):
             self.facts["edits"] += 1
             self.world.log(f"edit: {line}")
         for one in (*registry.snapshot.products, *registry.snapshot.waiting):
-            self.versions[one.name, one.version] = definitions_of([one]).products[one.name]
+            if (one.name, one.version) not in self.versions:
+                self.versions[one.name, one.version] = definitions_of([one]).products[one.name]
 
 
 def shape_with(definitions: Definitions) -> Shape:

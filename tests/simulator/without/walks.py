@@ -1,6 +1,6 @@
 """Switches for the protections of registry edits: fills, publications, and the steps of the job in the registry."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,6 +18,7 @@ from processor.rounds.round import Part
 from processor.rounds.round_runner import RoundRunner
 from registry.advance import advance
 from registry.model import Lease
+from statestore.keys import Key
 from statestore.store import Write
 from tests.simulator.leases import Registry
 from tests.simulator.run import Simulation
@@ -55,15 +56,15 @@ rows_only = replacing(
 )
 
 
-def _with_documents(roots: Any) -> Any:
-    def changed(page: Any, answer: Any, *args: Any) -> Any:
-        items = [item for item in answer.items if item.get("hash") != NO_DOCUMENT]
-        return roots(page, answer._replace(items=items), *args)
+def _with_document(read: Any) -> Any:
+    def changed(*args: Any) -> LedgerEntry:
+        entry: LedgerEntry = read(*args)
+        return LedgerEntry() if entry.hash == NO_DOCUMENT else entry
 
     return changed
 
 
-documents_only = replacing((walk_part, "_roots", _with_documents))
+documents_only = replacing((walk_part, "read_entry", _with_document))
 any_version_of_document = replacing((LedgerEntry, "shows", lambda _: lambda self, digest, *_: self.hash == digest))
 
 
@@ -95,7 +96,7 @@ fill_overwrites = replacing(
 
 @contextmanager
 def publication_overwrites() -> Iterator[None]:
-    """In the rounds of walks a reservation looks at no sequence."""
+    """In the rounds of walks a reservation looks at no turn."""
     rounds: set[tuple[int, int]] = set()
 
     def note_round(run_round: Any) -> Any:
@@ -107,9 +108,10 @@ def publication_overwrites() -> Iterator[None]:
         return changed
 
     def unconditional(reserve: Any) -> Any:
-        def changed(product: str, root: str, seen: LedgerEntry, entry: LedgerEntry) -> Write:
-            write: Write = reserve(product, root, seen, entry)
-            return write._replace(when=None) if entry.mark and entry.mark[:2] in rounds else write
+        def changed(key: Key, seen: Any, entries: Mapping[int, LedgerEntry], message_key: str) -> Write:
+            write: Write = reserve(key, seen, entries, message_key)
+            walked = any(entry.mark and entry.mark[:2] in rounds for entry in entries.values())
+            return write._replace(when=None) if walked else write
 
         return changed
 
