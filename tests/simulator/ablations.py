@@ -16,7 +16,6 @@ from typing import Any
 
 from tests.simulator.erased_rows import ErasingSimulation
 from tests.simulator.large_documents import LargeDocumentSimulation
-from tests.simulator.product_sets import ProductSetSimulation
 from tests.simulator.protection import Protection
 from tests.simulator.protections import PROTECTIONS
 from tests.simulator.registry_edits import EditSimulation
@@ -32,7 +31,6 @@ KINDS: Mapping[str, type[Simulation]] = {
     "replays": ReplaySimulation,
     "erasures": ErasingSimulation,
     "edits": EditSimulation,
-    "product sets": ProductSetSimulation,
     "scripted edits": ScriptedEditSimulation,
     "large documents": LargeDocumentSimulation,
 }

@@ -1,54 +1,56 @@
-"""The protections of ledger groups and merged trees (rules 7 and 8), over random sets of products that operators edit."""
+"""The protections of ledger groups and merged trees (rules 7 and 8): each product of a root keeps what belongs to it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import groups
 from tests.simulator.without.switch import Switch
-from tests.simulator.worlds import ZOMBIES
+from tests.simulator.worlds import scripted
 
-SETS = {"shape": "edits"}
-CALM = {**SETS, "events": 25, "max_faults": 0, "zombie_chance": 0, "lag": "none"}
+EDITS = {"shape": "edits"}
 
 
 def group_protections() -> Iterator[Protection]:
     """What products of one root share, and what each keeps."""
-    yield _of_sets(
-        "a reservation is conditional on the turn of the whole group",
-        "two publishers of different products of a root",
+    yield _scripted(
+        "a reservation is conditional on the turn of the group",
         groups.condition_on_one_entry,
-        {**SETS, **ZOMBIES},
+        "two products change, and then one of them",
+        max_faults=1,
+        fault_chance=1,
+        fault_target="write Key(pk='LEDGER#user#0'",
+        fault_weights={"task lost": 1},
+        zombie_chance=1,
+        zombie_turn_chance=0,
+        checkpoint_loss_chance=1,
+        batch_records=2,
     )
-    yield _of_sets(
+    yield _scripted(
         "each product of a group has its own mark",
-        "a message that was not sent, next to one that was",
         groups.one_mark_for_a_group,
-        {**SETS, "max_faults": 5, "fault_chance": 0.05, "task_retries": 0},
+        "a message of a second product is lost",
+        fault_chance=1,
+        fault_target="commit",
+        fault_weights={"not delivered": 1},
     )
     yield replace(
-        _of_sets(
-            "one lane publishes all products of a root",
-            "two tasks that write one ledger item",
-            groups.lanes_by_product,
-            {**CALM, "lanes": 2, "interleaving_chance": 0.5},
+        _scripted(
+            "one lane publishes all products of a root", groups.lanes_by_product, "two products of two users", lanes=2
         ),
         saves_requests=True,
     )
-    yield _of_sets(
-        "a ledger number is never used again",
-        "an equal document of a product that is gone",
-        groups.number_used_again,
-        CALM,
+    yield _scripted(
+        "a ledger number is never used again", groups.number_used_again, "a product comes after another one that went"
     )
-    yield _of_sets(
+    yield _scripted(
         "a node knows the columns that each product reads",
-        "a change of a column that only some products read",
         groups.first_columns_of_a_node,
-        CALM,
+        "a star changes that two products show",
     )
 
 
-def _of_sets(name: str, against: str, switch: Switch, overrides: Mapping[str, Any]) -> Protection:
-    return replace(protection(name, against, switch, overrides), kind="product sets")
+def _scripted(name: str, switch: Switch, script: str, **conditions: Any) -> Protection:
+    """A protection against the end of this script."""
+    return replace(protection(name, script, switch, scripted(script, EDITS, **conditions)), kind="scripted edits")

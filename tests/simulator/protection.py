@@ -21,9 +21,7 @@ class Protection:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     also_without: str | None = None
     saves_requests: bool = False
-    kind: Literal["changes", "replays", "erasures", "edits", "product sets", "scripted edits", "large documents"] = (
-        "changes"
-    )
+    kind: Literal["changes", "replays", "erasures", "edits", "scripted edits", "large documents"] = "changes"
 
 
 def protection(

@@ -6,6 +6,7 @@ A script is a text of steps, separated by semicolons:
     topic PRODUCT TOPIC      an operator gives the product another topic
     republish PRODUCT        an operator publishes it again
     remove PRODUCT           an operator removes it, with tombstones
+    leave PRODUCT            an operator removes it, and its documents stay
     move ENTITY COLUMN       an operator moves the slot of this column to the next free slot
     records N                the source has produced the first N changes of the history
     fault                    the next request that fits the conditions has a fault
@@ -16,10 +17,12 @@ A script is a text of steps, separated by semicolons:
 """
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from registry.operations import move, remove, republish
-from tests.simulator.edit_shapes import definitions_of
+from tests.simulator.edit_shapes import CONTENTS, definitions_of
 from tests.simulator.history import partition_of
 from tests.simulator.registry_edits import EditSimulation, shape_with
 from tests.simulator.run import Simulation
@@ -41,6 +44,15 @@ STEPS = {
     "a publication reads by a freed slot": (
         "apply profile 0; records 2; quiet; fault; records 3; quiet; move star username; quiet; records 4; quiet; zombies; quiet"
     ),
+    "a product comes after another one that went": (
+        "apply profile 0; records 2; quiet; leave profile; apply second 0; quiet"
+    ),
+    "a message of a second product is lost": "apply profile 0; records 2; quiet; apply second 0; fault; quiet",
+    "two products change, and then one of them": (
+        "apply profile 0; apply second 6; records 1; quiet; fault; records 2; batch; records 4; quiet; zombies; records 5; quiet"
+    ),
+    "two products of two users": "apply profile 0; apply second 0; records 4; quiet",
+    "a star changes that two products show": "apply profile 0; apply second 2; records 2; quiet; records 3; quiet",
 }
 """The steps of the scripts of `tests.simulator.scripted_histories` that have edits."""
 
@@ -50,6 +62,9 @@ class ScriptedEditSimulation(EditSimulation):
     """A run of a script. `steps`: those that follow."""
 
     steps: list[str] = field(default_factory=list)
+    catalogue: Mapping[str, Sequence[Mapping[str, Any]]] = field(
+        default_factory=lambda: {**CONTENTS, "second": CONTENTS["profile"]}
+    )
 
     def run(self) -> None:
         self.steps = [step.strip() for step in STEPS[self.world.conditions.script or ""].split(";")]
@@ -85,6 +100,9 @@ class ScriptedEditSimulation(EditSimulation):
             self._change(lambda stored: republish(stored, name))
         elif verb == "remove":
             self._change(lambda stored: remove(stored, name, tombstones=True))
+        elif verb == "leave":
+            self._change(lambda stored: remove(stored, name, tombstones=False))
+            self.left.add(name)
         elif verb == "move":
             slots = {one.columns: one.slot for one in world.registry.snapshot.assignments_of(name)}
             self._change(lambda stored: move(stored, name, slots[value,], max(slots.values()) + 1))

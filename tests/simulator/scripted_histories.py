@@ -50,6 +50,13 @@ SCRIPTS = {
     "a product goes during its first batch": "user x username=a; star 0 username=a",
     "a step wakes during a move": "user x username=a; star 0 username=a; star 1 username=a; user x",
     "a user goes while the product has another topic": "user x username=a; user x gone",
+    "a product comes after another one that went": "user x username=a; star 0 username=a",
+    "a message of a second product is lost": "user x username=a; star 0 username=a",
+    "two products change, and then one of them": (
+        "user x username=a; star 0 username=a note=a; star 0 username=-; star 0; user x"
+    ),
+    "two products of two users": "user x username=a; star 0 username=a; user y username=b; star 1 username=b",
+    "a star changes that two products show": "user x username=a; star 0 username=a; star 0",
     "a publication reads by a freed slot": "user x username=a; star 0 username=a; user x; star 1 username=a",
 }
 """Scripts by name."""
