@@ -5,15 +5,15 @@ The one-row price is that in a batch of `BATCH` events, because a busy job has l
     documents     the distinct roots above the row: the mean rows on the way up by each join that reads a changed column, twice
                   if the row moves to another join key. Embeds that go up by the same joins lead to the same roots
     write units   the one-row price, plus the row's further kilobytes in the table and in each slot, plus one for each further
-                  document
-    read units    the one-row price for each document, plus the units of its further rows
+                  root and ledger group of products whose documents it rebuilds
+    read units    the one-row price for each root whose documents it rebuilds, plus the units of its further rows
 
 Estimates assume: joins are independent, so their means are multiplied, up to the number of all roots. Several rows on one way up
 may lead to the same root, and the estimate counts it for each of them. Every document is published, except on a replay. The
 events of a batch change different documents. A join or an entity without statistics counts as in the one-row price.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import NamedTuple
@@ -21,9 +21,11 @@ from typing import NamedTuple
 from processor.plan.access import EdgeRead, SlotRead
 from processor.plan.plan import Plan
 from processor.plan.planning import join_of
-from processor.plan.product_plan import ProductPlan
+from processor.plan.product_plan import JoinPlan, ProductPlan
+from processor.plan.tree import RootTree
 from processor.pricing.event_kinds import WORLD, Event, World
 from processor.pricing.price import Cost
+from processor.progress.ledger import group_partition
 from registry.model import Direction, JoinSpec, column_of
 from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
 from statestore.metered import READ_BYTES, WRITE_BYTES
@@ -55,10 +57,10 @@ class StatisticsIndex:
         """The rows of an entity; infinite without statistics, or without rows."""
         return (self.entities[entity].rows if entity in self.entities else 0) or inf
 
-    def means(self, product: ProductPlan, direction: Direction) -> list[float]:
-        """The mean rows that each join of a product finds; 1 without statistics."""
-        found = [self.joins.get((join_of(node), direction)) for node in product.nodes]
-        return [1.0 if join is None else join.mean for join in found]
+    def mean(self, node: JoinPlan, direction: Direction) -> float:
+        """The mean rows that a join finds; 1 without statistics."""
+        join = self.joins.get((join_of(node), direction))
+        return 1.0 if join is None else join.mean
 
 
 def index_statistics(statistics: Statistics) -> StatisticsIndex:
@@ -72,13 +74,14 @@ def index_statistics(statistics: Statistics) -> StatisticsIndex:
 def estimate_events(plan: Plan, costs: Sequence[Cost], index: StatisticsIndex) -> tuple[Estimate, ...]:
     """The estimate of each event that was priced. `costs`: of `price_events` for the same plan."""
     world = World(plan)
-    fans = {name: _fan(product, index) for name, product in plan.products.items()}
+    fans = {root: _fan(tree, index) for root, tree in plan.trees.items()}
     events = [(event, _changed(world, event), cost) for event, cost in zip(world.events(), costs, strict=True)]
     rows = {event.entity: float(cost.batch_write_units) for event, changed, cost in events if changed == frozenset()}
     return tuple(
         _estimate(
             cost,
-            touched=_touched(plan, fans, event, changed, index),
+            fans=fans,
+            touched=list(_touched(plan, fans, event, changed, index)),
             published=not event.replay,
             larger=rows[event.entity] * max(0, ceil(index.bytes(event.entity) / WRITE_BYTES) - 1),
         )
@@ -98,44 +101,50 @@ class _Reads(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Fan:
-    """The fan-out of a product. `above`: the documents above a row of each node; `reads`: of the joins of a document."""
+    """The fan-out of a tree. `above`: the roots above a row of each node; `reads`: of the joins for a root, each with the
+    products that need it."""
 
     above: list[float]
-    reads: list[_Reads]
+    reads: list[tuple[Collection[str], _Reads]]
 
-    def further(self, documents: float) -> float:
-        """The read units of so many documents beyond those of the one-row world. A row of several documents is read once."""
-        return sum(min(documents * asked, most) * units - documents * once for asked, units, most, once in self.reads)
+    def further(self, roots: float, products: Collection[str]) -> float:
+        """The read units of so many roots beyond those of the one-row world, for the documents of some products. A row of several
+        roots is read once."""
+        needed = [reads for users, reads in self.reads if any(name in users for name in products)]
+        return sum(min(roots * asked, most) * units - roots * once for asked, units, most, once in needed)
 
 
-def _fan(product: ProductPlan, index: StatisticsIndex) -> _Fan:
+def _fan(tree: RootTree, index: StatisticsIndex) -> _Fan:
     above: list[float] = []
     below: list[float] = []
-    roots = index.rows(product.product.root)
-    reads: list[_Reads] = []
-    for node, up, down in zip(product.nodes, index.means(product, "up"), index.means(product, "down"), strict=True):
-        asked = 1.0 if node.parent is None else below[node.parent]
-        above.append(up if node.parent is None else min(roots, up * above[node.parent]))
-        below.append(asked * down)
+    roots = index.rows(tree.root)
+    reads: list[tuple[Collection[str], _Reads]] = []
+    for place in tree.nodes:
+        node = place.join
+        asked, up = (1.0, 1.0) if node.parent is None else (below[node.parent], above[node.parent])
+        mean = index.mean(node, "up")
+        above.append(mean if node.parent is None else min(roots, mean * up))
+        below.append(asked * index.mean(node, "down"))
         name = node.join.entity
         row = index.bytes(name) / READ_BYTES
         if isinstance(node.down, SlotRead):
-            reads.append(_Reads(max(asked, below[-1] * row), 0.5, inf, 0.5))
+            reads.append((place.users, _Reads(max(asked, below[-1] * row), 0.5, inf, 0.5)))
         else:
-            reads.append(_Reads(max(asked, below[-1]), max(1.0, row), index.rows(name), 1))
+            reads.append((place.users, _Reads(max(asked, below[-1]), max(1.0, row), index.rows(name), 1)))
         if isinstance(node.down, EdgeRead):
-            reads.append(_Reads(asked, 1, inf, 1))
+            reads.append((place.users, _Reads(asked, 1, inf, 1)))
     return _Fan(above, reads)
 
 
 @dataclass(frozen=True, slots=True)
 class _Touched:
-    """The documents of a product that an event rebuilds. `once`: their number in the one-row world; `further`: read units beyond
-    those of the one-row world."""
+    """The documents of a product that an event rebuilds. `once`: their number in the one-row world; `bare`: their root joins no
+    row."""
 
+    product: ProductPlan
     documents: float
     once: int
-    further: float
+    bare: bool
 
 
 def _changed(world: World, event: Event) -> frozenset[str] | None:
@@ -150,47 +159,63 @@ def _touched(
     plan: Plan, fans: Mapping[str, _Fan], event: Event, changed: frozenset[str] | None, statistics: StatisticsIndex
 ) -> Iterator[_Touched]:
     found: dict[str, dict[tuple[JoinSpec, ...], tuple[float, int]]] = {}
-    for name, index in plan.occurrences[event.entity]:
-        product = plan.products[name]
-        node = None if index is None else product.nodes[index]
+    for root, place in plan.places[event.entity]:
+        tree = plan.trees[root]
+        node = None if place is None else tree.nodes[place].join
         if event.new and node is not None and node.own_slot is None:
             continue  # no row has the new key as its join key yet
-        used = product.used if node is None else node.used
-        if changed is None or (changed if used is None else changed & used):
-            moves = node is not None and changed is not None and changed & set(map(column_of, node.child_columns))
-            routes, route = found.setdefault(name, {}), _route(product, index)
+        moves = node is not None and changed is not None and changed & set(map(column_of, node.child_columns))
+        route = _route(tree, place)
+        for name in tree.reading(place, changed):
+            routes = found.setdefault(name, {})
             times = max(2 if moves else 1, routes.get(route, (0, 0))[1])
-            routes[route] = (1.0 if index is None else fans[name].above[index], times)
+            routes[route] = (1.0 if place is None else fans[root].above[place], times)
     for name, routes in found.items():
-        bare = (event.new or event.row is None) and plan.products[name].product.root == event.entity
-        roots = statistics.rows(plan.products[name].product.root)
-        documents = min(roots, sum(above * times for above, times in routes.values()))
+        product = plan.products[name]
+        roots = statistics.rows(product.product.root)
         yield _Touched(
-            documents=documents,
+            product=product,
+            documents=min(roots, sum(above * times for above, times in routes.values())),
             once=max(times for _, times in routes.values()),
-            further=0.0 if bare else fans[name].further(documents),
+            bare=(event.new or event.row is None) and product.product.root == event.entity,
         )
 
 
-def _route(product: ProductPlan, index: int | None) -> tuple[JoinSpec, ...]:
+def _route(tree: RootTree, place: int | None) -> tuple[JoinSpec, ...]:
     """The joins from a node up to the root."""
     joins: list[JoinSpec] = []
-    while index is not None:
-        joins.append(join_of(product.nodes[index]))
-        index = product.nodes[index].parent
+    while place is not None:
+        node = tree.nodes[place].join
+        joins.append(join_of(node))
+        place = node.parent
     return tuple(joins)
 
 
-def _estimate(cost: Cost, *, touched: Iterable[_Touched], published: bool, larger: float) -> Estimate:
-    """The estimate of one event. `larger`: the write units of the row's further kilobytes."""
-    products = list(touched)
-    documents = sum(product.documents for product in products)
-    once = sum(product.once for product in products)
-    reads = float(cost.batch_read_units) * (documents / once if once else 1)
+def _estimate(
+    cost: Cost, *, fans: Mapping[str, _Fan], touched: Sequence[_Touched], published: bool, larger: float
+) -> Estimate:
+    """The estimate of one event. `larger`: the write units of the row's further kilobytes. Products of one root share its reads,
+    and those of one group its ledger item."""
+    items, roots = _most(touched, lambda p: group_partition(p.ledger)), _most(touched, lambda p: p.product.root)
+    once = sum(count for _, count in roots.values())
+    reads = float(cost.batch_read_units) * (sum(many for many, _ in roots.values()) / once if once else 1)
+    further = sum(many for many, _ in items.values()) - min(cost.documents, sum(count for _, count in items.values()))
+    joined: dict[str, set[str]] = {root: set() for root in roots}
+    for one in touched:
+        joined[one.product.product.root] |= set() if one.bare else {one.product.product.name}
     return Estimate(
         entity=cost.entity,
         event=cost.event,
-        documents=documents,
-        write_units=float(cost.batch_write_units) + larger + (documents - cost.documents if published else 0),
-        read_units=reads + sum(product.further for product in products),
+        documents=sum(one.documents for one in touched),
+        write_units=float(cost.batch_write_units) + larger + (further if published else 0),
+        read_units=reads + sum(fans[root].further(many, joined[root]) for root, (many, _) in roots.items()),
     )
+
+
+def _most(touched: Iterable[_Touched], part: Callable[[ProductPlan], str]) -> dict[str, tuple[float, int]]:
+    """The most documents of one product in each part, and the most in the one-row world."""
+    found: dict[str, tuple[float, int]] = {}
+    for one in touched:
+        many, once = found.get(part(one.product), (0.0, 0))
+        found[part(one.product)] = max(many, one.documents), max(once, one.once)
+    return found

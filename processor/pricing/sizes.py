@@ -59,7 +59,7 @@ def _write_limit(access: Access) -> str:
 
 def _large_document(product: ProductPlan, index: StatisticsIndex) -> Iterator[str]:
     """A warning if the largest document is too large for a message. One of its joins finds its most rows, the others the mean."""
-    means = index.means(product, "down")
+    means = [index.mean(node, "down") for node in product.nodes]
     rows = [0.0] * len(product.nodes)  # bytes of a row of each node, with what is embedded below it
 
     def embedded(level: tuple[int, ...]) -> float:
