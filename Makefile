@@ -80,7 +80,8 @@ test-all: setup ## run every test, also the slow ones; then those that start Spa
 
 soak: setup ## search for wrong documents: SEEDS=20000 random histories with faults, as many of random products, a tenth of mutated inputs, then killed processes, and edits under load (an hour)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)
-	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --products
+	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --kind products
+	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --kind sets
 	@$(PY) -m tests.fuzz.soak --seeds $$(($(SEEDS) / 10))
 	@$(PY) -m pytest -v -m slow tests/integration/faults tests/acceptance/test_run_killed.py
 	@$(PY) -m tests.edits.soak --seconds 90

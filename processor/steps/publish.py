@@ -217,7 +217,9 @@ def _unfit(context: PublishContext, document: EncodedDocument, key: bytes, seq: 
     )
 
 
-def _letter(task: PublishTask, context: PublishContext, root: str, key: bytes, entry: LedgerEntry, unfit: _Unfit) -> Message:
+def _letter(
+    task: PublishTask, context: PublishContext, root: str, key: bytes, entry: LedgerEntry, unfit: _Unfit
+) -> Message:
     """The dead letter in place of a document: the key of its message, no value. A record has an offset, a document has its
     sequence. In place of a partition the letter has a hash of the root. Its entity is that of the root."""
     record = Record(

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from multiprocessing import get_context
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
+from tests.simulator.product_sets import ProductSetSimulation
+from tests.simulator.run import Simulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 
@@ -51,18 +53,30 @@ class Summary:
         self.wrong |= other.wrong
 
 
-def overrides_of(seed: int, products: bool) -> dict[str, Any]:
-    """The overrides of a seed. With `products` each seed has a random product of its own; without, some seeds empty tables."""
-    if products:
+Kind = Literal["changes", "products", "sets"]
+"""Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
+operators edit."""
+
+
+def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
+    """The overrides of a seed. Over the products of a shape some seeds empty tables."""
+    if kind == "products":
         return {"shape": f"any {seed}"}
+    if kind == "sets":
+        return {"shape": "edits"}
     return {"truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}
 
 
-def run_seeds(seeds: Iterable[int], products: bool = False) -> Summary:
+def simulation_of(kind: Kind) -> type[Simulation]:
+    """The class of the runs of a kind."""
+    return ProductSetSimulation if kind == "sets" else Simulation
+
+
+def run_seeds(seeds: Iterable[int], kind: Kind = "changes") -> Summary:
     """Runs these seeds in this process."""
     summary = Summary()
     for seed in seeds:
-        run = simulate(seed, overrides=overrides_of(seed, products))
+        run = simulate(seed, overrides=overrides_of(seed, kind), simulation_class=simulation_of(kind))
         run.end_job()
         summary.seeds += 1
         summary.requests += run.world.requests
@@ -75,28 +89,32 @@ def run_seeds(seeds: Iterable[int], products: bool = False) -> Summary:
 
 
 def run_many(
-    first: int, count: int, *, products: bool = False, processes: int | None = None, report: Callable[[Summary], None]
+    first: int, count: int, *, kind: Kind = "changes", processes: int | None = None, report: Callable[[Summary], None]
 ) -> Summary:
     """Runs `count` seeds from `first`. Calls `report` with the summary so far."""
     chunks = [range(n, min(n + CHUNK, first + count)) for n in range(first, first + count, CHUNK)]
     total = Summary()
     with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        for part in pool.map(run_seeds, chunks, repeat(products)):
+        for part in pool.map(run_seeds, chunks, repeat(kind)):
             total.add(part)
             report(total)
     return total
 
 
-def explain(seed: int, problem: str, overrides: dict[str, Any] | None = None) -> str:
+def explain(seed: int, problem: str, kind: Kind = "changes") -> str:
     """Text about a seed that ends wrong: the shrunk run, its trace, and the command that runs it again."""
     smaller, keep = shrink(
-        seed, overrides or {}, lambda fewer, few: simulate(seed, overrides=fewer, keep=few).problem is not None
+        seed,
+        overrides_of(seed, kind),
+        lambda fewer, few: (
+            simulate(seed, overrides=fewer, keep=few, simulation_class=simulation_of(kind)).problem is not None
+        ),
     )
-    run = simulate(seed, overrides=smaller, keep=keep, trace=True)
+    run = simulate(seed, overrides=smaller, keep=keep, trace=True, simulation_class=simulation_of(kind))
     lines = [
         f"seed {seed}: {problem}",
         f"shrunk to {len(keep)} events: {run.problem}",
-        f"again: python -m tests.simulator.soak --seed {seed} --overrides '{smaller}' --keep {','.join(map(str, keep))}",
+        f"again: python -m tests.simulator.soak --kind {kind} --seed {seed} --overrides '{smaller}' --keep {','.join(map(str, keep))}",
         *(f"  event {i}: {event}" for i, event in zip(keep, run.events, strict=True)),
         *(f"  {line}" for line in run.world.trace or ()),
     ]

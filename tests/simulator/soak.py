@@ -1,7 +1,7 @@
 """Searches for histories that end wrong: `python -m tests.simulator.soak --seeds 200000`.
 
-`--products` gives each seed a random product of its own; `--from N` starts at seed N.
-`--seed N [--keep 0,3,4] [--overrides "{...}"]` runs one seed and prints its trace.
+`--kind products` gives each seed a random product of its own, `--kind sets` a random set of products that operators edit.
+`--from N` starts at seed N. `--seed N [--keep 0,3,4] [--overrides "{...}"]` runs one seed and prints its trace.
 The exit status is 1 when a seed ended wrong. The command prints up to three such seeds, shrunk.
 """
 
@@ -9,8 +9,9 @@ import argparse
 import ast
 import sys
 import time
+from typing import get_args
 
-from tests.simulator.seeds import Summary, explain, overrides_of, run_many
+from tests.simulator.seeds import Kind, Summary, explain, run_many, simulation_of
 from tests.simulator.simulate import simulate
 
 
@@ -18,7 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20_000)
     parser.add_argument("--from", dest="first", type=int, default=0)
-    parser.add_argument("--products", action="store_true")
+    parser.add_argument("--kind", choices=get_args(Kind), default="changes")
     parser.add_argument("--processes", type=int)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--keep", type=lambda text: [int(i) for i in text.split(",") if i])
@@ -35,18 +36,22 @@ def main() -> int:
         sys.stderr.write(f"\r[{bar:30}] {so_far.seeds:,} seeds, {rate:.0f}/s, {len(so_far.wrong)} wrong ")
         sys.stderr.flush()
 
-    total = run_many(
-        options.first, options.seeds, products=options.products, processes=options.processes, report=show_progress
-    )
+    total = run_many(options.first, options.seeds, kind=options.kind, processes=options.processes, report=show_progress)
     sys.stderr.write("\n")
     print(report(total))
     for seed, problem in list(total.wrong.items())[:3]:
-        print(explain(seed, problem, overrides_of(seed, options.products)))
+        print(explain(seed, problem, options.kind))
     return 1 if total.wrong else 0
 
 
 def run_one(options: argparse.Namespace) -> int:
-    run = simulate(options.seed, overrides=options.overrides, keep=options.keep, trace=True)
+    run = simulate(
+        options.seed,
+        overrides=options.overrides,
+        keep=options.keep,
+        trace=True,
+        simulation_class=simulation_of(options.kind),
+    )
     print(*(run.world.trace or ()), sep="\n")
     print(f"seed {options.seed}: {run.problem or 'right'}; {dict(run.world.faults)}")
     return 1 if run.problem else 0

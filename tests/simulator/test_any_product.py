@@ -23,7 +23,7 @@ def test_the_last_documents_of_any_product_equal_the_answer_of_postgres(postgres
     entities = load({"entities.yaml": json.dumps(ENTITIES)}).entities
     with oracle(postgres_url, f"any_{uuid.uuid4().hex[:8]}", entities) as postgres:
         for seed in SEEDS:
-            run = simulate(seed, overrides=overrides_of(seed, products=True))
+            run = simulate(seed, overrides=overrides_of(seed, "products"))
             (product,) = run.shape.definitions.products.values()
             assert run.problem is None, f"seed {seed}: {run.problem}\n{describe_product(product)}"
             tables = tables_after(run.shape, run.events)

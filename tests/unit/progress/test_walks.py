@@ -145,7 +145,10 @@ def test_another_version_of_a_product_is_published_from_the_first_root_on() -> N
     job.adopt()
     job.finish()
     job.adopt(with_product(PLAN, version=2))
-    assert [(page.walk, page.pk) for page in job.walks.next(())] == [(PUBLISH, "TABLE#user"), (PUBLISH, "LEDGER#user#0")]
+    assert [(page.walk, page.pk) for page in job.walks.next(())] == [
+        (PUBLISH, "TABLE#user"),
+        (PUBLISH, "LEDGER#user#0"),
+    ]
 
 
 def test_a_retracted_product_walks_over_its_documents_only() -> None:

@@ -49,7 +49,10 @@ def story_items() -> list[Item]:
             trial.finish()
     later.batch(later_records())
     letter = first_records()[1]
-    notes = [write_identity("id"), *(write_sequence(name, 0, group_partition(p.ledger)) for name, p in PLAN.products.items())]
+    notes = [
+        write_identity("id"),
+        *(write_sequence(name, 0, group_partition(p.ledger)) for name, p in PLAN.products.items()),
+    ]
     for write in (*notes, drop(letter, who="an operator", why="given up", at=datetime(2026, 11, 22, tzinfo=UTC))):
         store.write(write)
     return list(store._items.values())

@@ -1,0 +1,112 @@
+"""Products of one root go out together: each row is read and decoded once, and a product that fails stops alone."""
+
+import json
+from collections import Counter
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+import processor.rounds.publish_part as publish_part
+from processor.definitions.load import load
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_alone
+from processor.records.record import Record
+from processor.settings.settings import Settings
+from processor.trial.trial import Trial
+from statestore.keys import Key
+from statestore.memory import MemoryStore
+from statestore.store import Item, Write, WriteOutcome
+
+ENTITIES = """
+user: {key: [id], columns: {id: int, name: string}}
+star: {key: [id], columns: {id: int, name: string, note: string}}
+fork: {key: [id], columns: {id: int, name: string}}
+"""
+STARS = {"many": "star", "on": {"name": "name"}, "fields": ["id", "note"]}
+FORKS = {"many": "fork", "on": {"name": "name"}, "fields": ["id"]}
+
+
+class CountingStore(MemoryStore):
+    """Counts the keys that the job reads and the items that it writes, by the begin of their partition."""
+
+    def __init__(self) -> None:
+        self.counted: Counter[str] = Counter()
+        super().__init__(20)
+
+    def get(self, keys: Collection[Key]) -> dict[Key, Item]:
+        self.counted.update(f"get {key.pk}" for key in keys)
+        return super().get(keys)
+
+    def write(self, write: Write) -> WriteOutcome:
+        self.counted[f"write {write.key.pk}"] += 1
+        return super().write(write)
+
+
+def plan_of_products(*embeds: dict[str, Any]) -> Plan:
+    """Products p00, p01, .. of users, one for each of these embeds."""
+    products = {
+        f"p{n:02}.json": json.dumps({"product": f"p{n:02}", "root": "user", "fields": ["id"], "embed": embed})
+        for n, embed in enumerate(embeds)
+    }
+    return plan_alone(load({"entities.yaml": ENTITIES, **products}), 20)
+
+
+def started(plan: Plan) -> tuple[Trial, CountingStore]:
+    store = CountingStore()
+    return Trial(plan=plan, settings=Settings(), other_store=store), store
+
+
+def row(entity: str, offset: int, **columns: Any) -> Record:
+    return Record(topic=entity, partition=0, offset=offset, key=None, value=json.dumps(columns).encode())
+
+
+def sent(trial: Trial) -> Counter[str]:
+    return Counter(message.topic for message in trial.published.messages)
+
+
+@pytest.mark.parametrize(("products", "groups"), [(1, 1), (20, 1), (21, 2)])
+def test_products_of_a_root_read_and_write_one_ledger_item_for_each_twenty(products: int, groups: int) -> None:
+    trial, store = started(plan_of_products(*[{"stars": STARS}] * products))
+    trial.batch([row("user", 0, id=1, name="ada")])
+    ledgers = [f"LEDGER#user#{n}" for n in range(groups)]
+    assert [store.counted[f"get {pk}"] for pk in ledgers] == [1] * groups
+    assert [store.counted[f"write {pk}"] for pk in ledgers] == [1] * groups
+    assert store.counted["get TABLE#user"] == 1
+    assert sum(sent(trial).values()) == products
+
+
+def test_a_change_that_one_product_reads_publishes_and_writes_for_this_product_alone() -> None:
+    plain = {**STARS, "fields": ["id"]}
+    trial, _ = started(plan_of_products({"stars": plain}, {"stars": STARS}))
+    trial.batch([row("user", 0, id=1, name="ada"), row("star", 0, id=7, name="ada", note="old")])
+    trial.finish()
+    before = sent(trial)
+    trial.batch([row("star", 1, id=7, name="ada", note="new")])
+    assert sent(trial) - before == {"p01": 1}
+
+
+def test_an_assembly_that_fails_stops_only_the_products_that_use_the_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shared assembly fails, so the task assembles each product alone."""
+    assemble_tree = publish_part.assemble_tree
+
+    def failing(plan: Plan, tree: Any, *args: Any) -> Any:
+        if any(node.join.join.entity == "fork" for node in tree.nodes):
+            raise ValueError("a fork that nobody foresaw")
+        return assemble_tree(plan, tree, *args)
+
+    monkeypatch.setattr(publish_part, "assemble_tree", failing)
+    trial, _ = started(plan_of_products({"stars": STARS}, {"forks": FORKS}, {"stars": STARS}))
+    trial.batch([row("user", 0, id=1, name="ada"), row("star", 0, id=7, name="ada", note="n")])
+    assert sent(trial) == {"p00": 1, "p02": 1}
+    assert list(trial.driver.backlog.stopped) == ["p01"]
+
+
+def test_products_that_share_rows_do_not_change_each_other_s_documents() -> None:
+    """One product leaves rows out and orders the others; its neighbour shows them all."""
+    some = {**STARS, "where": "note = 'b'", "order_by": ["-id"]}
+    trial, _ = started(plan_of_products({"stars": some}, {"stars": STARS}, {"stars": {**STARS, "limit": 1}}))
+    stars = [row("star", n, id=n, name="ada", note="ab"[n % 2]) for n in range(4)]
+    trial.batch([row("user", 0, id=1, name="ada"), *stars])
+    shown = {m.topic: [star["id"] for star in json.loads(m.value or b"")["stars"]] for m in trial.published.messages}
+    assert shown == {"p00": [3, 1], "p01": [0, 1, 2, 3], "p02": [0]}
