@@ -78,7 +78,7 @@ test-all: setup ## run every test, also the slow ones; then those that start Spa
 	@$(PY) -m pytest -q $(SLOW)
 	@$(PY) -m tests.other_spark --slow 4.0.0 4.1.1
 
-soak: setup ## search for wrong documents: SEEDS=20000 random histories with faults, as many of random products, a tenth of mutated inputs, then killed processes, and edits under load (an hour)
+soak: setup ## search for wrong documents: SEEDS=20000 random histories with faults, as many of random products and of sets of them, a tenth of mutated inputs, then killed processes, and edits under load (an hour)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --kind products
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --kind sets

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import processor.rounds.publish_part as publish_part
+import processor.steps.assemble as assemble
 from processor.definitions.load import load
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
@@ -88,12 +89,11 @@ def test_a_change_that_one_product_reads_publishes_and_writes_for_this_product_a
 
 def test_an_assembly_that_fails_stops_only_the_products_that_use_the_join(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shared assembly fails, so the task assembles each product alone."""
-    assemble_tree = publish_part.assemble_tree
 
     def failing(plan: Plan, tree: Any, *args: Any) -> Any:
         if any(node.join.join.entity == "fork" for node in tree.nodes):
             raise ValueError("a fork that nobody foresaw")
-        return assemble_tree(plan, tree, *args)
+        return assemble.assemble_tree(plan, tree, *args)
 
     monkeypatch.setattr(publish_part, "assemble_tree", failing)
     trial, _ = started(plan_of_products({"stars": STARS}, {"forks": FORKS}, {"stars": STARS}))

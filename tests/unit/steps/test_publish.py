@@ -219,8 +219,14 @@ def test_an_invalidated_entry_equals_no_document() -> None:
 def test_an_erased_root_that_comes_again_loses_the_expiry_of_its_item() -> None:
     before = {**entry(6, None, mark="3.7.1.0"), "ttl": 1}
     write = reservation(7, ADA, before)._replace(remove=("ttl",))
-    turns = [(ENTRY, before)], [(ROW, {})], [(write, Done(before))], [(message(7, ADA), None)]
-    assert dialogue(publishing(ADA), *turns) == "published"
+    outcome = dialogue(
+        publishing(ADA),
+        [(ENTRY, before)],
+        [(ROW, {})],
+        [(write, Done(before))],
+        [(message(7, ADA), None)],
+    )
+    assert outcome == "published"
 
 
 def invalid(seq: int) -> LedgerEntry:
