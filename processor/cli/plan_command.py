@@ -116,6 +116,9 @@ def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
     ]
     yield from _table(fitted(rows, indent=2))
     yield f"  free: {', '.join(f'{entity} {n}' for entity, n in found.free.items())}"
+    if found.trees:
+        yield "joins below each root, with the products that use them (each join reads its rows once for all of these):"
+        yield from (f"  {line}" for line in found.trees)
     if found.backfills:
         yield "the job fills these in stored rows, and products that need them wait until then:"
         yield from (f"  {_backfill_line(backfill, prices)}" for backfill in found.backfills)

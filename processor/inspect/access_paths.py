@@ -11,6 +11,7 @@ from processor.definitions.describe import write_expression
 from processor.plan.access import Access, EdgeRead, KeyRead, SlotRead
 from processor.plan.plan import Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
+from processor.plan.tree_text import product_names
 from processor.product.join_sides import Columns
 from statestore.keys import edge_partition, index_rows, partition, partition_prefix
 
@@ -28,7 +29,8 @@ class AccessPath:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedJoin:
     """A join. `down`: the path from a row above to its rows here; `up`: the path from a row here to the rows above; `together`:
-    the siblings that the same request answers."""
+    the siblings that the same request answers; `shared_with`: the other products of the root that have the same join, and so read
+    and check its rows once for all."""
 
     name: str
     kind: str
@@ -41,6 +43,7 @@ class ExplainedJoin:
     up: AccessPath
     together: tuple[str, ...]
     below: tuple["ExplainedJoin", ...]
+    shared_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,8 @@ def _join_lines(join: ExplainedJoin, margin: str) -> Iterator[str]:
     together = f"; the same request answers {', '.join(join.together)}" if join.together else ""
     yield f"{margin}  down  {_path_text(join.down)}{together}"
     yield f"{margin}  up    {_path_text(join.up)}"
+    if join.shared_with:
+        yield f"{margin}  read once with {product_names(join.shared_with)}"
     for below in join.below:
         yield from _join_lines(below, margin + "  ")
 
@@ -115,6 +120,7 @@ def _path_text(path: AccessPath) -> str:
 
 def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[ExplainedJoin, ...]:
     nodes = [product.nodes[index] for index in level]
+    users = [_users(plan, product, index) for index in level]
     return tuple(
         ExplainedJoin(
             name=node.join.name,
@@ -128,9 +134,18 @@ def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[Expl
             up=_path_up(plan, node),
             together=tuple(n.join.name for n in nodes if n is not node and _request_key(n) == _request_key(node)),
             below=_joins(plan, product, node.below),
+            shared_with=shared,
         )
-        for node in nodes
+        for node, shared in zip(nodes, users, strict=True)
     )
+
+
+def _users(plan: Plan, product: ProductPlan, index: int) -> tuple[str, ...]:
+    """The other products that use the node of the merged tree that a product's own node became."""
+    name = product.product.name
+    nodes = plan.trees[product.product.root].nodes
+    users = next(node.users for node in nodes if index in node.users.get(name, ()))
+    return tuple(sorted(users.keys() - {name}))
 
 
 def _path_up(plan: Plan, node: JoinPlan) -> AccessPath:

@@ -7,6 +7,7 @@ from datetime import datetime
 from processor.plan.access import SlotRead
 from processor.plan.plan import Plan
 from processor.plan.planning import check_dropped, plan_after, requirements_of
+from processor.plan.tree_text import shared_tree_lines
 from processor.pricing.backfill_estimate import Backfill, needed_backfills
 from processor.pricing.estimate import Estimate, estimate_events, index_statistics
 from processor.pricing.price import Cost, price_events
@@ -40,7 +41,7 @@ class Preview:
     """The effect of an apply. `plan`: its `plan_id`; `version`: of the registry now; `changes`: as `apply` prints them, empty if
     nothing would change; `kept`: entities and products of the registry that the definitions do not name, and that stay; `free`:
     free slots by entity; `backfills`: of stored rows, for which products wait; `costs`: empty without prices; `estimates`: of the
-    same events, by the statistics of `taken_at`, empty without statistics."""
+    same events, by the statistics of `taken_at`, empty without statistics; `trees`: the joins that products of one root share."""
 
     plan: str
     version: int
@@ -53,6 +54,7 @@ class Preview:
     costs: tuple[Cost, ...]
     taken_at: datetime | None
     estimates: tuple[Estimate, ...]
+    trees: tuple[str, ...]
 
 
 def preview(
@@ -90,6 +92,7 @@ def preview(
         costs=costs,
         taken_at=statistics.taken_at if statistics else None,
         estimates=estimate_events(plan, costs, index) if index and costs else (),
+        trees=tuple(shared_tree_lines(plan.trees.values())),
     )
 
 

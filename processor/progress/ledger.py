@@ -165,8 +165,8 @@ def end_round(run: Run, before: int) -> Write:
 
 
 def pack(entry: LedgerEntry) -> bytes:
-    """An entry as bytes: its kind, then seq, version and mark as varints, then the digest or the topic. Raises ValueError for an entry without
-    a mark, which nobody wrote."""
+    """An entry as bytes: its kind, then seq, version and mark as varints, then the digest or the topic. Raises ValueError for an
+    entry without a mark, which nobody wrote."""
     if entry.mark is None:
         raise ValueError("an entry without a mark is no reservation")
     kind = 3 if entry.unfit else 0 if entry.hash == NO_DOCUMENT else 1 if entry.hash == INVALIDATED else 2

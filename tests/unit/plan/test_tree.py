@@ -4,8 +4,10 @@ import json
 from typing import Any
 
 from processor.definitions.load import load
+from processor.inspect.access_paths import explain, explanation_lines
 from processor.plan.planning import plan_alone
 from processor.plan.tree import RootTree, merge, places_of, trees_of
+from processor.plan.tree_text import shared_tree_lines
 
 ENTITIES = """
 user: {key: [id], columns: {id: int, name: string, bio: string, ids: "int[]"}}
@@ -104,3 +106,23 @@ def test_an_entity_has_its_places_in_every_tree() -> None:
     assert plan.places["star"] == (("user", 0), ("star", None))
     assert merge([plan.products["p"]]) == plan.trees["user"]
     assert plan.without(["p"]).places == {"star": (("star", None),)}
+
+
+def test_a_tree_is_shown_with_the_products_at_each_join() -> None:
+    tree = tree_of(*[{"stars": STARS}] * 4, {"stars": {**STARS, "embed": {"repo": REPO}}})
+    assert list(shared_tree_lines([tree])) == [
+        "user: p0, p1, p2 and 2 more",
+        "  star on name = user.name: all",
+        "    repo on id = star.repo: p4",
+    ]
+    assert list(shared_tree_lines([tree_of({"stars": STARS})])) == []
+
+
+def test_explain_names_the_other_products_of_each_join() -> None:
+    texts = {
+        f"{name}.json": json.dumps({"product": name, "root": "user", "fields": ["id"], "embed": embed})
+        for name, embed in {"p": {"stars": STARS}, "q": {"likes": {**STARS, "embed": {"repo": REPO}}}}.items()
+    }
+    plan = plan_alone(load({"entities.yaml": ENTITIES, **texts}), slots=20)
+    lines = list(explanation_lines(explain(plan, plan.products["q"])))
+    assert [line.strip() for line in lines if "read once" in line] == ["read once with p"]
