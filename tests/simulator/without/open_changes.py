@@ -35,7 +35,7 @@ def _without_overlay(request: Any) -> Any:
 no_overlay = replacing((StepRunner, "_open_rows", always({})))
 own_batch_only = replacing((WorkerOverlay, "get", lambda _: lambda _self, _index_key, default: default))
 own_task_only = replacing((worker, "overlay_of", always({})))
-no_overlay_in_assemble = replacing((publish_part, "assemble", lambda step: with_requests(step, _without_overlay)))
+no_overlay_in_assemble = replacing((publish_part, "assemble_tree", lambda step: with_requests(step, _without_overlay)))
 no_overlay_in_find_roots = replacing(
     (write_part, "find_roots", lambda step: with_requests(step, _without_overlay)),
     (follow_up_parts, "find_roots", lambda step: with_requests(step, _without_overlay)),
