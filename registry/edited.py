@@ -77,9 +77,7 @@ def products_after(stored: Snapshot, change: Edit) -> Snapshot:
     )
 
 
-def with_numbers(
-    known: Mapping[tuple[str, str], int], products: Iterable[ProductEntry]
-) -> dict[tuple[str, str], int]:
+def with_numbers(known: Mapping[tuple[str, str], int], products: Iterable[ProductEntry]) -> dict[tuple[str, str], int]:
     """The numbers of ledger entries, with those of new products in their order, as a trigger of the database gives them."""
     numbers = dict(known)
     for root, name in ((one.root, one.name) for one in products):

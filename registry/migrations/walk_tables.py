@@ -86,7 +86,9 @@ def _waiting() -> None:
         "ledger_numbers",
         sa.Column("root", sa.Text),
         sa.Column("product", sa.Text, comment="live, waiting or removed"),
-        sa.Column("number", sa.Integer, nullable=False, comment="of its ledger entries, in the order in which products came"),
+        sa.Column(
+            "number", sa.Integer, nullable=False, comment="of its ledger entries, in the order in which products came"
+        ),
         sa.PrimaryKeyConstraint("root", "product", name="ledger_numbers_pk"),
         sa.UniqueConstraint("root", "number", name="ledger_numbers_root_uq"),
         comment="kept by triggers; a number is never given to another product",
