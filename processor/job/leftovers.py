@@ -21,8 +21,8 @@ from statestore import keys
 class Leftovers:
     """`source_topics`: former topics of the entity. `joined`: the entities that join with it, each with its topic, empty where it
     has none. `document_topics`: (product, topic) where no product publishes any more. `ledgers`: products without a definition
-    whose last document of the row is in the ledger. `versions`: the versions of the registry whose entries in the history have the
-    key's text."""
+    whose last document of the row is in the ledger. `versions`: the versions of the registry whose entries in the history have
+    the key's text."""
 
     source_topics: tuple[str, ...] = ()
     joined: tuple[tuple[str, str], ...] = ()

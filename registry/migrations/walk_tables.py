@@ -90,6 +90,6 @@ def _waiting() -> None:
             "number", sa.Integer, nullable=False, comment="of its ledger entries, in the order in which products came"
         ),
         sa.PrimaryKeyConstraint("root", "product", name="ledger_numbers_pk"),
-        sa.UniqueConstraint("root", "number", name="ledger_numbers_root_uq"),
+        sa.UniqueConstraint("root", "number", name="ledger_numbers_root_number_uq"),
         comment="kept by triggers; a number is never given to another product",
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from zlib import decompress
+from zlib import decompress, error
 
 from processor.records.record import Record
 from processor.settings.settings import Settings
@@ -111,7 +111,7 @@ def stored_items(release: Path) -> list[Item]:
 
 def shapes(items: Iterable[Item]) -> dict[str, set[tuple[str, str]]]:
     """The attributes of the items of each kind, each with the type of its value. JSON in a text, or in
-    compressed bytes, counts as its value."""
+    compressed bytes, counts as its value; other bytes are entries of the ledger."""
     found: dict[str, set[tuple[str, str]]] = {}
     for item in items:
         kind = _kind(item)
@@ -128,7 +128,10 @@ def _kind(item: Item) -> str:
 
 def _type(value: Any) -> str:
     if isinstance(value, bytes):
-        value = decompress(value).decode()
+        try:
+            value = decompress(value).decode()
+        except error:  # a packed entry of the ledger
+            return "bytes"
     if isinstance(value, str) and value[:1] in ("{", "["):
         value = json.loads(value)
     if isinstance(value, Mapping):
