@@ -11,6 +11,7 @@ from processor.progress.fan_outs import FanOuts
 from processor.progress.identity import IDENTITY, identity_in, read_sequences, write_identity, write_sequence
 from processor.progress.ledger import Mark, group_key, group_partition, message_key, read_entry, read_run, run_key
 from processor.progress.open_changes import read_changes
+from processor.progress.published_topics import PublishedTopic, write_published_topic
 from processor.progress.replays import PARTITION, drop, ended_replays
 from processor.progress.walk import read_walk
 from processor.trial.trial import Trial
@@ -53,6 +54,7 @@ def story_items() -> list[Item]:
         write_identity("id"),
         *(write_sequence(name, 0, group_partition(p.ledger)) for name, p in PLAN.products.items()),
     ]
+    notes += [write_published_topic(name, PublishedTopic("t", "id", 1, 1)) for name in PLAN.products]
     for write in (*notes, drop(letter, who="an operator", why="given up", at=datetime(2026, 11, 22, tzinfo=UTC))):
         store.write(write)
     return list(store._items.values())
