@@ -51,7 +51,7 @@ def story_items() -> list[Item]:
     later.batch(later_records())
     letter = first_records()[1]
     notes = [
-        write_identity("id"),
+        write_identity("id", 1),
         *(write_sequence(name, 0, group_partition(p.ledger)) for name, p in PLAN.products.items()),
     ]
     notes += [write_published_topic(name, PublishedTopic("t", "id", 1, 1)) for name in PLAN.products]
