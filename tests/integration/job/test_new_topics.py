@@ -109,7 +109,8 @@ def test_a_former_topic_that_is_gone_holds_nothing_up(scene: Scene, rows: Simple
     scene.produce(rows.user(1, "first"), partition=0)
     scene.run()
     apply(scene, {"user": second})
-    AdminClient({"bootstrap.servers": scene.settings.bootstrap_servers}).delete_topics([first])[first].result(300)
+    broker = AdminClient({"bootstrap.servers": scene.settings.bootstrap_servers})
+    broker.delete_topics([first])[first].result(300)
     scene.produce(rows.user(1, "second"), partition=0)
     scene.run()
     assert name_of_ada(scene) == "second"
