@@ -90,8 +90,10 @@ def _watch(job: Job, query: StreamingQuery) -> None:
 
 def _begins_again(job: Job, query: StreamingQuery) -> bool:
     """Whether the stream ended only to begin again: over other topics, or after a batch that Spark cannot report. The job noted
-    why when the stream ended: whether the stream is outdated may have changed since then."""
+    why when it ended the stream: whether the stream is outdated may have changed since then. Of a stream that ended by itself
+    (`once`), the job looks now: an entity may have read its former topic to the end."""
     unreported = job.failure is None and UNREPORTED in str(query.exception())
+    job.ends_stream()
     return (unreported or isinstance(job.failure, StreamOutdated)) and not job.stopping.is_set()
 
 
