@@ -14,10 +14,10 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Protocol
 
-from processor.job.open_registry import open_registry
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
 from processor.records.record import Record
+from processor.settings.open_registry import open_registry
 from processor.settings.resolve_secrets import resolve_kafka
 from processor.settings.settings import Settings
 from registry.job_status import JobStatus
@@ -28,7 +28,7 @@ from statestore.store import Store
 from statestore.table_state import TableState
 
 if TYPE_CHECKING:
-    from processor.job.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
+    from processor.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
     from registry.repository import Registry
     from statestore.dynamodb.table_probe import TableProbe
     from statestore.postgres import PostgresStore
@@ -111,7 +111,7 @@ class RealSurroundings:
     @cached_property
     def store(self) -> Store:
         """Raises StoreError for a wrong address, or without a region."""
-        from processor.job.worker import open_dynamo, open_postgres
+        from processor.spark.worker import open_dynamo, open_postgres
         from statestore.dynamodb import Patience
 
         if self.settings.store == "postgres":
@@ -121,7 +121,7 @@ class RealSurroundings:
     @cached_property
     def table(self) -> "TableProbe":
         """The way to a table in DynamoDB. Raises StoreError as `store` does."""
-        from processor.job.worker import open_dynamo
+        from processor.spark.worker import open_dynamo
         from statestore.dynamodb import Patience
 
         return open_dynamo(self.settings, Patience(attempts=1)).probe()
@@ -148,7 +148,7 @@ class RealSurroundings:
 
     @staticmethod
     def _postgres(settings: Settings) -> "PostgresStore":
-        from processor.job.worker import open_postgres
+        from processor.spark.worker import open_postgres
 
         return open_postgres(settings, attempts=1)
 
@@ -160,7 +160,7 @@ class RealSurroundings:
     @cached_property
     def kafka(self) -> "ClusterProbe":
         """Raises SettingError, KafkaError where no broker takes the settings."""
-        from processor.job.kafka.cluster_probe import ClusterProbe
+        from processor.kafka.cluster_probe import ClusterProbe
 
         return ClusterProbe(self.settings.bootstrap_servers, dict(resolve_kafka(self.settings.kafka)))
 

@@ -11,11 +11,9 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from processor.errors import ForeignPart
-from processor.job.checkpoint import Checkpoint
 from processor.job.fence_producers import fence_producers
 from processor.job.forget_progress import forget_progress
-from processor.job.kafka.reader import read_topic
-from processor.job.worker import open_store
+from processor.kafka.reader import read_topic
 from processor.plan.plan import Plan
 from processor.progress.identity import (
     IDENTITY,
@@ -32,6 +30,8 @@ from processor.progress.identity import (
     write_sequence,
 )
 from processor.settings.settings import Settings
+from processor.spark.checkpoint import Checkpoint
+from processor.spark.worker import open_store
 from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry

@@ -6,7 +6,7 @@ It asks first what others know of the table, then the table. So a run that still
 from collections.abc import Iterator
 
 from processor.errors import ForeignPart
-from processor.job.kafka.reader import read_last
+from processor.kafka.reader import read_last
 from processor.plan.plan import Plan
 from processor.plan.root_key import root_of
 from processor.progress.erasures import erasure_key, read_erasure

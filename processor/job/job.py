@@ -19,27 +19,27 @@ from time import monotonic, perf_counter, time
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from processor.driver.driver import Driver
+from processor.driver.steward import Steward
 from processor.errors import Stopped, StreamOutdated
 from processor.job.catch_up import CatchUp
-from processor.job.checkpoint import Checkpoint, check_positions, prepare_checkpoint
-from processor.job.entity_moves import EntityMoves
 from processor.job.fence_producers import fence_producers
-from processor.job.kafka.admin import Admin
 from processor.job.lease import LeaseRenewal
 from processor.job.monitor import JobMonitor, LastBatch
 from processor.job.outside_parts import SCHEMA_REGISTRY, STORE, strain
-from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_stream
-from processor.job.source_topics import SourceTopics
-from processor.job.spark_executor import BatchFrame
-from processor.job.topic_epochs import check_topics
+from processor.kafka.admin import Admin
 from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition
-from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
 from processor.rounds.stage_times import BATCH, stage_time
-from processor.rounds.steward import Steward
 from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
+from processor.spark.checkpoint import Checkpoint, check_positions, prepare_checkpoint
+from processor.spark.source import OffsetRanges, in_ranges, offset_ranges, read_stream
+from processor.spark.spark_executor import BatchFrame
+from processor.topics.entity_moves import EntityMoves
+from processor.topics.source_topics import SourceTopics
+from processor.topics.topic_epochs import check_topics
 from registry.errors import RegistryBusy, RegistryUnreachable, SnapshotOutdated
 from registry.model import Lease, Snapshot
 from registry.repository import Registry

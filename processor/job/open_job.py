@@ -8,6 +8,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from processor.driver.clock import SystemClock
+from processor.driver.driver import Driver
+from processor.driver.steward import Steward
 from processor.job.binding import (
     adopt_name,
     adopt_table,
@@ -16,33 +19,30 @@ from processor.job.binding import (
     earlier_sequences,
     fence_other_jobs,
 )
-from processor.job.checkpoint import Checkpoint
-from processor.job.dead_letter_topic import letter_bytes
-from processor.job.entity_moves import EntityMoves
 from processor.job.failures import stops_cleanly
 from processor.job.find_lost_writes import find_lost_writes
 from processor.job.job import Job
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.check_access import check_access
-from processor.job.kafka.message_limits import message_limits
 from processor.job.lease import LeaseRenewal, lease_check, take_lease, take_table
-from processor.job.product_topics import ProductTopics
-from processor.job.schema_registry.document_schemas import SchemaRegistration
-from processor.job.schema_registry.open_schemas import open_schemas
-from processor.job.source import spark_session
-from processor.job.spark_executor import SparkExecutor
-from processor.job.worker import JOB_PATIENCE, open_store
+from processor.kafka.admin import Admin
+from processor.kafka.check_access import check_access
+from processor.kafka.message_limits import message_limits
 from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.ledger import Run
-from processor.rounds.clock import SystemClock
-from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent, Report
-from processor.rounds.steward import Steward
 from processor.rounds.troubles import Troubles
+from processor.schema_registry.document_schemas import SchemaRegistration
+from processor.schema_registry.open_schemas import open_schemas
 from processor.settings.installed_release import statestore_version
 from processor.settings.resolve_secrets import resolve_tables
 from processor.settings.settings import Settings
+from processor.spark.checkpoint import Checkpoint
+from processor.spark.source import spark_session
+from processor.spark.spark_executor import SparkExecutor
+from processor.spark.worker import JOB_PATIENCE, open_store
+from processor.topics.dead_letter_topic import letter_bytes
+from processor.topics.entity_moves import EntityMoves
+from processor.topics.product_topics import ProductTopics
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import Progress
 from registry.repository import Registry

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from threading import Event
 
 from processor.errors import Fenced, StatestoreError, Stopped
-from processor.job.open_registry import open_registry
 from processor.rounds.job_event import JobEvent, Report
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from registry.errors import LeaseLost, RegistryError, RegistryMissing
 from registry.job_status import How

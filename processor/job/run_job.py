@@ -8,7 +8,6 @@ from time import sleep
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.errors import Outage, StatestoreError, Stopped, StreamOutdated
-from processor.job.dead_letter_topic import portions, with_whole_record
 from processor.job.failures import (
     EXPECTED,
     SIGNAL_SECONDS,
@@ -24,6 +23,7 @@ from processor.progress.epochs import read_epochs
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.job_event import JobEvent
+from processor.topics.dead_letter_topic import portions, with_whole_record
 
 ENDED_BY_ITSELF = "Spark ended the stream without an error, and the job reads its topics no longer: start the job again"
 

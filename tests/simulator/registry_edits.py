@@ -11,11 +11,11 @@ from random import Random
 from typing import Any
 
 from processor.definitions.load import load
+from processor.driver.steward import Steward
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of, requirements_of
 from processor.product.product import Definitions, Product
 from processor.records.message import Message
-from processor.rounds.steward import Steward
 from registry.edit import edit
 from registry.edited import find_product
 from registry.errors import RegistryError

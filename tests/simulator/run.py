@@ -1,6 +1,6 @@
 """Simulates one job from its first start until no work remains. One seed gives one run.
 
-The driver is the real one (`processor.rounds.driver`); only Spark, the clients and the clock are doubles. This module does the
+The driver is the real one (`processor.driver.driver`); only Spark, the clients and the clock are doubles. This module does the
 work of Spark's streaming query: it plans a batch in the checkpoint, gives the batch to the job, and commits the batch. After a
 failure it starts the job again with the same plan, unless the checkpoint is lost.
 """
@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from processor.driver.driver import Driver
 from processor.errors import AccountError
 from processor.job.job import Job
 from processor.job.lease import lease_check
-from processor.job.source import OffsetRanges
-from processor.job.spark_executor import BatchFrame, SparkExecutor
 from processor.plan.plan import Plan
 from processor.product.product import Product
 from processor.progress.epochs import Epochs
@@ -23,10 +22,11 @@ from processor.progress.open_changes import PARTITION
 from processor.progress.walk import PARTITION as WALKS
 from processor.records.message import Message
 from processor.records.record import Record
-from processor.rounds.driver import Driver
 from processor.rounds.job_event import no_report
 from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
+from processor.spark.source import OffsetRanges
+from processor.spark.spark_executor import BatchFrame, SparkExecutor
 from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck, TableClient
 from tests.simulator.check import find_problem
 from tests.simulator.doubles import WorldClock, connect, copy_job

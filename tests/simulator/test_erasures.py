@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-import processor.rounds.driver as driver
+import processor.driver.driver as driver
 import processor.rounds.write_part as write_part
 import processor.steps.erase as step
 import processor.steps.publish as publish

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.kafka.reader import read_sample, read_topic
+from processor.kafka.outbox import TransactionalOutbox
+from processor.kafka.reader import read_sample, read_topic
 from processor.records.message import Message
 from tests.sampled import sampled
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli.job_log import status_summary
+from processor.cli.printing.job_log import status_summary
 from processor.job.outside_parts import BROKER
 from processor.local.kafka_broker import start_kafka
 from processor.rounds.job_event import JobEvent

@@ -10,11 +10,11 @@ import pytest
 
 from processor.definitions.load import load
 from processor.errors import ForeignPart
-from processor.job.open_registry import open_registry
-from processor.job.rebuild_registry import rebuild_registry
-from processor.job.topic_epochs import record_boundary
-from processor.job.worker import open_store
 from processor.plan.planning import plan_of
+from processor.settings.open_registry import open_registry
+from processor.spark.worker import open_store
+from processor.topics.topic_epochs import record_boundary
+from processor.upkeep.rebuild_registry import rebuild_registry
 from registry.repository.registry import no_check
 from tests.integration.job.plain_client import plain_client
 

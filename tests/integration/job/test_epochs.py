@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from processor.errors import BoundaryError
-from processor.job.topic_epochs import record_boundary
 from processor.progress.walk import PARTITION as WALKS
+from processor.topics.topic_epochs import record_boundary
 from tests.integration.job.plain_client import plain_client
 from tests.sampled import sampled
 

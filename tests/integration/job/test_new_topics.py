@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient
 
 from processor.definitions.load import load
 from processor.errors import CheckpointError
-from processor.job.topic_epochs import record_boundary
 from processor.plan.planning import plan_of, requirements_of
+from processor.topics.topic_epochs import record_boundary
 from tests.sampled import sampled
 
 Scene = Any  # conftest's

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from processor.cli.main import main
-from processor.cli.run_command import prepare_plan
+from processor.cli.operators.run_command import prepare_plan
 from processor.definitions.load import load
 from processor.definitions.problems import DefinitionError
 from processor.errors import PlanError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli import get_command
+from processor.cli.authors import get_command
 from processor.cli.main import GROUPS, VERBS, main
 from processor.local import shared_parts
 from processor.local.parts import Addresses

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from processor.errors import SettingError
-from processor.job.kafka.cluster_probe import HIDDEN
+from processor.kafka.cluster_probe import HIDDEN
 from processor.progress.identity import replace_identity
 from processor.records.column_types import parse_type
 from processor.records.record import Record

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from processor.definitions.load import load, read_directory
-from processor.job.kafka.cluster_probe import ClusterState, TopicState
+from processor.kafka.cluster_probe import ClusterState, TopicState
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.progress.identity import write_identity

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from processor.cli import doctor_command
 from processor.cli.main import main
+from processor.cli.operators import doctor_command
 from processor.doctor import doctor_checks, surroundings
 from processor.doctor.doctor_checks import CHECKS, CHECKS_OF_POSTGRES
 from processor.doctor.examine import examine

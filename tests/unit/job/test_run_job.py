@@ -12,11 +12,11 @@ from processor.errors import Fenced, Outage, StatestoreError, Stopped
 from processor.job import run_job as module
 from processor.job.job import Job
 from processor.job.run_job import run_job
-from processor.job.source import OffsetRanges
-from processor.job.source_topics import LOOK_SECONDS
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
+from processor.spark.source import OffsetRanges
+from processor.topics.source_topics import LOOK_SECONDS
 from registry.errors import RegistryUnreachable
 from registry.model import Lease
 
