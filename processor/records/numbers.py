@@ -121,15 +121,6 @@ def text_form(text: str, column_type: ColumnType) -> DecimalForm | Literal["eith
     return "text" if digits else None
 
 
-def shown_form(value: Any, column_type: ColumnType) -> DecimalForm | None:
-    """The form that a text shows, or the first text of an array that shows one; None where nobody can tell."""
-    for text in value if isinstance(value, list) else [value]:
-        form = text_form(text, column_type) if isinstance(text, str) else None
-        if form is not None and form != "either":
-            return form
-    return None
-
-
 def read_unsaid(value: str, column_type: ColumnType, settled: SettledForm | None) -> int | Decimal:
     """The number in text of a Debezium record without a schema, in a column with a scale whose entity does not say the form.
 

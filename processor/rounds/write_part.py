@@ -129,7 +129,7 @@ def _changes(
         if isinstance(decoded, Change):
             yield decoded
         elif isinstance(decoded, Rejected):
-            if is_erased_letter(record, entity, round_.erased, round_.incarnations, runner.store, runner.schemas):
+            if _is_erased(record, entity, round_, runner, decoding):
                 _ignore(record, "erased", tally)
             else:
                 reject(decoded)
@@ -140,6 +140,13 @@ def _changes(
             yield decoded
         else:
             _ignore(record, decoded.why, tally)
+
+
+def _is_erased(
+    record: Record, entity: Entity | None, round_: Round, runner: StepRunner, decoding: SettledDecode
+) -> bool:
+    erased, incarnations = round_.erased, round_.incarnations
+    return is_erased_letter(record, entity, erased, incarnations, runner.store, runner.schemas, decoding.forms)
 
 
 def _ignore(record: Record, why: str, tally: Counter[str]) -> None:

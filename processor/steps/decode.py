@@ -28,13 +28,13 @@ from processor.records.debezium import (
     read_image,
     unwrap,
 )
-from processor.records.entity import ColumnType, DecimalForm, Entity
+from processor.records.entity import ColumnType, Entity
 from processor.records.framing import NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.records.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
-from processor.records.numbers import shown_form
 from processor.records.record import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Truncated, Value
 from processor.records.schema_readings import Schemas, schema_reading
 from processor.records.settled_form import NO_FORMS, ColumnForms
+from processor.records.shown_forms import shown_forms
 from processor.records.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
@@ -45,7 +45,6 @@ _ALWAYS_SMALL: Final = MAX_ROW_BYTES // 25
 
 _TEXT: Final = converter(ColumnType(name="string"))
 _MAX_DECODERS: Final = 1024
-_NOTHING: Final[Mapping[str, DecimalForm]] = {}
 _decoders: Final[dict[tuple[int, int], "Decoder"]] = {}
 
 
@@ -73,10 +72,11 @@ class ComparedColumns(NamedTuple):
     undeclared: tuple[str, ...]
 
 
-def compare_columns(record: Record, entity: Entity) -> ComparedColumns | None:
-    """Compares all columns of a record's row with the entity, where decode stops at the first. None where there is no row."""
+def compare_columns(record: Record, entity: Entity, forms: ColumnForms = NO_FORMS) -> ComparedColumns | None:
+    """Compares all columns of a record's row with the entity, where decode stops at the first. None where there is no row.
+    `forms`: of the decimals whose form is settled."""
     try:
-        return Decoder(entity).compare(read_image(_json("value", record.value), entity))
+        return Decoder(entity, forms).compare(read_image(_json("value", record.value), entity))
     except ValueError:
         return None
 
@@ -123,23 +123,8 @@ class Decoder:
                 entity=self.entity.name,
                 plain=plain_reason(error),
             )
-        shows = self._shown(key_value, image) if self._open and image.reading is DEBEZIUM else _NOTHING
+        shows = shown_forms(self._open, key_value, image, self.entity) if self._open else {}
         return Change(self.entity.name, key, None if image.deleted else row, record, shows=shows)
-
-    def _shown(self, key_value: Value, image: DebeziumImage) -> Mapping[str, DecimalForm]:
-        """The forms that the text of open columns shows, where no schema says how to read it. Decode has read each text, so none
-        has two meanings."""
-        keys = tuple(name for name in self._open if name in self.entity.key)
-        parts, schema = unwrap(key_value, self.entity) if keys else (None, None)
-        parts = parts if type(parts) is dict else {self.entity.key[0]: parts}
-        described, types = key_schemas(schema, self.entity.key), self.entity.columns
-        places = ((keys, parts, described), (self._open, image.row, image.schemas))
-        return {
-            name: form
-            for names, row, schemas in places
-            for name in names
-            if (schemas is None or name not in schemas) and (form := shown_form(row.get(name), types[name]))
-        }
 
     def _with_columns(self, image: DebeziumImage) -> DebeziumImage:
         """The image under the names of the columns, where Debezium adjusted them to Avro."""
