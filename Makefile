@@ -83,7 +83,7 @@ soak: setup ## search for wrong documents: SEEDS=20000 random histories with fau
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --products
 	@$(PY) -m tests.fuzz.soak --seeds $$(($(SEEDS) / 10))
 	@$(PY) -m pytest -v -m slow tests/integration/faults tests/acceptance/test_run_killed.py
-	@$(PY) -m benchmarks.registry_edits --seconds 90
+	@$(PY) -m tests.edits.soak --seconds 90
 
 soak-live: setup ## kill Debezium, the broker and the job in turn while an application writes for MINUTES=10, and compare the documents with the database
 	@$(DEBEZIUM)

@@ -8,13 +8,14 @@ CPU is that of the client's process, with the garbage collector of a worker. Doe
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import perf_counter, process_time
 from typing import Any, Literal
 
 from benchmarks.stub_api import ROWS, TABLE, star, stub_api
+from benchmarks.tables import format_table, min_median_max
 from processor.cli.options import set_embedded_credentials
 from processor.rounds.step_runner import tune_garbage_collector
 from statestore.dynamodb import DynamoStore
@@ -87,10 +88,27 @@ def _run(store: DynamoStore, ask: Ask, requests: int, in_flight: int) -> tuple[f
     return 1000 * cpu / requests, requests / wall
 
 
+def format_clients(costs: Sequence[ClientCost]) -> tuple[str, str]:
+    """The title and the table of the clients of DynamoDB."""
+    rows = [
+        (
+            c.operation,
+            f"{c.in_flight}",
+            c.client,
+            " / ".join(min_median_max(c.cpu, ".3f")),
+            " / ".join(min_median_max(c.rate, ",.0f")),
+        )
+        for c in costs
+    ]
+    title = (
+        f"**A request to DynamoDB**, against a stub, one process, {len(costs[0].cpu)} repetitions: min / median / max."
+    )
+    head = ("operation", "in flight", "client", "CPU ms per request", "requests/s, by the clock")
+    return title, format_table(head, rows)
+
+
 def main() -> None:
     """Prints the table."""
-    from benchmarks.report import format_clients
-
     options = argparse.ArgumentParser(description="Measures the CPU of a request by both clients of DynamoDB.")
     options.add_argument("--requests", type=int, default=10_000)
     options.add_argument("--repetitions", type=int, default=5)

@@ -16,17 +16,16 @@ from time import process_time
 from typing import Any
 
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, generate_records
+from processor.driver.executor import InProcessExecutor
 from processor.pricing import price_list
 from processor.progress.overlay import DriverOverlay
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.rounds.executor import InProcessExecutor
 from processor.rounds.round import LaneResult, Part, Round
 from processor.rounds.write_part import write_part
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial, batches
 from statestore.keys import Key
-from statestore.lone_requests import write_in_batches
 from statestore.metered import MeteredStore
 from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
 
@@ -56,26 +55,17 @@ class EventCost:
 
 
 class PurposeStore(MeteredStore):
-    """A store that counts units by purpose. `reading`: the purpose of the reads now. `ledger_batch`: plain writes of a turn that
-    share a request."""
+    """A store that counts units by purpose. `reading`: the purpose of the reads now."""
 
-    def __init__(self, slots: int, *, lag: float, clock: Any, ledger_batch: int) -> None:
+    def __init__(self, slots: int, *, lag: float, clock: Any) -> None:
         super().__init__(slots, lag=lag, clock=clock)
-        self.ledger_batch = ledger_batch
         self.units: Counter[str] = Counter()
         self.asked: Counter[str] = Counter()
         self.reading = "other reads"
 
-    def write_all(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
-        return write_in_batches(self, requests, self.ledger_batch)
-
     def write(self, write: Write) -> WriteOutcome:
         with self._counting(write.key):
             return super().write(write)
-
-    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
-        with self._counting(writes[0].key):
-            return super().write_batch(writes)
 
     def delete(self, delete: Delete) -> Done | Refused:
         with self._counting(delete.key):
@@ -113,14 +103,12 @@ class PurposeExecutor(InProcessExecutor):
         return InProcessExecutor.run_round(self, part, work, round_, overlay)
 
 
-def measure_event_cost(
-    events: int, users: int, lag: float = 0.0, ledger_batch: int = 1, *, consistent: bool = False
-) -> EventCost:
+def measure_event_cost(events: int, users: int, lag: float = 0.0, *, consistent: bool = False) -> EventCost:
     """The cost of the second half of a history. `consistent`: whether the store says that its indexes are never late."""
     settings = Settings()
     outbox = DiscardingOutbox()
     trial = Trial(plan=demo_plan(), settings=settings, published=outbox)
-    store = PurposeStore(settings.slots, lag=lag, clock=trial.clock.now, ledger_batch=ledger_batch)
+    store = PurposeStore(settings.slots, lag=lag, clock=trial.clock.now)
     store.consistent = consistent
 
     def begin(_: Round) -> tuple[int, DiscardingOutbox]:
@@ -225,11 +213,10 @@ def main() -> None:
     options.add_argument("--events", type=int, default=40_000)
     options.add_argument("--users", type=int, default=3_000)
     options.add_argument("--lag", type=float, default=0.0, help="seconds after which the indexes show a write")
-    options.add_argument("--ledger-batch", type=int, default=1, help="ledger entries that one request writes")
     options.add_argument("--stars", type=int, nargs="*", default=[], help="stars of a popular repository")
     options.add_argument("--consistent", action="store_true", help="a store whose indexes are never late")
     given = options.parse_args()
-    cost = measure_event_cost(given.events, given.users, given.lag, given.ledger_batch, consistent=given.consistent)
+    cost = measure_event_cost(given.events, given.users, given.lag, consistent=given.consistent)
     print(format_event_cost(cost))
     print(format_group_cost([measure_group_cost(stars) for stars in given.stars]))
 

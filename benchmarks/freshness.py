@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import quantiles
 from threading import Thread
@@ -26,12 +26,13 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from benchmarks.job import add_store, open_bench_job, start_parts
 from benchmarks.steps import EXAMPLE
 from benchmarks.stored_users import PRODUCT
-from processor.cli.run_command import prepare_plan
+from benchmarks.tables import format_table
+from processor.cli.operators.run_command import prepare_plan
 from processor.definitions.load import load, read_directory
 from processor.job.job import Job
-from processor.job.kafka.client import make_consumer
-from processor.job.kafka.client import settings as client_settings
 from processor.job.run_job import run_job
+from processor.kafka.client import make_consumer
+from processor.kafka.client import settings as client_settings
 from processor.local.dynamodb_api import DYNAMODB_LOCAL_NAME
 from processor.records import canonical_json
 from processor.rounds.freshness import read_freshness
@@ -222,10 +223,33 @@ def _figures(ages: list[float]) -> tuple[float, float, float]:
     return hundredths[49], hundredths[98], max(ages)
 
 
+def format_freshness(costs: Sequence[FreshnessCost], store: str = DYNAMODB_LOCAL_NAME) -> tuple[str, str]:
+    """The title and the table of freshness. `store`: where the table is."""
+    head = ("events/s", "sent/s", "each event, s", "documents", "oldest event of each document, s", "the job's own, s")
+    lag = ("events that wait, at half", "at the end", "until none waits, s")
+    rows = [
+        (
+            f"{c.rate:,}",
+            f"{c.sent:,.0f}",
+            " / ".join(f"{x:.2f}" for x in c.events),
+            f"{c.published:,}",
+            " / ".join(f"{x:.2f}" for x in c.documents),
+            " / ".join(f"{x:.2f}" for x in c.job),
+            f"{c.half:,}",
+            f"{c.end:,}",
+            f"{c.drained:.1f}",
+        )
+        for c in costs
+    ]
+    title = (
+        f"**Freshness** on {store}, from an event to its document: p50 / p99 / maximum by a reader, and p50 / p99 of the "
+        "job's own histogram; one run each."
+    )
+    return title, format_table((*head, *lag), rows)
+
+
 def main() -> None:
     """Measures once and prints the table to standard error, and one line of JSON to standard output."""
-    from benchmarks.report import format_freshness
-
     options = argparse.ArgumentParser(description="Measures the time from an event to its document, on embedded parts.")
     options.add_argument("--rates", type=int, nargs="+", default=RATES)
     options.add_argument("--seconds", type=float, default=60.0)

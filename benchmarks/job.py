@@ -32,17 +32,15 @@ from benchmarks.history import generate_history
 from benchmarks.snapshot import generate_snapshot
 from benchmarks.steps import EXAMPLE
 from benchmarks.stored_users import PRODUCT, write_rows
+from processor.cli.operators.run_command import owner_name, prepare_plan
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
-from processor.cli.output import write_published
-from processor.cli.run_command import owner_name, prepare_plan
+from processor.cli.printing.output import write_published
 from processor.definitions.load import load, read_directory
-from processor.job.feed import feed
+from processor.job.feed import read_feed
 from processor.job.job import Job
-from processor.job.kafka.reader import read_topic
 from processor.job.open_job import open_job
-from processor.job.open_registry import open_registry
 from processor.job.run_job import run_job
-from processor.job.worker import open_store
+from processor.kafka.reader import read_topic
 from processor.local import parts
 from processor.local.dynamodb_api import start_dynamodb_local
 from processor.local.jars import spark_kafka_jars
@@ -50,7 +48,9 @@ from processor.local.postgres_server import start_postgres
 from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.rounds.job_event import JobEvent
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings, read_settings
+from processor.spark.worker import open_store
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STORES = ("moto", "local", "postgres")
@@ -78,7 +78,7 @@ def measure_job(
         lines = (canonical_json.dumps(line) + "\n" for line in history)
         file.write_text("".join(lines), encoding="utf-8")
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
-        feed(settings, plan, str(file))
+        read_feed(settings, plan, str(file)).produce()
         part_processes = descendants()
         ends: list[tuple[float, int]] = []
         job = open_bench_job(settings, plan, ends)

@@ -29,24 +29,22 @@ from time import perf_counter, sleep, time
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.job import add_store, start_parts
-from benchmarks.operator_edits import STATESTORE, environment
-from benchmarks.registry_edits import background
+from benchmarks.job_process import STATESTORE, background, environment, run_command
 from benchmarks.steps import EXAMPLE, demo_plan
 from benchmarks.stored_users import PRODUCT, pull_request, write_rows
+from processor.cli.operators.run_command import prepare_plan
 from processor.cli.options import print_progress, set_embedded_credentials
-from processor.cli.run_command import prepare_plan
 from processor.definitions.load import load, read_directory
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.client import make_consumer
-from processor.job.kafka.client import settings as client_settings
-from processor.job.worker import open_store
+from processor.kafka.admin import Admin
+from processor.kafka.client import make_consumer
+from processor.kafka.client import settings as client_settings
 from processor.local.dynamodb_api import start_dynamodb_local
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.settings.settings import Settings
+from processor.spark.worker import open_store
 from processor.trial.trial import Trial
 from statestore.dynamodb import DynamoStore
-from tests.faulty.processes import run_command
 
 RATE = 5.0
 """Events a second."""

@@ -4,22 +4,21 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.backlog import KEYS_READ, OpenChangeCost
-from benchmarks.clients import ClientCost
+from benchmarks.clients import ClientCost, format_clients
 from benchmarks.fan_out import FanOutCost
-from benchmarks.freshness import FreshnessCost
+from benchmarks.freshness import FreshnessCost, format_freshness
 from benchmarks.micro_batch import MicroBatchCost
 from benchmarks.products import PlanningCost, ProductCost
 from benchmarks.steps import BATCH, MemoryUse, Speed
-from processor.local.dynamodb_api import DYNAMODB_LOCAL_NAME
+from benchmarks.tables import format_table, machine_name, min_median_max
 from processor.local.jars import DYNAMODB_LOCAL_MODULE, KAFKA_MODULE
 from processor.local.java import find_java
 
@@ -89,17 +88,17 @@ def format_report(size: BenchmarkSize, measured: Measurements) -> str:
 
 def _steps(size: BenchmarkSize, speeds: Sequence[Speed], consistent: Sequence[Speed]) -> tuple[str, str]:
     rows = [
-        ("events/s, by the clock", *_min_median_max([s.events / s.wall for s in speeds], ",.0f")),
-        ("events/s, by CPU seconds", *_min_median_max([s.events / s.cpu for s in speeds], ",.0f")),
+        ("events/s, by the clock", *min_median_max([s.events / s.wall for s in speeds], ",.0f")),
+        ("events/s, by CPU seconds", *min_median_max([s.events / s.cpu for s in speeds], ",.0f")),
         (
             "events/s, by CPU seconds, settling included",
-            *_min_median_max([s.events / (s.cpu + s.settling) for s in speeds], ",.0f"),
+            *min_median_max([s.events / (s.cpu + s.settling) for s in speeds], ",.0f"),
         ),
         (
             "events/s, by CPU seconds, over a consistent store",
-            *_min_median_max([s.events / (s.cpu + s.settling) for s in consistent], ",.0f"),
+            *min_median_max([s.events / (s.cpu + s.settling) for s in consistent], ",.0f"),
         ),
-        ("CPU ms per event", *_min_median_max([1000 * s.cpu / s.events for s in speeds], ".3f")),
+        ("CPU ms per event", *min_median_max([1000 * s.cpu / s.events for s in speeds], ".3f")),
     ]
     title = (
         f"**Steps alone**, one core: {size.events:,} events, {size.users:,} users, batches of {BATCH:,}, "
@@ -146,25 +145,6 @@ def _products(size: BenchmarkSize, found: Sequence[ProductCost], planning: Plann
     return title, table, sentence
 
 
-def format_clients(costs: Sequence[ClientCost]) -> tuple[str, str]:
-    """The title and the table of the clients of DynamoDB."""
-    rows = [
-        (
-            c.operation,
-            f"{c.in_flight}",
-            c.client,
-            " / ".join(_min_median_max(c.cpu, ".3f")),
-            " / ".join(_min_median_max(c.rate, ",.0f")),
-        )
-        for c in costs
-    ]
-    title = (
-        f"**A request to DynamoDB**, against a stub, one process, {len(costs[0].cpu)} repetitions: min / median / max."
-    )
-    head = ("operation", "in flight", "client", "CPU ms per request", "requests/s, by the clock")
-    return title, format_table(head, rows)
-
-
 def _fan_outs(costs: Sequence[FanOutCost]) -> tuple[str, str]:
     head = ("documents above", "seconds", "until settled", "rounds", "MB above the base", "documents sent", "again")
     per = ("UpdateItem", "Query", "BatchGetItem")
@@ -204,31 +184,6 @@ def _micro_batches(costs: Sequence[MicroBatchCost]) -> tuple[str, str]:
     return title, format_table(("", "p50", "max"), rows)
 
 
-def format_freshness(costs: Sequence[FreshnessCost], store: str = DYNAMODB_LOCAL_NAME) -> tuple[str, str]:
-    """The title and the table of freshness. `store`: where the table is."""
-    head = ("events/s", "sent/s", "each event, s", "documents", "oldest event of each document, s", "the job's own, s")
-    lag = ("events that wait, at half", "at the end", "until none waits, s")
-    rows = [
-        (
-            f"{c.rate:,}",
-            f"{c.sent:,.0f}",
-            " / ".join(f"{x:.2f}" for x in c.events),
-            f"{c.published:,}",
-            " / ".join(f"{x:.2f}" for x in c.documents),
-            " / ".join(f"{x:.2f}" for x in c.job),
-            f"{c.half:,}",
-            f"{c.end:,}",
-            f"{c.drained:.1f}",
-        )
-        for c in costs
-    ]
-    title = (
-        f"**Freshness** on {store}, from an event to its document: p50 / p99 / maximum by a reader, and p50 / p99 of the "
-        "job's own histogram; one run each."
-    )
-    return title, format_table((*head, *lag), rows)
-
-
 def _row(job: dict[str, Any]) -> tuple[str, ...]:
     n = job["events"]
     counts = [job.get(name, 0) for name in ("request UpdateItem", "request Query", "request BatchGetItem", "published")]
@@ -237,23 +192,8 @@ def _row(job: dict[str, Any]) -> tuple[str, ...]:
     return job["store"], *sizes, *speeds, *(f"{count / n:.2f}" for count in counts)
 
 
-def _min_median_max(values: Sequence[float], form: str) -> tuple[str, ...]:
-    return tuple(format(value, form) for value in (min(values), median(values), max(values)))
-
-
 def _change(value: int, first: int) -> str:
     return f"{100 * (value - first) / first:+.1f} %"
-
-
-def format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def machine_name() -> str:
-    model = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores ({model[1] if model else platform.machine()}), {memory:.0f} GiB"
 
 
 def _versions() -> str:

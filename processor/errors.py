@@ -17,6 +17,19 @@ class AddressMissing(SettingError):
     """Addresses that a verb needs are missing. The message names their flags and their variables."""
 
 
+class Outage(StatestoreError):
+    """A part outside of the job does not answer, or takes no work now: the job may go on later. `part`: its name; `cure`: what an
+    operator can do; `throttled`: the part answers, and refuses work because there is too much."""
+
+    def __init__(self, text: str, *, part: str, cure: str, throttled: bool = False) -> None:
+        super().__init__(text)
+        self.part, self.cure, self.throttled = part, cure, throttled
+
+
+class SchemaRegistryAway(StatestoreError):
+    """The schema registry does not answer, or fails. A later try may succeed."""
+
+
 class KafkaError(StatestoreError):
     """The broker refused a request, or did not answer."""
 
@@ -45,6 +58,17 @@ class TransactionTimedOut(KafkaError):
 
 class Fenced(StatestoreError):
     """Another run of the job took over: this run must stop."""
+
+
+class LostWrites(StatestoreError):
+    """The table lacks what this run wrote before."""
+
+    def __init__(self, run: int, round_: int) -> None:
+        super().__init__(
+            f"the table went back to an earlier moment: run {run} ended round {round_}, and the table does not know that. "
+            "A standby without the last writes took over, or a backup was restored. This run publishes nothing more. Go on "
+            "from that moment: `statestore run --adopt` with a new --checkpoint"
+        )
 
 
 class Stopped(StatestoreError):

@@ -10,7 +10,8 @@ class RegistryError(Exception):
 
 
 class RegistryUnreachable(RegistryError):
-    """No connection to Postgres; the message names host, port and database, never the password."""
+    """Postgres does not answer, or does not take this work now: it starts, stops, fails over or lacks a resource. A later try may
+    succeed. The message names host, port and database, never the password."""
 
 
 class RegistryMissing(RegistryError):
@@ -22,7 +23,7 @@ class UnknownRevision(RegistryError):
 
 
 class RegistryBusy(RegistryError):
-    """Another edit, perhaps a forgotten psql session, holds the registry."""
+    """Another edit, perhaps a forgotten psql session, holds the registry. A later try may succeed."""
 
 
 class PlanOutdated(RegistryError):
@@ -57,7 +58,7 @@ class DefinitionChanged(RegistryError):
     def __init__(self, entity: str, what: str, old: object, new: object) -> None:
         super().__init__(
             f"entity {entity}: {what} was {old} and is now {new}, but rows are stored under it: keep {old}, or "
-            "declare a new entity with another name"
+            "declare a new entity with another name and its own topic"
         )
 
 
@@ -120,6 +121,17 @@ class NoProduct(RegistryError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the registry has no product {name}")
+        self.name = name
+
+
+class ProductPaused(RegistryError):
+    """The product is paused, so it cannot publish tombstones. `pause`: who paused it, when and why, if the history knows."""
+
+    def __init__(self, name: str, pause: str = "") -> None:
+        super().__init__(
+            f"product {name} is paused{pause and f' ({pause})'}, so the job publishes none of its tombstones: end the pause by "
+            f"`statestore resume {name} --why REASON`, or remove it without --tombstones, and its documents stay"
+        )
         self.name = name
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from registry.edited import Edit, find_product, next_version
-from registry.errors import NoAssignment, NoMoreSlots, NoMove, NoProduct, NoTopic, SlotUsed
+from registry.errors import NoAssignment, NoMoreSlots, NoMove, NoProduct, NoTopic, ProductPaused, SlotUsed
 from registry.finish import finish
 from registry.lifecycle import may_follow, reads
 from registry.model import MAX_SLOTS, Assignment, AssignmentState, ProductEntry, Snapshot
@@ -37,8 +37,15 @@ def republish(stored: Snapshot, name: str) -> Edit:
 
 def remove(stored: Snapshot, name: str, *, tombstones: bool) -> Edit:
     """Removes a product: at once, or with `tombstones` once the job has replaced each of its documents. A product that only
-    waits goes at once. Raises NoProduct."""
+    waits goes at once.
+
+    Raises:
+        NoProduct: there is none of this name.
+        ProductPaused: a paused product publishes nothing, and no tombstones either.
+    """
     live, waiting = _product(stored, name)
+    if live and live.paused and tombstones:
+        raise ProductPaused(name)
     change = Edit(withdrawn=(name,) if waiting else ())
     if live and not tombstones:
         change = replace(change, removed=(name,))

@@ -16,10 +16,10 @@ def pending_lines(snapshot: Snapshot) -> Iterator[str]:
     for product in snapshot.waiting:
         yield f"product {product.name}: version {product.version} waits for {', '.join(waits_for(snapshot, product))}"
     for product in snapshot.products:
+        if product.paused:
+            yield f"product {product.name}: paused, the job publishes nothing of it until `statestore resume`"
         if product.retracted:
             yield f"product {product.name}: the job replaces its documents by tombstones, then removes it"
-        elif product.paused:
-            yield f"product {product.name}: paused, the job publishes nothing of it until `statestore resume`"
     for one in snapshot.assignments:
         if not reads(one.state):
             yield f"entity {one.entity}: GSI_{one.slot} {'#'.join(one.columns)} is {one.state}: {_next(one)}"

@@ -19,13 +19,19 @@ class EntityStatistics:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinStatistics:
     """The rows that a join finds in one direction. `mean`: rows per row of the other side, over a sample. `most`: the most rows
-    of one value, of all values in the sample. `value`: the encoded key of that value, None where no row has one."""
+    of one value, of all values in the sample. `value`: the encoded key of that value, None where no row has one, or where an
+    erasure took it."""
 
     join: JoinSpec
     direction: Direction
     mean: float
     most: int
     value: str | None
+
+    @property
+    def shown_value(self) -> str:
+        """The value for people."""
+        return "an erased value" if self.value is None and self.most else repr(self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

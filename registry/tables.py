@@ -264,6 +264,9 @@ leases = Table(
     Column("applied_version", BigInteger, comment="the last registry version that the job applied"),
     Column("report", JSON, comment="the state of the run, as it reported it last"),
     Column("reported_at", DateTime(timezone=True)),
+    Column("ended_run", BigInteger, comment="the last run that published something, as reported last"),
+    Column("ended_round", BigInteger, comment="its last round that published something and ended"),
+    Column("ended", JSON, comment="how the last run ended; null: it lives, or ended without a word"),
 )
 
 attempts = Table(

@@ -118,6 +118,8 @@ def _check_unchanged(version: int, entry: str, then: _Row | None, now: _Row | No
 def _reason(changed: Iterable[HistoryEntry]) -> str:
     """Why a version without definitions and pauses cannot be reversed."""
     tables = {entry.entry for entry in changed}
+    if "epochs" in tables:
+        return "it recorded epochs of a topic, and a boundary never changes"
     if "slots" in tables:
         return "it added slots, and the table keeps their indexes; a slot that nothing uses costs nothing"
     if "entities" in tables:

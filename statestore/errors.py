@@ -9,6 +9,10 @@ class Transient(StoreError):
     """A later try may succeed: throttled, timed out, unreachable."""
 
 
+class Throttled(Transient):
+    """The store answers, and refuses work because there is too much. A later try succeeds, if less work comes, or capacity."""
+
+
 class Terminal(StoreError):
     """A later try fails too: no such table, no permission, a malformed request."""
 

@@ -1,8 +1,8 @@
 """Encodes keys: the one module that knows `#`, `!`, the escape sign and the names of partitions.
 
 Promises: the encoding is injective (two different key tuples of one type never give one key), readable for ordinary values,
-canonical per value (42, 42.0 and Decimal("42.00") are one key), never empty, at most `LIMIT` bytes. Strings compare byte for
-byte.
+canonical per value (42, 42.0 and Decimal("42.00") are one key), never empty, at most `LIMIT` bytes in every store. Strings
+compare byte for byte.
 
     part    = "%" (the empty string) | text with %, # and a leading ! escaped
     key     = part *("#" part)       | the first bytes of that, "%~", 64 hex digits   when longer than LIMIT bytes
@@ -25,7 +25,8 @@ from typing import Literal, NamedTuple
 from zlib import crc32
 
 LIMIT = 1024
-"""Bytes of UTF-8 in a key. DynamoDB takes 2048 in a partition key and 1024 in a sort key; the smaller serves both."""
+"""The most `stored_bytes` of a key. DynamoDB takes 2048 bytes in a partition key and 1024 in a sort key; the smaller serves both.
+A row of an index in Postgres takes 2704: two keys."""
 
 
 ProgressKind = Literal["ERASED", "IDENTITY", "LEDGER", "OPEN", "REPLAYS", "RUNS", "SEQUENCES", "TOPICS", "WALKS"]
@@ -117,6 +118,12 @@ def edge_partition(entity: str, fields: str, key: str) -> str:
     return _cut(f"EDGE#{entity}#{fields}={key}")
 
 
+def stored_bytes(text: str) -> int:
+    """The size of a key in the store that needs most: bytes of UTF-8, and U+0000 and U+0001 twice, as Postgres doubles them.
+    Raises UnicodeEncodeError for half a surrogate pair."""
+    return len(text.encode()) + text.count("\x00") + text.count("\x01")
+
+
 def _part(value: object) -> str:
     if type(value) is int:
         return str(value)
@@ -149,8 +156,9 @@ def _number(value: Decimal) -> str:
 
 
 def _cut(key: str) -> str:
-    raw = key.encode()
-    if len(raw) <= LIMIT:
+    if stored_bytes(key) <= LIMIT:
         return key
-    head = raw[: LIMIT - 66].decode(errors="ignore")
-    return f"{head}%~{hashlib.sha256(raw).hexdigest()}"
+    head, room = key[: LIMIT - 66], LIMIT - 66
+    while (excess := stored_bytes(head) - room) > 0:
+        head = head[: -((excess + 3) // 4)]  # a character has at most 4 bytes
+    return f"{head}%~{hashlib.sha256(key.encode()).hexdigest()}"

@@ -1,26 +1,20 @@
-"""Refuses requests that DynamoDB does not take, before they are sent: so every store and every emulator refuses the same.
+"""Refuses requests that DynamoDB or Postgres does not take, before they are sent: so every store and every emulator refuses the
+same.
 
 Each error is a `Terminal` that names the key, the attribute and the cause, and says what to do. Does not: read the table; the
 store itself finds an item that grows past its limit.
 """
 
 import re
-from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from statestore.attribute_values import canonical
 from statestore.errors import Terminal
-from statestore.keys import Key, index_row
+from statestore.keys import LIMIT, Key, index_row, stored_bytes
 from statestore.store import Absent, AbsentOrWithin, Condition, Equals, Query, Write
 from statestore.table import ROW
-
-KEY_BYTES = 1024
-"""The limit of PK and of SK. DynamoDB takes 2048 in a partition key; the smaller serves both."""
-
-SLOT_BYTES = 2048
-"""The limit of a slot, which is the hash key of its index."""
 
 MAX_CHANGES = 350
 """The most attributes in one write. An update expression has 4 KB: a set takes at most 10 bytes of it, a copy 30. A row has no
@@ -35,10 +29,10 @@ _SOURCE = re.compile(r"GSI_\d+|_edges")
 def check_key(key: Key) -> None:
     """Raises Terminal for a key that no item can have."""
     pk, sk = key
-    if not (type(pk) is str and pk.isascii() and pk and len(pk) <= KEY_BYTES):
-        _check_text(key, "PK", pk, KEY_BYTES)
-    if not (type(sk) is str and sk.isascii() and sk and len(sk) <= KEY_BYTES):
-        _check_text(key, "SK", sk, KEY_BYTES)
+    if not (type(pk) is str and pk.isascii() and pk and len(pk) * 2 <= LIMIT):
+        _check_text(key, "PK", pk)
+    if not (type(sk) is str and sk.isascii() and sk and len(sk) * 2 <= LIMIT):
+        _check_text(key, "SK", sk)
 
 
 def check_condition(key: Key, when: Condition | None) -> None:
@@ -57,15 +51,6 @@ def check_condition(key: Key, when: Condition | None) -> None:
             canonical(value)
         except ValueError as error:
             raise _unstorable(key, when.attribute, error) from None
-
-
-def check_plain(writes: Sequence[Write]) -> None:
-    """Raises Terminal for writes that no batch takes."""
-    for write in writes:
-        if not write.plain:
-            raise Terminal(f"{key_text(write.key)}: a batch takes plain writes only: send this one alone")
-    if len({write.key for write in writes}) != len(writes):
-        raise Terminal("a batch writes a key twice: send such writes one after the other")
 
 
 def check_query(query: Query) -> None:
@@ -92,10 +77,10 @@ def storable(write: Write) -> dict[str, Any]:
     name = ""
     try:
         for name, value in write.set.items():
-            if type(value) is str and value.isascii() and value and len(value) <= SLOT_BYTES:
+            if type(value) is str and value.isascii() and value and (len(value) * 2 <= LIMIT or name not in slots):
                 continue  # as most are
             if name in slots:
-                values[name] = _check_text(write.key, name, value, SLOT_BYTES)
+                values[name] = _check_text(write.key, name, value)
             elif type(value) is str and not value and is_copied(name):
                 raise ValueError("an empty text means missing there; remove it instead")
             else:
@@ -142,18 +127,17 @@ def _names(
     return frozenset(filter(is_slot, sets)), complaint
 
 
-def _check_text(key: Key, name: str, value: Any, limit: int) -> str:
+def _check_text(key: Key, name: str, value: Any) -> str:
     if type(value) is not str or not value:
         raise Terminal(f"{key_text(key)}: {name} is {value!r}: a key is a non-empty text; a row without one omits it")
-    if value.isascii() and len(value) <= limit:
-        return value
     try:
-        size = len(canonical(value).encode())
+        size = stored_bytes(canonical(value))
     except ValueError as error:
         raise _unstorable(key, name, error) from None
-    if size > limit:
+    if size > LIMIT:
         raise Terminal(
-            f"{key_text(key)}: {name} has {size} bytes, at most {limit} are possible: encode it with statestore.keys"
+            f"{key_text(key)}: {name} has {size} bytes, at most {LIMIT} are possible (U+0000 and U+0001 have two): encode it "
+            "with statestore.keys"
         )
     return value
 

@@ -15,9 +15,9 @@ from threading import Lock
 from statestore.conditional_write import evaluate_delete, evaluate_write
 from statestore.errors import NoTable, Terminal
 from statestore.keys import Key, index_row
-from statestore.limits import check_condition, check_key, check_plain, check_query, is_slot, storable
+from statestore.limits import check_condition, check_key, check_query, is_slot, storable
 from statestore.lone_requests import read_alone, write_alone
-from statestore.requests import MAX_KEYS, MAX_STATEMENTS
+from statestore.requests import MAX_KEYS
 from statestore.store import (
     Delete,
     Done,
@@ -125,13 +125,6 @@ class MemoryStore:
         outcome = self._apply(write)
         self._count_requests("UpdateItem", 1)
         return outcome
-
-    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
-        """Does plain writes of different keys. The outcomes lack the former items."""
-        check_plain(writes)
-        outcomes = [self._apply(write) for write in writes]
-        self._count_requests("BatchExecuteStatement", -(-len(writes) // MAX_STATEMENTS))
-        return [type(outcome)(None) if isinstance(outcome, (Done, Refused)) else outcome for outcome in outcomes]
 
     def _count_requests(self, operation: str, requests: int) -> None:
         with self._lock:

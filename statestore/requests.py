@@ -6,7 +6,7 @@ the sources of copies, slots and `_edges`, are never empty. `limits` takes no ot
 text.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from itertools import product
 from string import ascii_lowercase, digits
@@ -16,7 +16,7 @@ from statestore.attribute_values import canonical, decode, encode
 from statestore.errors import Terminal
 from statestore.item_format import check_format
 from statestore.keys import Key, index_row, index_rows
-from statestore.limits import check_condition, check_key, check_plain, check_query, is_copied, storable
+from statestore.limits import check_condition, check_key, check_query, is_copied, storable
 from statestore.store import Absent, AbsentOrBelow, AbsentOrWithin, Condition, Delete, Equals, Item, Query, Write
 from statestore.table import ROW
 
@@ -25,9 +25,6 @@ ClientCall = dict[str, Any]
 
 MAX_KEYS = 100
 """Keys that one BatchGetItem takes."""
-
-MAX_STATEMENTS = 25
-"""Statements that one BatchExecuteStatement takes."""
 
 _MISSING = {"S": ""}
 _DIGITS = digits + ascii_lowercase
@@ -45,14 +42,6 @@ def update_item(table: str, write: Write) -> ClientCall:
     wire = [_MISSING] * len(write.copy)
     wire += [{"S": value} if type(value) is str else encode(value) for value in values.values()]
     return template.request(table, write.key, wire + _compared(when))
-
-
-def statements(table: str, writes: Sequence[Write]) -> list[dict[str, Any]]:
-    """The plain writes as statements of BatchExecuteStatement. Raises Terminal for a write that DynamoDB refuses.
-
-    Source: the pages "PartiQL insert statements", "PartiQL update statements" and "BatchExecuteStatement" of AWS."""
-    check_plain(writes)
-    return [_statement(table, write) for write in writes]
 
 
 def delete_item(table: str, delete: Delete) -> ClientCall:
@@ -144,23 +133,6 @@ def item(wire: Mapping[str, Any]) -> Item:
         raise Terminal(f"{wire.get('PK')} / {wire.get('SK')}: {error}: remove the item, or keep it elsewhere") from None
     check_format(found)
     return found
-
-
-def _statement(table: str, write: Write) -> dict[str, Any]:
-    values = storable(write)
-    where = [{"S": write.key.pk}, {"S": write.key.sk}]
-    wire = [encode(value) for value in values.values()]
-    match write.when:
-        case Equals(attribute):
-            sets = " ".join(f"SET {_quoted(name)}=?" for name in values)
-            text = f'UPDATE "{table}" {sets} WHERE "PK"=? AND "SK"=? AND {_quoted(attribute)}=?'
-            return {"Statement": text, "Parameters": [*wire, *where, *_compared(write.when)]}
-    names = ",".join("'" + name.replace("'", "''") + "':?" for name in ("PK", "SK", *values))
-    return {"Statement": f'INSERT INTO "{table}" VALUE {{{names}}}', "Parameters": where + wire}
-
-
-def _quoted(attribute: str) -> str:
-    return '"' + attribute.replace('"', '""') + '"'
 
 
 def _key(key: Key) -> dict[str, Any]:

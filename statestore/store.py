@@ -78,11 +78,6 @@ class Write(NamedTuple):
     remove: tuple[str, ...] = ()
     when: Condition | None = None
 
-    @property
-    def plain(self) -> bool:
-        """Whether a statement of PartiQL can do it: it only sets attributes where no item is, or where one has a given value."""
-        return not self.copy and not self.remove and isinstance(self.when, (Absent, Equals))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
@@ -166,10 +161,10 @@ class TableDescription:
 class Store(Protocol):
     """A table with its indexes.
 
-    `requests` counts the requests by their names in DynamoDB's API (UpdateItem, BatchExecuteStatement, DeleteItem, BatchGetItem,
-    Query, Scan); each page and each retry counts. `spent` counts, by the same names, retries, throttles and half units of
-    capacity (`retries Query`); empty for a store that does not know them. All methods raise `statestore.errors.Transient`
-    after their own retries, else `Terminal`.
+    `requests` counts the requests by their names in DynamoDB's API (UpdateItem, DeleteItem, BatchGetItem, Query, Scan); each page
+    and each retry counts. `spent` counts, by the same names, retries, throttles and half units of capacity (`retries Query`);
+    empty for a store that does not know them. All methods raise `statestore.errors.Transient` after their own retries, else
+    `Terminal`.
 
     `read`, `get` and `write_all` take the requests of a turn as a whole. The store decides how to send them.
     """
@@ -208,15 +203,10 @@ class Store(Protocol):
         """The pages of these reads, in their order."""
 
     def write_all(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
-        """Does writes and deletes of different keys; the outcomes are in their order. Each succeeds or fails alone. An outcome
-        lacks the former item where the store sent the write in a `write_batch`."""
+        """Does writes and deletes of different keys; the outcomes are in their order. Each succeeds or fails alone."""
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
-
-    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
-        """Does plain writes (`Write.plain`) of different keys in the fewest possible requests. Each succeeds or fails alone. The
-        outcomes lack the former items."""
 
     def delete(self, delete: Delete) -> Done | Refused:
         """Does one conditional delete and returns the former item."""

@@ -163,9 +163,12 @@ def _poisons() -> Iterator[Poison]:
         json.dumps(ambiguous).replace('"$"', "$").encode(),
         "column-type",
         "may be a number",
-        cured=True,
    )
-    not_as_said = {"schema": _connect_decimal("price"), "payload": {"id": 1, "price": 7}}
+    word = json.dumps(ambiguous).replace('"$"', "$").replace("1000", "free").encode()
+    yield make("a word or bytes", word, "column-type", "for Debezium's bytes")
+    day = {"schema": _connect_field("at", "int32", "io.debezium.time.Date"), "payload": {"id": 1, "at": 20513}}
+    yield make("a day for a timestamp", day, "column-type", "says io.debezium.time.Date: declare date", key={"id": 1})
+    not_as_said = {"schema": _connect_decimal("price"), "payload": {"id": 1, "price": "12.34"}}
     yield make("a payload unlike its schema", not_as_said, "column-type", "not Debezium's bytes", key={"id": 1})
     yield make("no key at all", {"name": "x"}, "key-missing", "key part 'id' is missing", key=None)
     yield make("a tombstone without a key", None, "key-missing", "key part 'id' is missing", key=None)
@@ -206,13 +209,11 @@ def _poisons() -> Iterator[Poison]:
 
 
 def _connect_decimal(column: str) -> dict[str, Any]:
-    field = {
-        "field": column,
-        "type": "bytes",
-        "name": "org.apache.kafka.connect.data.Decimal",
-        "parameters": {"scale": "2"},
-    }
-    return {"type": "struct", "fields": [field]}
+    return _connect_field(column, "bytes", "org.apache.kafka.connect.data.Decimal", parameters={"scale": "2"})
+
+
+def _connect_field(column: str, kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "struct", "fields": [{"field": column, "type": kind, "name": name, **more}]}
 
 
 POISONS = list(_poisons())

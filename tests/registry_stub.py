@@ -133,7 +133,7 @@ def registry_stub(tls: ssl.SSLContext | None = None) -> Iterator[RegistryStub]:
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     stub.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield stub

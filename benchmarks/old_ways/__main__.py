@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from benchmarks.old_ways.measure import WayCost, measure_ways
-from benchmarks.report import format_table, machine_name
 from benchmarks.run import DOCUMENT, insert_tables
 from benchmarks.steps import BATCH
+from benchmarks.tables import format_table, machine_name
 from processor.cli.options import print_progress
 
 BEGIN, END = "<!-- old ways: begin -->", "<!-- old ways: end -->"

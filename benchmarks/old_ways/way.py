@@ -2,7 +2,7 @@
 concerns, and the topic of each product with its last documents.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from hashlib import sha256
@@ -15,7 +15,7 @@ from processor.steps.decode import decode
 from statestore import keys
 from statestore.keys import Key
 from statestore.metered import MeteredStore
-from statestore.store import Item, Page, Query
+from statestore.store import Item, Page, Query, Write
 
 RowKey = tuple[str, str]
 """The entity of a row, and its encoded primary key."""
@@ -81,10 +81,20 @@ class DocumentTopics:
         }
 
 
+BATCH_WRITES = 25
+"""Conditional writes that one BatchExecuteStatement of DynamoDB takes."""
+
+
 class ReadCountingStore(MeteredStore):
     """A metered store that also counts the items that it read, in `rows`."""
 
     rows = 0
+
+    def write_batch(self, writes: Sequence[Write]) -> None:
+        """Does writes in the requests of BatchExecuteStatement, which statestore itself does not send."""
+        for write in writes:
+            self._apply(write)
+        self._count_requests("BatchExecuteStatement", -(-len(writes) // BATCH_WRITES))
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Item]:
         found = super().get(list(keys))

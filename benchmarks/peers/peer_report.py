@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from statistics import median
 
 from benchmarks.peers.measure import PeerResult
-from benchmarks.report import format_table, machine_name
+from benchmarks.tables import format_table, machine_name
 
 HEAD = (
     *("system", "version", "events", "events/s a core", "messages per event", "messages per document"),

@@ -10,36 +10,39 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from processor.cli import (
-    add_slots_command,
-    apply_command,
-    backfill_command,
-    completion_command,
-    copy_command,
-    demo_command,
-    doctor_command,
-    erase_command,
+from processor.cli.authors import (
     explain_command,
     get_command,
-    history_command,
-    local_command,
-    operator_command,
     plan_command,
-    rebuild_registry_command,
-    rejects_command,
-    roles_command,
-    run_command,
     schema_command,
-    slots_command,
     statistics_command,
-    status_command,
     test_command,
     try_command,
+)
+from processor.cli.edits import (
+    add_slots_command,
+    apply_command,
+    history_command,
+    operator_command,
+    rebuild_registry_command,
+    roles_command,
+    slots_command,
     undo_command,
+)
+from processor.cli.machine import completion_command, demo_command, local_command
+from processor.cli.operators import (
+    backfill_command,
+    copy_command,
+    doctor_command,
+    erase_command,
+    rejects_command,
+    run_command,
+    status_command,
     verify_command,
 )
-from processor.cli.visible_text import visible
+from processor.cli.printing.visible_text import visible
 from processor.errors import StatestoreError
+from processor.nearest_name import nearest
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
@@ -89,6 +92,22 @@ class VerbParser(argparse.ArgumentParser):
         help = "print the traceback of an error too"
         self.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=help)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Names the nearest verb, or the nearest other choice, in place of a wrong one."""
+        if action.choices is not None and value not in action.choices:
+            choices = list(map(str, action.choices))
+            raise argparse.ArgumentError(action, f"there is no {value!r}; {_cure(str(value), choices)}")
+        super()._check_value(action, value)
+
+    def flags(self) -> list[str]:
+        """The flags that the verb takes."""
+        return [flag for action in self._actions for flag in action.option_strings]
+
+
+def _cure(word: str, choices: list[str]) -> str:
+    near = nearest(word, choices)
+    return f"did you mean {near!r}?" if near else f"choose from {', '.join(choices)}"
+
 
 class CommandParser(VerbParser):
     """The parser of the command. Its help lists the verbs in groups."""
@@ -101,6 +120,19 @@ class CommandParser(VerbParser):
         self._lines = {action.dest: action for action in self._verbs._get_subactions()}
         for name, parser in self._verbs.choices.items():
             parser.description = self._lines[name].help
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:  # type: ignore[override]
+        """As argparse does, and names the flag that is nearest to an unknown one."""
+        options: argparse.Namespace
+        options, unknown = self.parse_known_args(args, namespace)
+        for word in unknown:
+            flag = word.partition("=")[0]
+            near = nearest(flag, self._verbs.choices[options.verb].flags()) if flag.startswith("-") else None
+            if near:
+                self.exit(2, f"{self.prog} {options.verb}: there is no flag {flag}; did you mean {near}?\n")
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options
 
     def format_help(self) -> str:
         formatter = self._get_formatter()

@@ -120,6 +120,16 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
             yield with_addresses(settings, addresses)
 
 
+def settings_of_shared_parts(options: argparse.Namespace) -> Settings | None:
+    """The settings with the addresses of the parts of `local up`, also of dead ones; None where there are none."""
+    from processor.local import shared_parts
+
+    running = shared_parts.status(options.local_dir)
+    if running is None:
+        return None
+    return with_addresses(load_settings(options, store=running.addresses.store), running.addresses)
+
+
 def _embedded_cure(local_dir: Path) -> str:
     """The cure for missing addresses: the embedded parts."""
     from processor.local import shared_parts

@@ -3,6 +3,7 @@
 The values are equal for every model that `load` can make: there, the `join`s of a level come before its `embed`s.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from processor.definitions.expressions.names import write_path
@@ -26,7 +27,9 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
     }
     if entity.truncate != "refuse":
         described["truncate"] = entity.truncate
-    return described if entity.format is None else described | {"format": entity.format}
+    decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
+    choices = {"format": entity.format, "decimals": decimals}
+    return described | {name: choice for name, choice in choices.items() if choice is not None}
 
 
 def describe_product(product: Product) -> dict[str, Any]:

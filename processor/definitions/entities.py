@@ -1,7 +1,7 @@
 """Reads `entities.yaml`: the tables of the source."""
 
 from collections.abc import Mapping
-from typing import get_args
+from typing import TypeVar, get_args
 
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import (
@@ -17,10 +17,11 @@ from processor.definitions.shape import (
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 from processor.product.join_fields import parse_element
 from processor.records.column_types import parse_type
-from processor.records.entity import ColumnType, Entity, RecordFormat, TruncateChoice
+from processor.records.entity import ColumnType, DecimalForm, Entity, RecordFormat, TruncateChoice
 from statestore.items import MAX_COLUMNS
 
-_KEYS = ("topic", "key", "columns", "shards", "format", "truncate")
+Choice = TypeVar("Choice", bound=str)
+_KEYS = ("topic", "key", "columns", "shards", "format", "decimals", "truncate")
 _MOST_SHARDS = 100
 _PATTERN = frozenset("*+?()[]{}|^$,\\")
 """The signs of patterns, and of lists in a text."""
@@ -45,8 +46,12 @@ def _read_entity(key: Scalar, node: YamlNode, problems: Problems) -> Entity | No
     columns = _read_columns(name, key, body, problems)
     columns_read = len(problems) == before
     key_columns = _read_key(name, key, body, columns if columns_read else None, problems)
-    topic, shards, record_format = _read_options(name, body, problems)
-    truncate = _read_truncate(body, problems)
+    topic, shards = _read_options(name, body, problems)
+    formats: tuple[RecordFormat, ...] = get_args(RecordFormat)
+    truncates: tuple[TruncateChoice, ...] = get_args(TruncateChoice)
+    record_format = _read_choice(body.get("format"), "format", formats, problems)
+    decimals = _read_decimals(name, body, columns if columns_read else None, problems)
+    truncate = _read_choice(body.get("truncate"), "truncate", truncates, problems) or "refuse"
     if len(problems) > before:
         return None
     return Entity(
@@ -57,6 +62,7 @@ def _read_entity(key: Scalar, node: YamlNode, problems: Problems) -> Entity | No
         shards=shards,
         format=record_format,
         truncate=truncate,
+        decimals=decimals,
     )
 
 
@@ -112,18 +118,11 @@ def _read_key(
     return tuple(column for _, column in parts)
 
 
-def _read_options(name: str, body: Map, problems: Problems) -> tuple[str, int, RecordFormat | None]:
-    shards_node, format_node = body.get("shards"), body.get("format")
+def _read_options(name: str, body: Map, problems: Problems) -> tuple[str, int]:
+    shards_node = body.get("shards")
     topic = _read_topic(name, body, problems)
     shards = as_count(shards_node, "`shards`", _MOST_SHARDS, problems) if shards_node else 1
-    record_format: RecordFormat | None = None
-    if format_node is not None:
-        formats = get_args(RecordFormat)
-        text = as_text(format_node, "`format`", f"write one of {', '.join(formats)}", problems)
-        record_format = next((known for known in formats if known == text), None)
-        if text is not None and record_format is None:
-            problems.add(format_node, f"there is no format `{text}`", suggest(text, formats))
-    return topic or name, shards or 1, record_format
+    return topic or name, shards or 1
 
 
 def _read_topic(name: str, body: Map, problems: Problems) -> str | None:
@@ -137,13 +136,33 @@ def _read_topic(name: str, body: Map, problems: Problems) -> str | None:
     return as_topic(node, problems)
 
 
-def _read_truncate(body: Map, problems: Problems) -> TruncateChoice:
-    node = body.get("truncate")
-    choices = get_args(TruncateChoice)
+def _read_decimals(
+    name: str, body: Map, columns: Mapping[str, ColumnType] | None, problems: Problems
+) -> DecimalForm | Mapping[str, DecimalForm] | None:
+    """The form of all decimals, or of the named columns. `columns` None: they have problems, and the names are not checked."""
+    forms: tuple[DecimalForm, ...] = get_args(DecimalForm)
+    node = body.get("decimals")
+    if not isinstance(node, Map):
+        return _read_choice(node, "decimals", forms, problems)
+    found: dict[str, DecimalForm] = {}
+    for column, (key, value) in node.entries.items():
+        form = _read_choice(value, "decimals", forms, problems)
+        if columns is not None and column not in columns:
+            problems.add(key, f"entity `{name}` has no column `{column}` for its `decimals`", suggest(column, columns))
+        elif columns is not None and columns[column].name not in ("decimal", "float"):
+            what = f"column `{column}` of entity `{name}` is {columns[column]}, which takes no text of numbers"
+            problems.add(key, what, "name columns of type decimal or float in `decimals`")
+        if form is not None:
+            found[column] = form
+    return found
+
+
+def _read_choice(node: YamlNode | None, key: str, choices: tuple[Choice, ...], problems: Problems) -> Choice | None:
+    """The choice below a key; None where the entity has none of them."""
     if node is None:
-        return "refuse"
-    text = as_text(node, "`truncate`", f"write one of {', '.join(choices)}", problems)
-    choice: TruncateChoice | None = next((known for known in choices if known == text), None)
+        return None
+    text = as_text(node, f"`{key}`", f"write one of {', '.join(choices)}", problems)
+    choice = next((known for known in choices if known == text), None)
     if text is not None and choice is None:
-        problems.add(node, f"there is no choice `{text}` for `truncate`", suggest(text, choices))
-    return choice or "refuse"
+        problems.add(node, f"there is no choice `{text}` for `{key}`", suggest(text, choices))
+    return choice

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Protocol
 
 from processor.errors import StatestoreError
+from processor.nearest_name import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -77,7 +77,6 @@ class Problems:
 def suggest(name: str, known: Iterable[str], also: Iterable[str] = ()) -> str:
     """The cure for an unknown name: the nearest name of `known` and `also`; without a near one, all names of `known`."""
     choices = list(known)
-    near = get_close_matches(name, [*choices, *also], n=1, cutoff=0.6)
-    if near:
-        return f"did you mean '{near[0]}'?"
+    if near := nearest(name, [*choices, *also]):
+        return f"did you mean '{near}'?"
     return f"write one of: {', '.join(choices)}" if choices else "define one first"

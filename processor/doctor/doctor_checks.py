@@ -1,7 +1,10 @@
 """All checks of a set-up, in their order: a check comes after those that it needs."""
 
+from dataclasses import replace
+
 from processor.doctor.checkpoint_checks import check_checkpoint, check_identities
-from processor.doctor.finding import DoctorCheck
+from processor.doctor.commit_checks import check_registry_commits, check_table_commits
+from processor.doctor.finding import DoctorCheck, failure
 from processor.doctor.machine_checks import check_jars, check_java, check_python, check_spark
 from processor.doctor.network_checks import (
     check_broker_way,
@@ -11,6 +14,7 @@ from processor.doctor.network_checks import (
     check_registry_clock,
     check_registry_way,
 )
+from processor.doctor.record_checks import check_records
 from processor.doctor.registry_checks import (
     check_definitions,
     check_leases,
@@ -20,7 +24,7 @@ from processor.doctor.registry_checks import (
 )
 from processor.doctor.release_checks import check_registry_release, check_store_release
 from processor.doctor.schema_registry_checks import check_avro_products, check_schema_registry
-from processor.doctor.settings_checks import check_markers, check_waits
+from processor.doctor.settings_checks import check_markers, check_variables, check_waits
 from processor.doctor.table_checks import (
     check_credentials,
     check_indexes,
@@ -40,6 +44,7 @@ from processor.doctor.topic_checks import (
     check_products,
     check_sources,
 )
+from processor.errors import PartError, StatestoreError
 
 AWS = "see the error; the policy of the role, --table, --region and --endpoint decide"
 POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"
@@ -55,6 +60,7 @@ MACHINE = (
         name="java", looks_at="the Java of a local Spark", look=check_java, cure="install Java 17, set JAVA_HOME"
     ),
     DoctorCheck(name="jars", looks_at="Spark's Kafka connector", look=check_jars, cure="install a released PySpark"),
+    DoctorCheck(name="variables", looks_at="names of variables", look=check_variables, cure="correct the variables"),
     DoctorCheck(name="waits", looks_at="W and S", look=check_waits, cure="correct --wait-seconds"),
     DoctorCheck(name="markers", looks_at="marker_days", look=check_markers, cure="correct --marker-days"),
 )
@@ -109,6 +115,13 @@ REGISTRY = (
         cure=DEFINITIONS,
         needs=("registry",),
     ),
+    DoctorCheck(
+        name="commits",
+        looks_at="what a crash or a failover leaves",
+        look=check_registry_commits,
+        cure=POSTGRES,
+        needs=("registry login",),
+    ),
     DoctorCheck(name="lease", looks_at="who runs the job", look=check_leases, cure=POSTGRES, needs=("registry",)),
 )
 TABLE = (
@@ -152,6 +165,13 @@ POSTGRES_TABLE = (
     ),
     DoctorCheck(name="keys", looks_at="columns and indexes", look=check_keys, cure=STORE, needs=("table",)),
     DoctorCheck(name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=STORE, needs=("table",)),
+    DoctorCheck(
+        name="table commits",
+        looks_at="what a crash or a failover leaves",
+        look=check_table_commits,
+        cure=STORE,
+        needs=("table",),
+    ),
     DoctorCheck(name="log", looks_at="what a crash leaves", look=check_log, cure=STORE, needs=("table",)),
     *(check for check in TABLE if check.name in ("slots", "permissions", "items")),
 )
@@ -176,6 +196,13 @@ TOPICS = (
         look=check_sources,
         cure=KAFKA,
         needs=("kafka login", "definitions"),
+    ),
+    DoctorCheck(
+        name="source records",
+        looks_at="the last records of these topics",
+        look=check_records,
+        cure=KAFKA,
+        needs=("source topics",),
     ),
     DoctorCheck(
         name="product topics",
@@ -229,3 +256,19 @@ CHECKS_OF_POSTGRES = (
     *TOPICS,
     *PLACES,
 )
+OF_REGISTRY = "postgres"
+"""The check that comes before all others of the registry."""
+
+
+def checks_of(store: str, dead: StatestoreError | None) -> tuple[DoctorCheck, ...]:
+    """The checks for a table in this store. `dead`: what a command with these settings ends with, before it asks anybody: the
+    first finding. Where a secret is not in its place, nobody can ask the parts that need it."""
+    checks = CHECKS_OF_POSTGRES if store == "postgres" else CHECKS
+    if dead is None:
+        return checks
+    what, _, cure = str(dead).removesuffix(".").rpartition(". ")
+    found = failure(what or cure, cure if what else "correct the setting")
+    name = "parts" if isinstance(dead, PartError) else "secrets"
+    first = DoctorCheck(name=name, looks_at="the settings", look=lambda _: [found], cure=found.cure)
+    asks = () if isinstance(dead, PartError) else (OF_REGISTRY, *(("table",) if store == "postgres" else ()))
+    return (first, *(replace(one, needs=(name, *one.needs)) if one.name in asks else one for one in checks))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from processor.doctor.finding import Finding, ok, warning
 from processor.doctor.surroundings import Surroundings
+from processor.settings.settings import mistyped_variables
 
 SHORTEST_WAIT = 1.0
 LONGEST_WAIT = 60.0
@@ -32,3 +33,14 @@ def check_markers(around: Surroundings) -> Iterator[Finding]:
         yield warning(text, f"--marker-days {FEWEST_MARKER_DAYS} or more; 30 is the default")
     else:
         yield ok(f"deleted rows are remembered for {days} days")
+
+
+def check_variables(around: Surroundings) -> Iterator[Finding]:
+    """The variables that look like settings, and are none."""
+    mistyped = mistyped_variables(around.variables())
+    for name, meant in mistyped.items():
+        yield warning(
+            f"no setting reads the variable {name}", f"did you mean {meant}? Rename the variable, or unset it"
+        )
+    if not mistyped:
+        yield ok("no variable STATESTORE_... has a mistyped name")

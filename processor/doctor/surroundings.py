@@ -1,32 +1,37 @@
 """All questions that the checks ask the world. Each client is made when a check first needs it, and tries only once."""
 
 import importlib.util
+import os
 import re
 import socket
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Protocol
 
-from processor.job.open_registry import open_registry
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
+from processor.records.record import Record
+from processor.settings.open_registry import open_registry
 from processor.settings.resolve_secrets import resolve_kafka
 from processor.settings.settings import Settings
 from registry.job_status import JobStatus
 from registry.model import Binding, EpochBoundary, Snapshot
 from registry.registry_state import RegistryState
+from statestore.postgres.durability import Durability
 from statestore.store import Store
 from statestore.table_state import TableState
 
 if TYPE_CHECKING:
-    from processor.job.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
+    from processor.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
     from registry.repository import Registry
     from statestore.dynamodb.table_probe import TableProbe
+    from statestore.postgres import PostgresStore
 
 CONNECT_SECONDS = 3.0
 """The longest wait for a connection."""
@@ -58,6 +63,7 @@ class KafkaQuestions(Protocol):
 
     def cluster(self) -> "ClusterState": ...
     def topics(self, names: Sequence[str]) -> "Mapping[str, TopicState]": ...
+    def last_records(self, topic: str, most: int) -> Sequence[Record]: ...
 
 
 class Surroundings(Protocol):
@@ -73,11 +79,16 @@ class Surroundings(Protocol):
     @property
     def table_state(self) -> TableState | None: ...
     @property
+    def registry_durability(self) -> Durability: ...
+    @property
+    def table_durability(self) -> Durability: ...
+    @property
     def store(self) -> Store: ...
     @property
     def plan(self) -> Plan: ...
     @property
     def kafka(self) -> KafkaQuestions: ...
+    def variables(self) -> Mapping[str, str]: ...
     def now(self) -> float: ...
     def python(self) -> tuple[int, int]: ...
     def spark(self) -> str | None: ...
@@ -100,7 +111,7 @@ class RealSurroundings:
     @cached_property
     def store(self) -> Store:
         """Raises StoreError for a wrong address, or without a region."""
-        from processor.job.worker import open_dynamo, open_postgres
+        from processor.spark.worker import open_dynamo, open_postgres
         from statestore.dynamodb import Patience
 
         if self.settings.store == "postgres":
@@ -110,7 +121,7 @@ class RealSurroundings:
     @cached_property
     def table(self) -> "TableProbe":
         """The way to a table in DynamoDB. Raises StoreError as `store` does."""
-        from processor.job.worker import open_dynamo
+        from processor.spark.worker import open_dynamo
         from statestore.dynamodb import Patience
 
         return open_dynamo(self.settings, Patience(attempts=1)).probe()
@@ -120,10 +131,26 @@ class RealSurroundings:
         """The state of the table; None when there is none. Raises StoreError."""
         if self.settings.store == "dynamodb":
             return self.table.state()
-        from processor.job.worker import open_postgres
-
-        with closing(open_postgres(self.settings, attempts=1)) as store:
+        with closing(self._postgres(self.settings)) as store:
             return store.state()
+
+    @property
+    def registry_durability(self) -> Durability:
+        """What a crash leaves of the commits of the registry. Raises StoreError."""
+        with closing(self._postgres(replace(self.settings, store_url=""))) as store:
+            return store.durability()
+
+    @property
+    def table_durability(self) -> Durability:
+        """What a crash leaves of the commits of a table in Postgres. Raises StoreError."""
+        with closing(self._postgres(self.settings)) as store:
+            return store.durability()
+
+    @staticmethod
+    def _postgres(settings: Settings) -> "PostgresStore":
+        from processor.spark.worker import open_postgres
+
+        return open_postgres(settings, attempts=1)
 
     @cached_property
     def plan(self) -> Plan:
@@ -133,9 +160,13 @@ class RealSurroundings:
     @cached_property
     def kafka(self) -> "ClusterProbe":
         """Raises SettingError, KafkaError where no broker takes the settings."""
-        from processor.job.kafka.cluster_probe import ClusterProbe
+        from processor.kafka.cluster_probe import ClusterProbe
 
         return ClusterProbe(self.settings.bootstrap_servers, dict(resolve_kafka(self.settings.kafka)))
+
+    def variables(self) -> Mapping[str, str]:
+        """The environment."""
+        return os.environ
 
     def now(self) -> float:
         """This machine's clock, in seconds since 1970."""

@@ -107,7 +107,7 @@ def check_protection(around: Surroundings) -> Iterator[Finding]:
     elif not state.recoverable:
         yield warning("point-in-time recovery is off", "turn point-in-time recovery on")
     if not state.on_demand:
-        cure = "autoscaling for the table and each index, or billing on demand"
+        cure = "autoscaling for the table and each index, or billing on demand: both also while the job runs"
         yield warning("the capacity is provisioned: a job that catches up is throttled", cure)
     elif state.protected and state.recoverable:
         yield ok("deletion protection, point-in-time recovery, billing on demand")
@@ -158,14 +158,13 @@ def _state(around: Surroundings) -> TableState:
 def _tries(around: Surroundings, slots: int) -> dict[str, Callable[[], object]]:
     """The requests of a job: the action in AWS's policies, and how to try it."""
     store, write, names = around.store, Write(NO_ITEM, {"doctor": 1}, when=NEVER), slot_names(slots) if slots else []
-    tries: dict[str, Callable[[], object]] = {
+    return {
         "BatchGetItem": lambda: store.get([NO_ITEM]),
         "Query": lambda: store.page(NO_ITEM.pk, None, 1),
         INDEXES: lambda: [store.page(Query(name, NO_ITEM.sk), None, 1) for name in names],
         "UpdateItem": lambda: store.write(write),
         "DeleteItem": lambda: store.delete(Delete(key=NO_ITEM, when=NEVER)),
     }
-    return tries | ({"PartiQLUpdate": lambda: store.write_batch([write])} if around.settings.ledger_batch > 1 else {})
 
 
 def _denied(action: str, error: str) -> Finding:

@@ -11,11 +11,9 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from processor.errors import ForeignPart
-from processor.job.checkpoint import Checkpoint
 from processor.job.fence_producers import fence_producers
 from processor.job.forget_progress import forget_progress
-from processor.job.kafka.reader import read_topic
-from processor.job.worker import open_store
+from processor.kafka.reader import read_topic
 from processor.plan.plan import Plan
 from processor.progress.identity import (
     IDENTITY,
@@ -32,6 +30,8 @@ from processor.progress.identity import (
     write_sequence,
 )
 from processor.settings.settings import Settings
+from processor.spark.checkpoint import Checkpoint
+from processor.spark.worker import open_store
 from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry
@@ -41,9 +41,16 @@ from statestore.store import Refused, ReportIndex, Store
 
 
 def check_parts(
-    settings: Settings, registry: Registry, store: Store, checkpoint: Checkpoint | None, *, adopt: bool = False
+    settings: Settings,
+    registry: Registry,
+    store: Store,
+    checkpoint: Checkpoint | None,
+    *,
+    adopt: bool = False,
+    lost: str = "",
 ) -> None:
-    """Raises ForeignPart when the job's name, the table or the checkpoint does not belong to the registry. Writes nothing."""
+    """Raises ForeignPart when the job's name, the table or the checkpoint does not belong to the registry, or the table lacks its
+    last writes (`lost`, as `find_lost_writes` returns it). Writes nothing."""
     table, restored = _identity(store)
     check_binding(
         registry.binding(),
@@ -51,6 +58,7 @@ def check_parts(
         table=table,
         used=table == "" and any(store.partition(progress_partition(kind)) for kind in TRACES),
         restored=restored,
+        lost=lost,
         checkpoint=_checkpoint_identity(checkpoint),
         path=settings.checkpoint,
         adopt=adopt,
@@ -98,11 +106,12 @@ def adopt_name(settings: Settings, registry: Registry, *, take_over: bool) -> No
         registry.rename_job(settings.job, take_over=take_over)
 
 
-def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store) -> None:
-    """Lets the registry forget its table, in whose place the job uses an empty or a restored one. A restored table keeps its rows
-    and forgets its progress. The caller holds the lease and the table, and has called `check_parts`."""
+def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store, *, lost: str = "") -> None:
+    """Lets the registry forget its table, in whose place the job uses an empty or a restored one, or the same without its last
+    writes (`lost`). A table with rows keeps them, and forgets its progress. The caller holds the lease and the table, and has
+    called `check_parts`."""
     table, (identity, restored) = registry.binding().table, _identity(store)
-    if table and identity and (table != settings.place or restored):
+    if table and identity and (table != settings.place or restored or lost):
         forget_progress(settings, plan, store)
         identity = ""
     if table and not identity:

@@ -9,10 +9,10 @@ Then it does not hold them again before it has caught up.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from processor.job.kafka.admin import Admin
-from processor.job.source import OffsetRanges
-from processor.rounds.driver import Driver
+from processor.driver.driver import Driver
+from processor.kafka.admin import Admin
 from processor.rounds.job_event import JobEvent
+from processor.spark.source import OffsetRanges
 
 
 @dataclass(slots=True, kw_only=True)

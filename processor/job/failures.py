@@ -1,15 +1,17 @@
-"""Why a job failed, in the words of its own errors; and whether a failure only says that an operator stops the job."""
+"""Why a job failed, in the words of its own errors; whether the failure may pass by itself; and whether it only says that an
+operator stops the job."""
 
 import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from processor.errors import BoundaryError, CheckpointError, StatestoreError, Stopped
+from processor.errors import BoundaryError, CheckpointError, Outage, StatestoreError, Stopped
 from processor.job.job import Job
-from processor.job.topic_epochs import check_topics
+from processor.job.outside_parts import OUTAGES, THROTTLED
+from processor.topics.topic_epochs import check_topics
 from registry.errors import RegistryError
-from statestore.errors import StoreError, Transient
+from statestore.errors import StoreError
 
 SIGNAL_SECONDS = 1.0
 """A stop signal may reach Spark's processes before this process. A failure of Spark waits this long for the signal."""
@@ -40,22 +42,42 @@ def stops_cleanly(stopping: threading.Event) -> Iterator[None]:
         raise StatestoreError(f"the job cannot start: {error_line(failure)}") from failure
 
 
-def failure_reason(job: Job, failure: Exception) -> StatestoreError | Transient:
-    """The reason why the job failed. Where a topic is gone, is another one, or lacks the next records, that is the reason:
-    Spark's source may fail of it first. Transient for a store that does not answer, to the driver or to a task."""
+def outage_of(failure: Exception, work: str) -> Outage | None:
+    """The outage that made some work of the driver or of a task fail; None for another failure."""
+    if isinstance(failure, Outage):
+        return failure
+    name = f"{type(failure).__module__}.{type(failure).__name__}"
+    if name not in OUTAGES:
+        name = _raised_line(failure).partition(": ")[0]
+    if name not in OUTAGES:
+        return None
+    part, cure = OUTAGES[name]
+    return Outage(f"{work} failed: {error_line(failure)}", part=part, cure=cure, throttled=name == THROTTLED)
+
+
+def failure_reason(job: Job, failure: Exception) -> StatestoreError:
+    """The reason why the job failed: an Outage where a part does not answer the driver or a task. Where a topic is gone, is
+    another one, or lacks the next records, that is the reason: Spark's source may fail of it first."""
+    if outage := outage_of(failure, job.failed_work):
+        return outage
     if isinstance(failure, StatestoreError) and not isinstance(failure, CheckpointError):
         return failure
     try:
         job.topics.find_missing(job.readers)
-        check_topics(job.registry, job.admin, [(topic, 0) for topic in job.readers], job.readers)
+        left = job.moves.former if job.moves else {}  # nobody may record boundaries of a topic that an entity leaves
+        readers = {topic: entity for topic, entity in job.readers.items() if entity not in left}
+        check_topics(job.registry, job.admin, [(topic, 0) for topic in readers], readers)
     except BoundaryError as boundary:
         return boundary
+    except Exception as unanswered:
+        if outage := outage_of(unanswered, job.failed_work):
+            return outage
+        raise
     if isinstance(failure, CheckpointError):
         return failure
     if lost := _lost_records(job):
         return lost
-    passing = isinstance(failure, Transient) or _raised_line(failure).startswith("statestore.errors.Transient: ")
-    return (Transient if passing else StatestoreError)(f"{job.failed_work} failed: {error_line(failure)}")
+    return StatestoreError(f"{job.failed_work} failed: {error_line(failure)}")
 
 
 def _lost_records(job: Job) -> CheckpointError | None:

@@ -1,11 +1,12 @@
 """The two ends of `run --from ... --to ...`: produces recorded topics, and reads the published messages back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from processor.errors import KafkaError
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox
-from processor.job.kafka.reader import read_topic
+from processor.kafka.admin import Admin
+from processor.kafka.outbox import KafkaOutbox
+from processor.kafka.reader import read_topic
 from processor.plan.plan import Plan
 from processor.records.dead_letters import read_dead_letters
 from processor.records.message import Message
@@ -14,35 +15,51 @@ from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings
 
 
-def feed(settings: Settings, plan: Plan, path: str) -> int:
-    """Produces recorded topics, in file order, into new topics; returns how many records belong to topics that no entity names:
-    the job does not read those. Raises KafkaError when one of the topics has records already."""
-    records = list(read_records(path))
-    produce(settings, plan, records)
-    read = {entity.entity.topic for entity in plan.entities.values()}
-    return sum(record.topic not in read for record in records)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """Recorded topics that a job produces before it streams. `others`: the records of topics that no entity names: the job does
+    not read those."""
+
+    settings: Settings
+    records: Sequence[Record]
+    partitions: Mapping[str, int]
+    others: int
+
+    def produce(self) -> None:
+        """Produces the records in file order, each into its partition. Raises KafkaError where a topic has records by now."""
+        admin = Admin(self.settings.bootstrap_servers, dict(self.settings.kafka))
+        _check_fresh(admin, self.partitions)
+        for topic, count in sorted(self.partitions.items()):
+            admin.ensure([topic], partitions=count, compacted=False)
+        outbox = KafkaOutbox(self.settings.bootstrap_servers, dict(self.settings.kafka))
+        for record in self.records:
+            message = Message(topic=record.topic, key=record.key, value=record.value, headers=record.headers)
+            outbox.produce(message, record.partition, max(record.timestamp, 0))
+        outbox.flush()
 
 
-def produce(settings: Settings, plan: Plan, records: Iterable[Record]) -> None:
-    """Produces records into fresh topics, each into its partition."""
-    records = list(records)
-    admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+def read_feed(settings: Settings, plan: Plan, path: str) -> Feed:
+    """The feed of a file. Raises RecordedError for a file that holds no recorded topics, and as `feed_of`."""
+    return feed_of(settings, plan, list(read_records(path)))
+
+
+def feed_of(settings: Settings, plan: Plan, records: Sequence[Record]) -> Feed:
+    """The feed of these records; writes nothing. Raises KafkaError when one of their topics has records already."""
     partitions = {entity.entity.topic: settings.partitions for entity in plan.entities.values()}
+    others = sum(record.topic not in partitions for record in records)
     for record in records:
         partitions[record.topic] = max(record.partition + 1, partitions.get(record.topic, 1))
-    for topic in admin.topics(sorted(partitions)):
+    _check_fresh(Admin(settings.bootstrap_servers, dict(settings.kafka)), partitions)
+    return Feed(settings=settings, records=records, partitions=partitions, others=others)
+
+
+def _check_fresh(admin: Admin, topics: Iterable[str]) -> None:
+    for topic in admin.topics(sorted(topics)):
         if any(admin.ends(topic).values()):
             raise KafkaError(
                 f"topic {topic} holds records already, and --from needs fresh topics: leave --from out to go on with what is "
                 "there, or begin with empty parts after `statestore local down`"
             )
-    for topic, count in sorted(partitions.items()):
-        admin.ensure([topic], partitions=count, compacted=False)
-    outbox = KafkaOutbox(settings.bootstrap_servers, dict(settings.kafka))
-    for record in records:
-        message = Message(topic=record.topic, key=record.key, value=record.value, headers=record.headers)
-        outbox.produce(message, record.partition, max(record.timestamp, 0))
-    outbox.flush()
 
 
 def read_back(settings: Settings, plan: Plan) -> tuple[list[Record], list[Rejected]]:

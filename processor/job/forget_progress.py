@@ -10,8 +10,8 @@ tombstone, with a higher sequence.
 from collections.abc import Iterator
 from itertools import islice
 
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.reader import read_topic
+from processor.kafka.admin import Admin
+from processor.kafka.reader import read_topic
 from processor.plan.plan import Plan, ProductPlan
 from processor.plan.root_key import root_of
 from processor.progress.identity import IDENTITY, SEQUENCES

@@ -3,7 +3,8 @@
 start   1. take the lease (open_job.py)   2. fence every earlier producer   3. start the driver: reload, wait W
 idle    background work goes on between batches, in turn with them
 edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
-        stream ends, and begins again; so it does when a topic appears that was missing
+        stream ends, and begins again; so it does when a topic appears that was missing, or when an entity can leave its former
+        topic
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
         would commit the batch.)
 """
@@ -11,34 +12,42 @@ stop    the job raises at the start of the next batch, and Spark replays that ba
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from time import perf_counter, time
+from time import monotonic, perf_counter, time
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from processor.driver.driver import Driver
+from processor.driver.steward import Steward
 from processor.errors import Stopped, StreamOutdated
 from processor.job.catch_up import CatchUp
-from processor.job.checkpoint import Checkpoint, check_positions, prepare_checkpoint
 from processor.job.fence_producers import fence_producers
-from processor.job.kafka.admin import Admin
 from processor.job.lease import LeaseRenewal
 from processor.job.monitor import JobMonitor, LastBatch
-from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_stream
-from processor.job.source_topics import SourceTopics
-from processor.job.spark_executor import BatchFrame
-from processor.job.topic_epochs import check_topics
+from processor.job.outside_parts import SCHEMA_REGISTRY, STORE, strain
+from processor.kafka.admin import Admin
 from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition
-from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
 from processor.rounds.stage_times import BATCH, stage_time
-from processor.rounds.steward import Steward
+from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
-from registry.errors import SnapshotOutdated
+from processor.spark.checkpoint import Checkpoint, check_positions, prepare_checkpoint
+from processor.spark.source import OffsetRanges, in_ranges, offset_ranges, read_stream
+from processor.spark.spark_executor import BatchFrame
+from processor.topics.entity_moves import EntityMoves
+from processor.topics.source_topics import SourceTopics
+from processor.topics.topic_epochs import check_topics
+from registry.errors import RegistryBusy, RegistryUnreachable, SnapshotOutdated
 from registry.model import Lease, Snapshot
 from registry.repository import Registry
 
+STRAINED_SHARE = 16
+"""After a failure of the store, a round has this part of the records of a batch."""
+CALM_SECONDS = 30.0
+"""A run that has no batch to do for so long has no trouble with the parts of a batch."""
 LAST_ROUND_SECONDS = 30.0
 """At its end, the job waits this long for a round that still runs, before it gives the lease back."""
 
@@ -46,8 +55,11 @@ LAST_ROUND_SECONDS = 30.0
 @dataclass(slots=True, kw_only=True)
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start). `topics`: those that the stream reads; `positions`: where it reads on in each partition.
-    `doing`, `last_batch`: for the monitor. `stopping`: an operator sets it; `ended`: the job gave its lease back."""
+    job works by the plan of its start). `moves`: of its entities to other topics. `topics`: those that the stream reads;
+    `positions`: where it reads on in each partition. `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None
+    while it goes on: StreamOutdated, Stopped, or the failure of a batch. `troubles`: what the job waits for; they outlast a job
+    that opens again. `stopping`: an operator sets it; `begun`: the job took over what earlier runs left; `calm_since`: when it
+    began, or its last batch ended; `rests`: it does nothing more; `ended`: it gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -55,7 +67,9 @@ class Job:
     admin: Admin
     lease: Lease
     renewal: LeaseRenewal
+    troubles: Troubles
     steward: Steward | None = None
+    moves: EntityMoves | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)
     doing: str = "starts"
@@ -66,6 +80,9 @@ class Job:
     failed_work: str = "the batch"
     stopping: threading.Event = field(default_factory=threading.Event)
     turn: threading.Lock = field(default_factory=threading.Lock)
+    begun: bool = False
+    rests: bool = False
+    calm_since: float = 0.0
     ended: bool = False
 
     def __post_init__(self) -> None:
@@ -93,8 +110,8 @@ class Job:
 
     @property
     def _topics(self) -> dict[str, str]:
-        """The topics of all entities, and the entity of each."""
-        return {e.entity.topic: name for name, e in self.driver.plan.entities.items()}
+        """The topics of all entities, and the entity of each. An entity has none while another one has yet to leave it."""
+        return {e.entity.topic: name for name, e in self.driver.plan.entities.items() if e.entity.topic}
 
     def fit_checkpoint(self) -> None:
         """Fits the checkpoint, if the job has one, to the topics. Raises CheckpointError when that is impossible."""
@@ -108,6 +125,13 @@ class Job:
     def check_positions(self) -> None:
         """Raises CheckpointError where a topic lacks the records that the job reads next."""
         check_positions(Checkpoint(spark=self.spark, path=self.settings.checkpoint), self.admin, self._topics)
+
+    def begin(self) -> None:
+        """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
+        self.start()
+        self.take_version()
+        self.begun, self.calm_since = True, monotonic()
+        self.driver.report(JobEvent(what="open", text="runs"))
 
     def start(self) -> None:
         """Fences every producer of earlier runs, takes over what they left, and waits until the indexes show their
@@ -130,10 +154,17 @@ class Job:
             except SnapshotOutdated:
                 self.driver.replan(plan_of(self.registry.snapshot()))
 
+    def make_moves(self) -> None:
+        """Moves the entities to other topics that can move now. Call it before the stream begins."""
+        plan = self.moves.make(self._committed()) if self.moves else None
+        if plan is not None:
+            self.driver.adopt(plan)
+
     def stream(self, once: bool) -> StreamingQuery:
         """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good."""
         self.fit_checkpoint()
-        self.doing, self.positions = "reads its topics", self._committed()
+        self.doing = "reads its topics"
+        self.read_positions()
         self.topics.streamed = self.topics.present
         if not self.positions:
             self.catch_up.begin_again(self.topics.present)
@@ -141,8 +172,13 @@ class Job:
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
 
+    def read_positions(self) -> None:
+        """Takes from the checkpoint, if the job has one, where the next batch begins."""
+        self.positions = self._committed()
+
     def _committed(self) -> dict[Partition, int]:
-        """Where the next batch begins, by the checkpoint."""
+        if not self.settings.checkpoint:
+            return {}
         checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
         return checkpoint.offsets(checkpoint.planned()[0]) if checkpoint.began() else {}
 
@@ -159,7 +195,8 @@ class Job:
     @property
     def outdated(self) -> bool:
         """Whether the stream must end: it reads other topics than it should, or the job is paused."""
-        return self.paused or self.topics.outdated(self.readers)
+        moves = self.moves is not None and self.moves.look(self.positions)
+        return self.paused or moves or self.topics.outdated(self.readers)
 
     @property
     def pending(self) -> bool:
@@ -175,29 +212,59 @@ class Job:
         """Processes a micro-batch. An error here fails the batch, and the job keeps it as the reason."""
         with self.turn:
             try:
-                if self.stopping.is_set() or self.ended:
-                    raise Stopped("stopped on request")
+                self._check_stream()
                 self.take_version()
-                if self.outdated:
-                    raise StreamOutdated("the stream begins again")
+                self._check_stream()
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 self.catch_up.look(ranges)
                 before, began = self.driver.tally.copy(), perf_counter()
-                pieces = list(ranges.slices(self.settings.batch_size))
+                pieces = list(ranges.slices(self.piece_size()))
                 for piece in pieces:
                     self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)
                     if not self.stopping.is_set():
                         self.driver.background_work()
-                self._note_batch(batch, ranges, self.driver.tally - before)
+                self.note_batch(batch, ranges, self.driver.tally - before)
                 self.driver.tally.update(Counter(batches=1) + stage_time(BATCH, began))
             except Exception as error:
                 self.failure = error
                 raise
 
-    def _note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
+    def ends_stream(self) -> bool:
+        """Notes why the stream must end, between two batches, and returns whether it must. A batch that begins later ends for
+        the same reason."""
+        if self.failure is None and self.turn.acquire(blocking=False):
+            try:
+                self._check_stream()
+            except (Stopped, StreamOutdated) as reason:
+                self.failure = reason
+            finally:
+                self.turn.release()
+        return isinstance(self.failure, Stopped | StreamOutdated)
+
+    def _check_stream(self) -> None:
+        """Raises the reason why the stream ends, if it does."""
+        if self.failure is not None:
+            raise self.failure
+        if self.stopping.is_set() or self.rests:
+            raise Stopped("stopped on request")
+        if self.outdated:
+            raise StreamOutdated("the stream begins again")
+
+    def note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
         """Notes the end of a batch, for the monitor."""
         self.positions = {**self.positions, **{at: end for at, (_, end) in ranges.ranges.items()}}
         self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
+        self.calm_since, strained = monotonic(), strain(tally)
+        for trouble in self.troubles.now:  # a batch needs every part
+            if trouble.part != STORE or strained is None:
+                self.troubles.end(trouble.part)
+        if strained is not None:
+            self.troubles.begin(STORE, *strained)
+
+    def piece_size(self) -> int:
+        """The most records of a round: fewer after a failure of the store, which may have too much to do."""
+        strained = any(trouble.part == STORE for trouble in self.troubles.now)
+        return max(1, self.settings.batch_size // STRAINED_SHARE) if strained else self.settings.batch_size
 
     def idle(self) -> None:
         """Background work while no batch runs. A failure ends the stream, like one of a batch."""
@@ -205,26 +272,38 @@ class Job:
             try:
                 self.driver.background_work()
                 self.take_version()
+                if self.troubles.now and monotonic() - self.calm_since > CALM_SECONDS:
+                    self.troubles.end(STORE)
+                    self.troubles.end(SCHEMA_REGISTRY)
             except Exception:
                 self.failed_work = "the work between batches"
                 raise
             finally:
                 self.turn.release()
 
-    def end(self) -> None:
-        """Waits for the round that still runs, closes the store, ends the monitor and the renewal, and gives the lease back."""
-        self.ended = True
+    def rest(self) -> None:
+        """Waits for the round that still runs, and closes the store. The job does nothing more. It keeps the lease, and its
+        monitor goes on to show what waits."""
+        self.doing, self.rests = "waits for a part that does not answer", True
         if self.turn.acquire(timeout=LAST_ROUND_SECONDS):
             self.turn.release()
             self.driver.store.close()
+
+    def end(self) -> None:
+        """Rests, ends the monitor and the renewal, and gives the lease back. A registry that does not answer lets it expire."""
+        self.rest()
+        self.ended, self.doing = True, "has ended"
         self.monitor.stop()
         self.renewal.stop()
-        self.registry.release(self.lease)
+        with suppress(RegistryUnreachable, RegistryBusy):
+            self.registry.release(self.lease)
 
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
         self.driver.check_lease()
+        if self.moves and self.moves.is_outdated():
+            raise StreamOutdated("an operator moved an entity to another topic: the stream begins again")
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
-        self.driver.partitions = epochs.partitions()
+        self.driver.partitions, self.driver.incarnations = epochs.partitions(), epochs.incarnations
         starts = {partition: start for partition, (start, _) in piece.ranges.items()}
         records = sum(end - start for start, end in piece.ranges.values())
         self.driver.process_batch(BatchFrame(frame=frame, records=records, epochs=epochs), starts, batch)

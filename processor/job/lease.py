@@ -1,14 +1,16 @@
 """The lease of a job: taken at a start, checked before each round, renewed while the job lives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Event, Thread
 from time import monotonic
 
-from processor.errors import Fenced, Stopped
-from processor.job.open_registry import open_registry
+from processor.errors import Stopped
 from processor.rounds.job_event import JobEvent, Report
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from processor.spark.worker import lease_lost
 from registry.errors import LeaseHeld, LeaseLost
+from registry.job_status import JobStatus
 from registry.model import Lease
 from registry.repository import Registry
 from statestore.store import Fence, Store
@@ -37,6 +39,29 @@ def take_lease(
                 raise Stopped("stopped on request") from None
 
 
+def refuse_living_run(jobs: Callable[[], Iterable[JobStatus]], job: str, owner: str, stopping: Event) -> None:
+    """Raises LeaseHeld if a run of the job lives. The lease of a killed run looks the same until it expires, so this waits for a
+    sign of life, or for the end of the lease. A living run reports its state every few seconds."""
+    first: JobStatus | None = None
+    while not stopping.is_set():
+        now = next((one for one in jobs() if one.job == job and one.alive and one.owner != owner), None)
+        if now is None:
+            return
+        if first is not None and _lives(first, now):
+            raise LeaseHeld(
+                f"job {job} runs already: {now.owner} (generation {now.generation}): stop it, or take over, which fences it"
+            )
+        first = now
+        stopping.wait(0.5)
+
+
+def _lives(before: JobStatus, now: JobStatus) -> bool:
+    """Whether a run renewed its lease, or reported its state, between two looks."""
+    if (before.generation, before.renewed_at) != (now.generation, now.renewed_at):
+        return True
+    return now.report_age is not None and (before.report_age is None or now.report_age < before.report_age)
+
+
 def lease_check(registry: Registry, lease: Lease, stopping: Event | None = None) -> Callable[[], None]:
     """The check of a driver before each round: raises Fenced when another run took the lease, Stopped when `stopping` is set."""
 
@@ -56,11 +81,6 @@ def take_table(registry: Registry, lease: Lease, store: Store) -> Fence:
     fence = Fence(registry.binding().identity, lease.generation)
     store.take_over(fence)
     return fence
-
-
-def lease_lost(lease: Lease) -> Fenced:
-    """The error of a run that lost its lease."""
-    return Fenced(f"job {lease.job}: generation {lease.generation} lost its lease; another job took over")
 
 
 class LeaseRenewal:

@@ -17,18 +17,24 @@ from threading import Event, Thread
 from time import time
 from typing import Any, Protocol
 
-from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
+from processor.driver.driver import Driver
+from processor.driver.steward import Steward
+from processor.errors import KafkaError
 from processor.job.lease import LeaseRenewal
-from processor.job.open_registry import open_registry
-from processor.job.source_topics import SourceTopics
+from processor.job.outside_parts import BROKER, OUTAGES, REGISTRY, broker_away
+from processor.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition
-from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
-from processor.rounds.steward import Steward
+from processor.rounds.troubles import Troubles
 from processor.settings.installed_release import statestore_version
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from processor.topics.entity_moves import EntityMoves
+from processor.topics.source_topics import MissingTopic, SourceTopics
+from registry.errors import RegistryUnreachable
 from registry.model import Lease
+from registry.repository import Registry
 
 EVERY_SECONDS = 5.0
 LOOKS_PER_LINE = 2
@@ -53,9 +59,12 @@ class MonitoredJob(Protocol):
     lease: Lease
     steward: Steward | None
     renewal: LeaseRenewal
+    troubles: Troubles
     topics: SourceTopics
+    moves: EntityMoves | None
     positions: dict[Partition, int]
     doing: str
+    ended: bool
     last_batch: LastBatch | None
 
     @property
@@ -63,6 +72,9 @@ class MonitoredJob(Protocol):
 
     @property
     def paused(self) -> bool: ...
+
+    @property
+    def readers(self) -> Mapping[str, str]: ...
 
 
 class JobMonitor:
@@ -74,7 +86,8 @@ class JobMonitor:
         self._ending = Event()
         self._thread = Thread(target=self._look_until_the_end, name="monitor", daemon=True)
         self._emf = EmfWriter(job.settings.cloudwatch_namespace)
-        self._counted = (clock(), 0, 0)
+        self._began = clock()
+        self._counted = (self._began, 0, 0)
         self._rates = (0.0, 0.0)
         self._behind_since: float | None = None
         self._lag = LagWatch()
@@ -96,18 +109,49 @@ class JobMonitor:
                 shows = looks % LOOKS_PER_LINE == 0 and not ended
                 with suppress(Exception):
                     if shows:
-                        topics, at = sorted(self._job.topics.streamed), self._clock()
-                        servers, kafka = settings.bootstrap_servers, dict(settings.kafka)
-                        self._lag.keep(read_unread(servers, kafka, topics, self._job.positions), at)
+                        self._look_at_lag()
                 with suppress(Exception):
-                    state = self.report = self.state(self._lag.lags(self._job.positions))
+                    through = self._job.driver.run.through  # the table has it
+                    state = self.report = self.state(self._lag.lags(self._topics(), self._job.positions))
                     if shows and looks:
                         self._emit(state)
-                    registry.keep_report(self._job.lease, state)
+                    self._keep(registry, state, through if through >= 0 else None)
                 if ended:
                     return
                 looks += 1
                 ended = self._ending.wait(EVERY_SECONDS)
+
+    def _look_at_lag(self) -> None:
+        """Asks the broker for the ends of the topics. A broker that does not answer is a trouble, and the lag is unknown then."""
+        settings, topics, at = self._job.settings, self._topics(), self._clock()
+        if not topics:
+            return
+        try:
+            unread = read_unread(settings.bootstrap_servers, dict(settings.kafka), topics, self._job.positions)
+        except KafkaError as error:
+            self._lag.keep({}, at)
+            self._job.troubles.begin(BROKER, *broker_away(settings.bootstrap_servers, error))
+        else:
+            self._lag.keep(unread, at)
+            self._job.troubles.end(BROKER)
+
+    def _topics(self) -> list[str]:
+        """The topics whose lag counts: those of the stream; before the first stream, those to read that are not missing."""
+        job = self._job
+        return sorted(job.topics.streamed or job.readers.keys() - job.topics.missing.keys())
+
+    def _keep(self, registry: Registry, state: Mapping[str, Any], ended: int | None) -> None:
+        """Writes the state into the lease. So the monitor is the first to see that the registry does not answer, and that it
+        answers again. `ended`: the last round that published something and ended."""
+        troubles = self._job.troubles
+        try:
+            registry.keep_report(self._job.lease, state, ended)
+            troubles.end(REGISTRY)
+        except RegistryUnreachable as away:
+            _, cure = OUTAGES["registry.errors.RegistryUnreachable"]
+            troubles.begin(REGISTRY, f"{away}; the job publishes nothing until it knows that its lease holds", cure)
+        finally:
+            troubles.say_again()
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""
@@ -123,15 +167,18 @@ class JobMonitor:
         events, documents = self._rates_until(now)
         return {
             "at": now,
+            "began": self._began,
             "job": job.lease.job,
             "statestore": statestore_version(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "doing": "paused" if job.paused else job.doing,
+            "doing": "paused" if job.paused and not job.ended else job.doing,
             "registry_version": driver.plan.version,
             "topics": {topic: {"records": lag.records, "seconds": lag.seconds(now)} for topic, lag in lags.items()},
-            "missing_topics": sorted(job.topics.readers.keys() - job.topics.present),
+            "missing_topics": {topic: self._missing(one) for topic, one in job.topics.missing.items()},
+            "no_topic": job.topics.wrong,
             "paused_topics": list(snapshot.paused_topics) if snapshot else [],
+            "former_topics": dict(job.moves.former) if job.moves else {},
             "events_per_second": events,
             "documents_per_second": documents,
             "last_batch": None if job.last_batch is None else asdict(job.last_batch),
@@ -149,9 +196,16 @@ class JobMonitor:
             "dead_letters": driver.tally["dead letters"],
             "last_dead_letter": driver.last_letter,
             "oldest_unpublished": self._oldest_unpublished(lags, now),
+            "troubles": job.troubles.as_json(),
             "lease_age": round(job.renewal.age, 1),
             "counts": dict(driver.tally),
         }
+
+    def _missing(self, missing: MissingTopic) -> dict[str, Any]:
+        """A topic that does not exist. `products`: those whose documents it would make."""
+        products = self._job.driver.plan.products
+        rooted = sorted(name for name, one in products.items() if one.product.root == missing.entity)
+        return {"entity": missing.entity, "near": missing.near, "products": rooted}
 
     def _settle_due(self) -> int:
         """The open changes that wait for settling now."""

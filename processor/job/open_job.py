@@ -1,10 +1,16 @@
-"""Opens a job: takes the lease, binds table and checkpoint to the registry, creates the topics, and fences earlier runs."""
+"""Opens a job: takes the lease, binds table and checkpoint to the registry, creates the topics, and fences earlier runs.
+
+`prepare_job` does all but the last: a run whose store fails only then keeps its lease, and shows what it waits for.
+"""
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from processor.driver.clock import SystemClock
+from processor.driver.driver import Driver
+from processor.driver.steward import Steward
 from processor.job.binding import (
     adopt_name,
     adopt_table,
@@ -13,30 +19,31 @@ from processor.job.binding import (
     earlier_sequences,
     fence_other_jobs,
 )
-from processor.job.checkpoint import Checkpoint
-from processor.job.dead_letter_topic import letter_bytes
 from processor.job.failures import stops_cleanly
+from processor.job.find_lost_writes import find_lost_writes
 from processor.job.job import Job
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.check_access import check_access
-from processor.job.kafka.message_limits import message_limits
 from processor.job.lease import LeaseRenewal, lease_check, take_lease, take_table
-from processor.job.product_topics import ProductTopics
-from processor.job.schema_registry.document_schemas import SchemaRegistration
-from processor.job.schema_registry.open_schemas import open_schemas
-from processor.job.source import spark_session
-from processor.job.spark_executor import SparkExecutor
-from processor.job.worker import JOB_PATIENCE, open_store
+from processor.kafka.admin import Admin
+from processor.kafka.check_access import check_access
+from processor.kafka.message_limits import message_limits
 from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.ledger import Run
-from processor.rounds.clock import SystemClock
-from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent, Report
-from processor.rounds.steward import Steward
+from processor.rounds.troubles import Troubles
+from processor.schema_registry.document_schemas import SchemaRegistration
+from processor.schema_registry.open_schemas import open_schemas
 from processor.settings.installed_release import statestore_version
 from processor.settings.resolve_secrets import resolve_tables
 from processor.settings.settings import Settings
+from processor.spark.checkpoint import Checkpoint
+from processor.spark.source import spark_session
+from processor.spark.spark_executor import SparkExecutor
+from processor.spark.worker import JOB_PATIENCE, open_store
+from processor.topics.dead_letter_topic import letter_bytes
+from processor.topics.entity_moves import EntityMoves
+from processor.topics.product_topics import ProductTopics
+from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import Progress
 from registry.repository import Registry
 
@@ -52,17 +59,54 @@ def open_job(
     report: Report,
     adopt: bool = False,
     stopping: threading.Event | None = None,
+    troubles: Troubles | None = None,
 ) -> Job:
-    """Takes the lease and makes a job that is ready to stream. Creates the topics to publish to where they are missing, and
-    the table at the first start of the registry's first job. `adopt`: the operator means to rename the job, to build the state
-    again in an empty table, or to go on with a restored one. An operator stops the job by setting `stopping`, here or later.
+    """Prepares a job, and begins it: the job is ready to stream. Raises as `prepare_job`, and for what fails at the begin."""
+    job = prepare_job(
+        settings,
+        plan,
+        registry,
+        owner=owner,
+        take_over=take_over,
+        jars=jars,
+        report=report,
+        adopt=adopt,
+        stopping=stopping,
+        troubles=troubles,
+    )
+    try:
+        with stops_cleanly(job.stopping):
+            job.begin()
+    except BaseException:
+        job.end()
+        raise
+    return job
+
+
+def prepare_job(
+    settings: Settings,
+    plan: Plan,
+    registry: Registry,
+    *,
+    owner: str,
+    take_over: bool,
+    jars: list[Path],
+    report: Report,
+    adopt: bool = False,
+    stopping: threading.Event | None = None,
+    troubles: Troubles | None = None,
+) -> Job:
+    """Takes the lease and makes a job that has yet to begin (`Job.begin`). Creates the topics to publish to where they are
+    missing, and the table at the first start of the registry's first job. `adopt`: the operator means to rename the job, to build
+    the state again in an empty table, or to go on with a restored one. An operator stops the job by setting `stopping`, here or
+    later. `troubles`: what the job waits for, of a process whose job opens again.
 
     Raises:
         ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
         Stopped: an operator stopped the job before it was open.
     """
     check_rejects_topic(plan, settings.rejects_topic)
-    stopping = stopping or threading.Event()
+    stopping, troubles = stopping or threading.Event(), troubles or Troubles(report)
     settings = resolve_tables(settings)
     open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
@@ -70,10 +114,12 @@ def open_job(
         store = open_store(settings, JOB_PATIENCE)
         failing.callback(store.close)
         check_parts(settings, registry, store, None, adopt=adopt)
+        lost = find_lost_writes(settings, plan, registry, store)
+        check_parts(settings, registry, store, None, adopt=adopt, lost=lost)
         report(start_event(settings, plan))
         spark = spark_session(settings, jars)
         checkpoint = Checkpoint(spark=spark, path=settings.checkpoint) if settings.checkpoint else None
-        check_parts(settings, registry, store, checkpoint, adopt=adopt)
+        check_parts(settings, registry, store, checkpoint, adopt=adopt, lost=lost)
         if adopt:
             adopt_name(settings, registry, take_over=take_over)
         lease = take_lease(registry, settings, owner, take_over=take_over, stopping=stopping, report=report)
@@ -82,10 +128,12 @@ def open_job(
         try:
             if altered := store.create(registry.snapshot().slots):
                 report(JobEvent(what="table", text=altered))
-            check_parts(settings, registry, store, checkpoint, adopt=adopt)  # again, as the run before left them
+            check_parts(
+                settings, registry, store, checkpoint, adopt=adopt, lost=lost
+            )  # again, as the run before left them
             fence = take_table(registry, lease, store)  # before the first write
             if adopt:
-                adopt_table(settings, plan, registry, store)
+                adopt_table(settings, plan, registry, store, lost=lost)
                 fence = take_table(registry, lease, store)  # the registry may have a new identity
             check_parts(settings, registry, store, checkpoint)
             bind_parts(settings, registry, store, checkpoint)
@@ -130,6 +178,7 @@ def open_job(
                     [replace(one, of=one.of * rows.get(roots.get(name, name), 0)) for one, name in entities]
                 )
 
+            moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
             job = Job(
                 driver=driver,
                 spark=spark,
@@ -138,23 +187,25 @@ def open_job(
                 lease=lease,
                 renewal=renewal,
                 steward=Steward(
-                    driver=driver, registry=registry, lease=lease, prepare=prepare, keep_progress=keep_progress
+                    driver=driver,
+                    registry=registry,
+                    lease=lease,
+                    prepare=prepare,
+                    fit=moves.fit,
+                    keep_progress=keep_progress,
                 ),
+                moves=moves,
                 stopping=stopping,
+                troubles=troubles,
             )
-            job.monitor.start()
-            try:
-                job.start()
-                job.take_version()
-            except BaseException:
-                job.monitor.stop()
-                raise
+            job.read_positions()
         except BaseException:
             renewal.stop()
-            registry.release(lease)
+            with suppress(RegistryUnreachable, RegistryBusy):
+                registry.release(lease)
             raise
+        job.monitor.start()
         failing.pop_all()
-    report(JobEvent(what="open", text="runs"))
     return job
 
 

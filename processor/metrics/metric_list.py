@@ -24,11 +24,16 @@ def _metric(kind: Kind, name: str, unit: str, group: str, meaning: str, *labels:
 
 
 LAG, RECORDS, DOCUMENTS = "Lag", "Records", "Documents"
-TABLE, FOLLOW_UP, JOB = "Requests to DynamoDB", "Follow-up work", "Job"
+TABLE, FOLLOW_UP, JOB = "Requests to the table", "Follow-up work", "Job"
 
 METRICS = (
     _metric(
-        "gauge", "lag_records", "records", LAG, "Unread offsets of a topic, with those of open transactions.", "topic"
+        "gauge",
+        "lag_records",
+        "records",
+        LAG,
+        "Unread offsets of a topic, with those of open transactions. No value while the broker does not show them.",
+        "topic",
     ),
     _metric(
         "gauge",
@@ -43,7 +48,8 @@ METRICS = (
         "oldest_unpublished_seconds",
         "seconds",
         LAG,
-        "Age of the oldest change whose documents are not all published: an unread record, or the oldest follow-up work.",
+        "Age of the oldest change whose documents are not all published: an unread record, or the oldest follow-up work. "
+        "No value while the broker does not show the lag.",
     ),
     _metric(
         "counter",
@@ -89,7 +95,7 @@ METRICS = (
         "requests_total",
         "requests",
         TABLE,
-        "Requests to DynamoDB, with pages and retries. Request: its name in DynamoDB's API.",
+        "Requests to the table, with pages and retries. Request: its name in DynamoDB's API, in Postgres too.",
         "request",
     ),
     _metric("counter", "read_units_total", "units", TABLE, "Read units that DynamoDB consumed.", "request"),
@@ -163,6 +169,14 @@ METRICS = (
         "Documents that do not fit their topic, found in this run: a person must act.",
     ),
     _metric("gauge", "stopped_walks", "walks", JOB, "Walks that stopped: a person must act."),
+    _metric(
+        "gauge",
+        "troubles",
+        "flag",
+        JOB,
+        "1 while the job waits for a part outside of it, such as the registry: it goes on by itself. No value without one.",
+        "part",
+    ),
     _metric("gauge", "paused", "flag", JOB, "1 while all work is paused, else 0."),
     _metric(
         "gauge",

@@ -16,7 +16,7 @@ from processor.rounds.spending import REQUEST
 from processor.rounds.stage_times import BATCH, STAGE, STAGES
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
-WRITES = ("UpdateItem", "BatchExecuteStatement", "DeleteItem")
+WRITES = ("UpdateItem", "DeleteItem")
 READS = ("BatchGetItem", "Query")
 Values = Mapping[tuple[str, ...], float]
 """Values of the labels -> value; the empty tuple for a metric without labels."""
@@ -39,11 +39,11 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
     """Metric -> its values. A counter that nothing counted is 0."""
     counts: Mapping[str, int] = report["counts"]
     topics = sorted({*report["topics"], *(name.partition(IN_TOPIC)[2] for name in counts if IN_TOPIC in name)})
-    lags, oldest = report["topics"], report["oldest_unpublished"]
+    lags = report["topics"]
     values: dict[str, Values | Histogram] = {
-        "lag_records": {(topic,): lag["records"] for topic, lag in lags.items()},
+        "lag_records": {(topic,): lag["records"] for topic, lag in lags.items() if lag["records"] is not None},
         "lag_seconds": {(topic,): lag["seconds"] for topic, lag in lags.items() if lag["seconds"] is not None},
-        "oldest_unpublished_seconds": _one(max(0.0, report["at"] - oldest) if oldest else 0.0),
+        "oldest_unpublished_seconds": _oldest(report),
         "events_total": {
             (topic, part.replace("dead letters", "dead_letter")): counts.get(f"{part}{IN_TOPIC}{topic}", 0)
             for topic in topics
@@ -77,11 +77,20 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
         "stopped_products": _one(len(report["stopped_products"])),
         "unfit_documents": _one(sum(report["unfit_documents"].values())),
         "stopped_walks": _one(len(report["stopped_walks"])),
+        "troubles": {(trouble["part"],): 1.0 for trouble in report["troubles"]},
         "paused": _one(report["doing"] == "paused"),
         "lease_age_seconds": _one(report["lease_age"]),
         "job_info": {(report["job"], report["statestore"]): 1.0},
     }
     return {metric.name: values[metric.name.removeprefix("statestore_")] for metric in METRICS}
+
+
+def _oldest(report: Mapping[str, Any]) -> Values:
+    """The age of the oldest change without its documents; no value while only the broker could tell."""
+    oldest = report["oldest_unpublished"]
+    if oldest is None and any(lag["records"] is None for lag in report["topics"].values()):
+        return {}
+    return _one(0.0 if oldest is None else max(0.0, report["at"] - oldest))
 
 
 def _one(value: float) -> Values:

@@ -12,19 +12,23 @@ from html import escape
 from math import inf
 from typing import Any
 
+from processor.durations import duration_text
+from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.metrics.read_metrics import Histogram, Values, read_metrics
 from processor.rounds.freshness import BOUNDS, read_freshness
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --tile: #f3f4f6; --text: #1b1f24; --soft: #57606a; --line: #d0d7de;
-  --good: #116329; --bad: #a40e26; --bad-back: #ffebe9 }
+  --good: #116329; --bad: #a40e26; --bad-back: #ffebe9; --fair: #7d4e00; --fair-back: #fff8c5 }
 @media (prefers-color-scheme: dark) { :root { --back: #0d1117; --tile: #161b22; --text: #e6edf3; --soft: #9198a1;
-  --line: #30363d; --good: #56d364; --bad: #ff938a; --bad-back: #3a1114 } }
+  --line: #30363d; --good: #56d364; --bad: #ff938a; --bad-back: #3a1114;
+  --fair: #e3b341; --fair-back: #2e2a1f } }
 body { margin: 0 auto; max-width: 60rem; padding: 1rem; background: var(--back); color: var(--text);
   font: 1rem/1.45 system-ui, sans-serif; overflow-wrap: anywhere }
 h1 { font-size: 1.3rem; margin: 0 } h2 { font-size: 1rem; margin: 1.5rem 0 .4rem }
 p { margin: .3rem 0 } .soft { color: var(--soft) } .good { color: var(--good) }
 .wrong, .silent { color: var(--bad); background: var(--bad-back); padding: .6rem .8rem; border-radius: .4rem }
+.degraded { color: var(--fair); background: var(--fair-back); padding: .6rem .8rem; border-radius: .4rem }
 .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: .5rem; margin-top: 1rem }
 .tiles div { background: var(--tile); border-radius: .4rem; padding: .5rem .7rem }
 .tiles div { color: var(--soft); font-size: .85rem }
@@ -58,10 +62,13 @@ CONTENT_POLICY = (
 )
 
 
-def status_page(report: Mapping[str, Any] | None, wrong: Collection[str]) -> str:
-    """The page. `report`: None before the first; `wrong`: what a person must repair."""
-    title = "statestore" if report is None else f"{report['job']}: {'a person must act' if wrong else report['doing']}"
-    body = "<h1>statestore</h1><p>The job starts.</p>" if report is None else "".join(_parts(report, wrong))
+def status_page(report: Mapping[str, Any] | None, wrong: Collection[str], degraded: Collection[str] = ()) -> str:
+    """The page. `report`: None before the first; `wrong`: what a person must repair; `degraded`: what the job waits for."""
+    state = "a person must act" if wrong else "degraded" if degraded or report is None else report["doing"]
+    title = "statestore" if report is None else f"{report['job']}: {state}"
+    waits = "".join(f'<p class="degraded">degraded: {escape(line)}</p>' for line in degraded)
+    start = f"<h1>statestore</h1><p>The job starts.</p>{waits}"
+    body = start if report is None else "".join(_parts(report, wrong, waits))
     return (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
@@ -70,7 +77,7 @@ def status_page(report: Mapping[str, Any] | None, wrong: Collection[str]) -> str
     )
 
 
-def _parts(report: Mapping[str, Any], wrong: Collection[str]) -> Iterable[str]:
+def _parts(report: Mapping[str, Any], wrong: Collection[str], waits: str) -> Iterable[str]:
     values = read_metrics(report)
     yield f"<h1>job {escape(report['job'])}: {escape(report['doing'])}</h1>"
     yield _line(
@@ -78,6 +85,7 @@ def _parts(report: Mapping[str, Any], wrong: Collection[str]) -> Iterable[str]:
         f"{report['registry_version']}; reported {_moment(report['at'])}"
     )
     yield from (f'<p class="wrong">{escape(line)}</p>' for line in wrong)
+    yield waits
     yield "" if wrong else '<p class="good">Nothing needs a person.</p>'
     yield _tiles(report)
     yield _topics(report, values)
@@ -98,12 +106,12 @@ def _parts(report: Mapping[str, Any], wrong: Collection[str]) -> Iterable[str]:
 
 
 def _tiles(report: Mapping[str, Any]) -> str:
-    oldest, batch = report["oldest_unpublished"], report["last_batch"]
+    batch = report["last_batch"]
     tiles = {
         "events/s": f"{report['events_per_second']:g}",
         "documents/s": f"{report['documents_per_second']:g}",
         "latency p50, p99": _latency(report["counts"]),
-        "oldest unpublished": f"{max(0.0, report['at'] - oldest):,.0f} s" if oldest else "none",
+        "oldest unpublished": oldest_text(report),
         "dead letters": f"{report['dead_letters']:,}",
         "last batch": f"{batch['records']:,} → {batch['documents']:,}" if batch else "none",
     }
@@ -115,17 +123,16 @@ def _tiles(report: Mapping[str, Any]) -> str:
 def _latency(counts: Mapping[str, int]) -> str:
     found = read_freshness(counts)
     ages = [found.quantile(share) for share in (0.5, 0.99)] if found.count else []
-    return ", ".join(f"{age:.1f} s" if age < inf else f"over {BOUNDS[-1]:g} s" for age in ages) or "none"
+    return ", ".join(duration_text(age) if age < inf else f"over {duration_text(BOUNDS[-1])}" for age in ages) or "none"
 
 
 def _topics(report: Mapping[str, Any], values: Mapping[str, Values | Histogram]) -> str:
     events, rows = _of(values, "events_total"), []
     outcomes = ("applied", "superseded", "ignored", "dead_letter")
     for topic in sorted({topic for topic, _ in events}):
-        lag = report["topics"].get(topic, {"records": 0, "seconds": None})
-        wait = "" if lag["seconds"] is None else f"{lag['seconds']:,.0f} s"
-        rows.append((topic, f"{lag['records']:,}", wait, *(f"{events[topic, outcome]:,.0f}" for outcome in outcomes)))
-    heads = ("topic", "behind", "waits", "applied", "superseded", "ignored", "dead letters")
+        behind = lag_text(report, topic) if topic in report["topics"] else "not read"
+        rows.append((topic, behind, *(f"{events[topic, outcome]:,.0f}" for outcome in outcomes)))
+    heads = ("topic", "behind", "applied", "superseded", "ignored", "dead letters")
     return _table("Topics", heads, rows)
 
 
@@ -136,7 +143,7 @@ def _requests(values: Mapping[str, Values | Histogram]) -> str:
         (key[0], f"{n:,.0f}", f"{units[key]:,.1f}", f"{throttles[key]:,.0f}", f"{retries[key]:,.0f}")
         for key, n in _of(values, "requests_total").items()
     ]
-    return _table("Requests to DynamoDB", ("request", "sent", "units", "throttles", "retries"), rows)
+    return _table("Requests to the table", ("request", "sent", "units", "throttles", "retries"), rows)
 
 
 def _notes(report: Mapping[str, Any]) -> Iterable[str]:
@@ -145,11 +152,12 @@ def _notes(report: Mapping[str, Any]) -> Iterable[str]:
         "walks": "walks",
         "waiting_products": "waiting products",
         "paused_topics": "paused topics",
-        "missing_topics": "missing topics",
     }
     for name, title in named.items():
         if report[name]:
             yield f"{title}: {', '.join(report[name])}"
+    for topic in report["missing_topics"]:
+        yield f"topic {topic}: {missing_text(report, topic)}"
     if report["last_dead_letter"]:
         yield f"the last dead letter: {report['last_dead_letter']}"
 

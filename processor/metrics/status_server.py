@@ -1,5 +1,5 @@
 """The server of the driver's page: `/` for a person, `/metrics` for Prometheus, `/status.json`, and `/health`, whose status is
-200 while all is well and 503 when a person must act.
+200 while all is well or the job waits for a part outside of it, and 503 when a person must act.
 
 Promises: it answers from the last report of the monitor, so no request reaches the job, the table or Kafka. It holds up neither
 the job nor its end: at most MOST_CONNECTIONS at once, each for at most CONNECTION_SECONDS, however slow the client is. It answers
@@ -37,10 +37,18 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class RunState(NamedTuple):
-    """The state that the server shows. `report`: of the monitor, None before the first; `wrong`: what a person must repair."""
+    """The state that the server shows. `report`: of the monitor, None before the first; `wrong`: what a person must repair;
+    `degraded`: what the job waits for."""
 
     report: Mapping[str, Any] | None
     wrong: tuple[str, ...]
+    degraded: tuple[str, ...] = ()
+
+    @property
+    def health(self) -> tuple[HTTPStatus, str]:
+        """The answer to a probe. A job that waits is well: a probe that ends it would only make its work begin again."""
+        lines = (*self.wrong, *(f"degraded: {line}" for line in self.degraded))
+        return HTTPStatus.SERVICE_UNAVAILABLE if self.wrong else HTTPStatus.OK, "\n".join(lines) or "ok"
 
 
 @contextmanager
@@ -117,10 +125,11 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.server.read()
         match urlsplit(self.path).path:
             case "/":
-                self._answer(HTTPStatus.OK, "text/html; charset=utf-8", status_page(state.report, state.wrong).encode())
+                page = status_page(state.report, state.wrong, state.degraded)
+                self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page.encode())
             case "/health":
-                status = HTTPStatus.SERVICE_UNAVAILABLE if state.wrong else HTTPStatus.OK
-                self._answer(status, TEXT, ("\n".join(state.wrong) or "ok").encode() + b"\n")
+                status, text = state.health
+                self._answer(status, TEXT, f"{text}\n".encode())
             case "/status.json":
                 self._answer(HTTPStatus.OK, "application/json", json.dumps(state.report).encode())
             case "/metrics" if state.report is not None:

@@ -147,6 +147,14 @@ class Plan:
         }
         return replace(self, products=kept, occurrences=occurrences)
 
+    def with_topics(self, topics: Mapping[str, str]) -> "Plan":
+        """The plan of a job that reads these entities from other topics than theirs. `topics`: entity -> topic."""
+        moved = {
+            name: replace(self.entities[name], entity=replace(self.entities[name].entity, topic=topic))
+            for name, topic in topics.items()
+        }
+        return replace(self, entities={**self.entities, **moved}) if moved else self
+
     def request(self, entity: str, access: Access, key: str) -> Key | Lookup:
         """The request for the rows of `entity` that hold `key`."""
         if isinstance(access, KeyRead):

@@ -60,7 +60,7 @@ def plan_of(snapshot: stored.Snapshot) -> Plan:
         dropped={entity.name: tuple(entity.dropped) for entity in snapshot.entities},
         waiting=[_definitions(snapshot, [one]) for one in snapshot.waiting],
     )
-    states = {p.name: (p.paused and not p.retracted, p.retracted) for p in snapshot.products}
+    states = {p.name: (p.paused, p.retracted) for p in snapshot.products}
     products = {
         name: replace(product, paused=states[name][0], retracted=states[name][1])
         for name, product in plan.products.items()
@@ -156,8 +156,12 @@ def _check_entries(snapshot: stored.Snapshot, definitions: Definitions) -> None:
         if replace(entities[entity.name], definition=entity.definition) != entity:
             raise _changed_by_hand(f"entity {entity.name}")
     for product in snapshot.products:
-        known = products[product.name]
-        if (known.topic, known.root, {*known.joins}) != (product.topic, product.root, {*product.joins}):
+        known = products.get(product.name)
+        if known is None or (known.topic, known.root, {*known.joins}) != (
+            product.topic,
+            product.root,
+            {*product.joins},
+        ):
             raise _changed_by_hand(f"product {product.name}")
 
 

@@ -7,7 +7,7 @@ Further pairs of worlds have values of their own, so that the same event can hap
 values: a join on bools alone finds the rows of all pairs.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
@@ -15,7 +15,7 @@ from processor.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
 from processor.product.expressions.expression import Column, Expression, Path, node_of, references
 from processor.product.join_fields import parse_element, type_of
 from processor.product.join_sides import Columns
-from processor.product.product import Join
+from processor.product.product import Join, Product, expressions
 from processor.records.column_types import parse_type
 from processor.records.entity import ColumnType, Entity
 from processor.records.record import Value
@@ -36,7 +36,8 @@ ProductNode = tuple[str, int | None]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One event on the row of `WORLD`, or on a `new` row. `row`: after the event, None if it is deleted; `replay`: the same
-    change arrives again; `decides`: the event changes a column that a `where` reads, and with it whether a row counts."""
+    change arrives again; `decides`: the event changes a column that a `where` or an expression reads, and with it whether a row
+    counts, or the value of the expression. The sample values need not change them: a date may stay in its year."""
 
     entity: str
     name: str
@@ -55,6 +56,7 @@ class World:
         self._nodes = [node for product in plan.products.values() for node in product.nodes]
         self._class = _classes(plan, self._nodes)
         self._deciding = set(_deciding(plan))
+        self._computed = set(_computed(plan))
 
     def row(self, entity: str, number: int) -> dict[str, Value]:
         """The row of an entity in the world `number`."""
@@ -96,6 +98,7 @@ class World:
             moves = bool(joined) and own.intersection(columns)
             new = {**row, **self._values(entity.name, columns, OTHER if moves else FRESH)}
             kind = " (join key)" if joined else ""
+            decides |= any((entity.name, column) in self._computed for column in columns)
             yield Event(entity=entity.name, name=f"update of {', '.join(columns)}{kind}", row=new, decides=decides)
 
     def _places(self, entity: str, column: str) -> frozenset[ProductNode]:
@@ -157,18 +160,36 @@ def without_filters(plan: Plan) -> Plan:
 
 def _deciding(plan: Plan) -> Iterator[EntityColumn]:
     """The columns that some `where` reads."""
+    return _read_by(plan, lambda level: () if level.where is None else (level.where,))
+
+
+def _computed(plan: Plan) -> Iterator[EntityColumn]:
+    """The columns that some expression of a document reads, other than a column alone."""
+    return _read_by(
+        plan, lambda level: [one for one in expressions(level.selection) if not isinstance(node_of(one), Column)]
+    )
+
+
+def _read_by(plan: Plan, read_at: Callable[[Product | Join], Iterable[Expression]]) -> Iterator[EntityColumn]:
+    """The columns that the expressions of each level read. `read_at`: the expressions of a level."""
     for product in plan.products.values():
         places: dict[Path, str] = {(): product.product.root}
-        filters: list[tuple[Path, Expression | None]] = [((), product.product.where)]
-        paths: list[Path] = []
-        for node in product.nodes:
-            paths.append((*(() if node.parent is None else paths[node.parent]), node.join.name))
-            places[paths[-1]] = node.join.entity
-            filters.append((paths[-1], node.join.where))
-        for at, where in filters:
-            for read in references(node_of(where)) if where is not None else ():
+        levels: list[tuple[Path, Product | Join]] = [((), product.product)]
+        for node, path in zip(product.nodes, _paths(product), strict=True):
+            places[path] = node.join.entity
+            levels.append((path, node.join))
+        for at, level in levels:
+            for read in (read for expression in read_at(level) for read in references(node_of(expression))):
                 if isinstance(read, Column):
                     yield places[at[: len(at) - read.up] + read.path], read.name
+
+
+def _paths(product: ProductPlan) -> list[Path]:
+    """The path of each node, as the names of the joins from the root to it."""
+    paths: list[Path] = []
+    for node in product.nodes:
+        paths.append((*(() if node.parent is None else paths[node.parent]), node.join.name))
+    return paths
 
 
 def _value(kind: ColumnType, column: EntityColumn, number: int) -> Value:

@@ -47,7 +47,7 @@ def _hot_values(node: JoinPlan, index: StatisticsIndex) -> Iterator[str]:
 
 
 def _found_rows(found: JoinStatistics, entity: str) -> str:
-    return f"{found.join}: {found.value!r} finds {found.most:,} rows of {entity}"
+    return f"{found.join}: {found.shown_value} finds {found.most:,} rows of {entity}"
 
 
 def _write_limit(access: Access) -> str:
@@ -75,7 +75,7 @@ def _large_document(product: ProductPlan, index: StatisticsIndex) -> Iterator[st
         if found is not None and _visible(product, number):
             size = document + (_shown_rows(node, found.most) - _shown_rows(node, means[number])) * rows[number]
             if size > largest:
-                largest, cause = size, f" ({path} of {found.value!r}: {found.most:,} rows)"
+                largest, cause = size, f" ({path} of {found.shown_value}: {found.most:,} rows)"
     if largest > KAFKA_BYTES:
         size_text = f"{product.product.name}: a document may have about {largest / 2**20:,.1f} MiB{cause}"
         limits = f"Kafka takes 1 MiB by default, the topics that the job makes {MAX_MESSAGE_BYTES >> 20} MiB"

@@ -9,7 +9,7 @@ from processor.records.values import canonical_value
 def read_root_key(root: Entity, text: str) -> tuple[Value, ...]:
     """The key's canonical values, in the key's order. Raises ValueError, which names the error and the correct form."""
     try:
-        parts = canonical_json.loads(text)
+        parts = canonical_json.loads_typed(text)
     except ValueError as error:
         if text.lstrip().startswith("{"):
             raise ValueError(

@@ -8,19 +8,23 @@ versions (epoch, offset) keep rising for every key. The epochs of an entity rise
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from registry.model import EpochBoundary
 
 Partition = tuple[str, int]
 """(topic, partition)."""
+Incarnations = Mapping[tuple[str, int], str]
+"""(topic, epoch) -> the id of the topic's incarnation. No two incarnations of a topic share an epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epochs:
-    """The boundaries of the present incarnations. `steps`: (topic, partition) -> (from_offset, epoch) pairs, rising."""
+    """The boundaries of the present incarnations. `steps`: (topic, partition) -> (from_offset, epoch) pairs, rising.
+    `incarnations`: the id of each incarnation, also of a former one, by its epochs."""
 
     steps: Mapping[Partition, tuple[tuple[int, int], ...]]
+    incarnations: Incarnations = field(default_factory=dict)
 
     def of(self, topic: str, partition: int, offset: int) -> int:
         """The epoch of a record; 1 where no boundary is recorded."""
@@ -48,11 +52,15 @@ def next_epoch(boundaries: Iterable[EpochBoundary], entity: str, topic: str) -> 
 
 
 def read_epochs(boundaries: Iterable[EpochBoundary]) -> Epochs:
-    """The epochs that these boundaries give. The incarnation of a topic with the highest epoch is the present one."""
-    known = list(boundaries)
+    """The epochs that these boundaries give. The incarnation of a topic with the highest epoch is the present one. A later
+    boundary with a lower offset overrides an earlier one: epochs rise along a partition."""
+    known = sorted(boundaries, key=lambda b: (b.from_offset, b.epoch))
     present = {b.topic: b.topic_id for b in sorted(known, key=lambda b: b.epoch)}
     steps: dict[Partition, list[tuple[int, int]]] = {}
     for b in known:
         if present[b.topic] == b.topic_id:
-            steps.setdefault((b.topic, b.partition), []).append((b.from_offset, b.epoch))
-    return Epochs(steps={partition: tuple(sorted(pairs)) for partition, pairs in steps.items()})
+            pairs = steps.setdefault((b.topic, b.partition), [])
+            if not pairs or b.epoch > pairs[-1][1]:
+                pairs.append((b.from_offset, b.epoch))
+    incarnations = {(b.topic, b.epoch): b.topic_id for b in known}
+    return Epochs(steps={partition: tuple(pairs) for partition, pairs in steps.items()}, incarnations=incarnations)

@@ -1,15 +1,19 @@
 """Erasures, as the table remembers them: one item for each erased row. It never expires and has no value of the row.
 
-    ERASED, <SHA-256 of entity and key>    new: [partition, version] pairs: from this version on, a record of the row counts as
-                                           new; sequences: product -> the sequence of the root's tombstone
+    ERASED, <SHA-256 of entity and key>    ends: incarnation of a topic -> partition -> offset: from this offset on, a record of
+                                           the row counts as new; new: [partition, version] pairs: the same as versions;
+                                           sequences: product -> the sequence of the root's tombstone
 
-A record before that version never brings the row back, however late it comes. So the item outlives the delete marker. The
-sequences outlive the ledger's entries, so the sequence of a root that comes again still rises.
+A record before its offset never brings the row back, however late it comes, and under every epoch: a new registry
+gives new epochs to old records, and so may an operator. The broker never gives another record the same incarnation, partition and
+offset. So the item outlives the delete marker. The sequences outlive the ledger's entries, so the sequence of a root that comes
+again still rises.
 """
 
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import NamedTuple
 
 from statestore import keys
@@ -17,6 +21,9 @@ from statestore.item_attributes import key_of_item, write_note
 from statestore.keys import Key
 from statestore.store import Item, Write
 from statestore.versions import decode_version, encode_version, next_fill
+
+Ends = Mapping[str, Mapping[int, int]]
+"""The id of a topic's incarnation -> partition -> the offset from which on records are new."""
 
 PARTITION = keys.progress_partition("ERASED")
 _NAME = 16
@@ -26,17 +33,32 @@ erasure, so two rows with the same digits cost a read."""
 
 
 class Erasure(NamedTuple):
-    """The erasure of a row. `new`: partition -> the version from which on its records count as new; `sequences`: product -> the
-    sequence of the root's tombstone."""
+    """The erasure of a row. `new`: partition of the topic that the entity read -> the version from which on its records count as
+    new; `sequences`: product -> the sequence of the root's tombstone; `ends`: of every topic that the entity had read."""
 
     new: Mapping[int, str]
-    sequences: Mapping[str, int] = {}
+    sequences: Mapping[str, int] = MappingProxyType({})
+    ends: Ends = MappingProxyType({})
 
-    def covers(self, version: str) -> bool:
-        """Whether a record with this version came before the erasure. A partition that is not in `new` came later, with a higher
-        epoch, or belonged to the topic before it was created again, with a lower one."""
-        _, partition, _ = decode_version(version)
+    def covers(self, version: str, topic_id: str = "") -> bool:
+        """Whether a record with this version came before the erasure. `topic_id`: the incarnation of its topic; empty where
+        nobody knows it.
+
+        In an incarnation that the erasure knows, the offset decides; a partition that it does not know was added later. In
+        another one the version decides: that came later, with a higher epoch, or was gone before, with a lower one."""
+        _, partition, offset = decode_version(version)
+        if topic_id in self.ends:
+            return offset < self.ends[topic_id].get(partition, 0)
         return bool(self.new) and version < self.new.get(partition, max(self.new.values())[:6])
+
+    def after(self, earlier: "Erasure") -> "Erasure":
+        """This erasure of a row that was erased before: covers what that erasure covered, and keeps its sequences."""
+        return Erasure(self.new, earlier.sequences, {**earlier.ends, **self.ends})
+
+    @property
+    def epoch(self) -> int:
+        """The highest epoch of a version; 0 without one."""
+        return max((decode_version(version)[0] for version in self.new.values()), default=0)
 
     def marker_version(self, seen: str) -> str:
         """The version of the delete marker over a row of version `seen`: above those of all its records before the erasure. It
@@ -70,10 +92,12 @@ def read_erasure(item: Item | None) -> Erasure:
     """The erasure that an item holds. Without an item it covers no record."""
     if item is None:
         return Erasure({})
-    return Erasure(dict(json.loads(item["new"])), json.loads(item["sequences"]))
+    ends = {topic_id: dict(pairs) for topic_id, pairs in json.loads(item["ends"]).items()}
+    return Erasure(dict(json.loads(item["new"])), json.loads(item["sequences"]), ends)
 
 
 def write_erasure(key: Key, erasure: Erasure) -> Write:
     """The write that remembers an erasure."""
     new = json.dumps(sorted(erasure.new.items()))
-    return write_note(key, {"new": new, "sequences": json.dumps(dict(erasure.sequences))})
+    ends = json.dumps({topic_id: sorted(offsets.items()) for topic_id, offsets in sorted(erasure.ends.items())})
+    return write_note(key, {"new": new, "ends": ends, "sequences": json.dumps(dict(erasure.sequences))})

@@ -33,6 +33,7 @@ def check_binding(
     table: str | None,
     used: bool = False,
     restored: bool = False,
+    lost: str = "",
     checkpoint: str | None = None,
     path: str = "",
     adopt: bool = False,
@@ -45,6 +46,7 @@ def check_binding(
         table: the id in the table; empty for a table without one, None where there is no table.
         used: whether a table without an id holds the progress of runs.
         restored: whether the table got its id before it was made (`is_restored`).
+        lost: what proves that the table lacks its last writes (`progress.lost_writes`); empty: nothing does.
         checkpoint: the id in the checkpoint; empty for a checkpoint without one, None where no stream has begun.
         path: of the checkpoint.
         adopt: the operator means to rename the job, to build the state again in an empty table, or to go on with a restored one.
@@ -77,6 +79,12 @@ def check_binding(
             f"the table {settings.table} is foreign: it was restored, and is older than the registry and the checkpoint. "
             "Go on from that moment: `statestore run --adopt` with a new --checkpoint"
         )
+    if lost and not adopt:
+        raise ForeignPart(
+            f"the table {settings.table} went back to an earlier moment: {lost}. A standby without the last writes took over, or "
+            "a backup was restored, and the checkpoint counts records that the table lacks. Go on from that moment: "
+            "`statestore run --adopt` with a new --checkpoint"
+        )
     empty = not table
     if empty and used:
         raise ForeignPart(
@@ -89,7 +97,7 @@ def check_binding(
             f"the table {settings.table} is foreign: {state}, but the registry's job has stored rows in {registry.table}. "
             f"{cure} the state again from the topics: `statestore run --adopt` with this --table and a new --checkpoint"
         )
-    rebuilt = elsewhere or restored or (empty and bool(registry.table))
+    rebuilt = elsewhere or restored or bool(lost) or (empty and bool(registry.table))
     if checkpoint is not None and (checkpoint != registry.identity or rebuilt):
         raise ForeignPart(
             f"the checkpoint {path} is foreign: it counts records that are not in the table {settings.table}. Give the "

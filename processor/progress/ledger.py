@@ -1,8 +1,8 @@
 """The publish ledger and the runs: which messages tasks reserved, and which of them the broker acknowledged.
 
-    LEDGER#<product>, <root>   seq (only rises, never expires), hash of the value, version of the product, mark of the
-                               reservation, the message's key; ttl, where the root is erased. The hash begins with `large:`
-                               where the document does not fit its topic: then the message is a dead letter
+    LEDGER#<product>, <root>   seq (only rises, never expires), hash of the value, topic and version of the product, mark of
+                               the reservation, the message's key; ttl, where the root is erased. The hash begins with
+                               `large:` where the document does not fit its topic: then the message is a dead letter
     RUNS, <run>                through: the highest round that ended with every message acknowledged; attempts: which attempt of a
                                lane committed, where it was not the first
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from statestore.item_attributes import write_note
 from statestore.keys import Key, progress_partition
-from statestore.store import Absent, AbsentOrBelow, Equals, Item, Write
+from statestore.store import Absent, Equals, Item, Write
 from statestore.table import TTL
 
 NO_DOCUMENT = ""
@@ -40,20 +40,23 @@ class Mark(NamedTuple):
 
 
 class LedgerEntry(NamedTuple):
-    """The ledger's entry of a root. A root without an item has `mark` None. `version`: the product's, in the document.
-    `expires`: DynamoDB may remove the item, because the root was erased."""
+    """The ledger's entry of a root. A root without an item has `mark` None. `version`: the product's, in the document; `topic`:
+    of the product then. `expires`: DynamoDB may remove the item, because the root was erased."""
 
     seq: int = 0
     hash: str = NO_DOCUMENT
     mark: Mark | None = None
     key: str = ""
     version: int = 0
+    topic: str = ""
     expires: bool = False
 
-    def shows(self, digest: str, version: int) -> bool:
-        """Whether the root's last message shows a document with this hash, by this version of the product. No document is
-        the same for every version."""
-        return self.hash == digest and (digest == NO_DOCUMENT or self.version == version)
+    def shows(self, digest: str, version: int, topic: str) -> bool:
+        """Whether the root's last message shows a document with this hash, by this version of the product. No document is the
+        same for every version, but another topic may still show an earlier document."""
+        if digest == NO_DOCUMENT:
+            return self.hash == digest and (self.mark is None or self.topic == topic)
+        return self.hash == digest and self.version == version
 
     @property
     def unfit(self) -> bool:
@@ -97,7 +100,9 @@ def read_entry(item: Item | None, earlier: int = 0) -> LedgerEntry:
         return LedgerEntry(seq=earlier, hash=INVALIDATED) if earlier else LedgerEntry()
     run, round_, lane, attempt = map(int, item["mark"].split("."))
     mark = Mark(run, round_, lane, attempt)
-    return LedgerEntry(item["seq"], item["hash"], mark, item["key"], item["version"], TTL in item)
+    return LedgerEntry(
+        item["seq"], item["hash"], mark, item["key"], item["version"], item.get("topic", ""), TTL in item
+    )
 
 
 def read_run(number: int, item: Item | None) -> Run:
@@ -121,6 +126,7 @@ def reserve(product: str, root: str, seen: LedgerEntry, entry: LedgerEntry) -> W
         "mark": entry.mark.encode() if entry.mark else "",
         "key": entry.key,
         "version": entry.version,
+        "topic": entry.topic,
     }
     remove = (TTL,) if seen.expires else ()
     when = Absent() if seen.mark is None else Equals("seq", seen.seq)
@@ -133,9 +139,10 @@ def retire_entry(product: str, root: str, seen: LedgerEntry, forget: int) -> Wri
     return write_note(entry_key(product, root), {"key": "", TTL: forget}, when=Equals("seq", seen.seq))
 
 
-def end_round(run: Run) -> Write:
-    """Records that the broker acknowledged every message of the run up to round `run.through`."""
+def end_round(run: Run, before: int) -> Write:
+    """Records that the broker acknowledged every message of the run up to round `run.through`. `before`: the round that the run
+    recorded last, -1 for none; refused where the table does not know that, because it went back to an earlier moment."""
     values: dict[str, object] = {"through": run.through}
     if run.attempts:
         values["attempts"] = [[r, s, a] for (r, s), a in sorted(run.attempts.items())]
-    return write_note(run_key(run.number), values, when=AbsentOrBelow("through", run.through))
+    return write_note(run_key(run.number), values, when=Absent() if before < 0 else Equals("through", before))

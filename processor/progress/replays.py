@@ -1,13 +1,14 @@
-"""Replays of dead letters, as the table remembers them: one item per dead letter, which never expires.
+"""Replays of dead letters, as the table remembers them: one item per dead letter.
 
-    REPLAYS, <topic>/<partition>/<offset>/<epoch>    rows: the join keys of its row, in the form of an open change;
+    REPLAYS, <topic>/<partition>/<offset>/<epoch>    rows: the join keys of its row, in the form of an open change; then ttl;
                                                      outcome: how the replay ended, once its documents are published;
                                                      who, why, at: of the person who dropped it, in place of a replay
                                                      refused_at, refused_for: of the last replay that refused it
 
 A replay notes the keys before it writes the row. A task that Spark gave up may write the row long after the driver
 closed the open change, and the next write of the row forgets those keys. The next replay of the dead letter finds them
-here.
+here, or the erasure of the row. The keys expire with the delete markers of their time: after that no such task is left, and each
+replay refuses the letter. How a replay ended never expires.
 """
 
 from collections.abc import Iterable
@@ -15,13 +16,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from processor.progress.open_changes import OpenChange, read_changes
+from processor.progress.open_changes import OpenChange, read_changes, write_changes
 from processor.records.record import Record
 from statestore import keys
 from statestore.item_attributes import key_of_item, write_note
 from statestore.items import JoinKey
 from statestore.keys import Key
 from statestore.store import Item, Write
+from statestore.table import TTL
 
 PARTITION = keys.progress_partition("REPLAYS")
 DROPPED = "dropped"
@@ -52,9 +54,32 @@ def noted_keys(item: Item | None) -> frozenset[JoinKey]:
     return frozenset((slot, key) for slot, key in noted if not keys.is_no_key(key))
 
 
+def note_keys(note: Key, change: OpenChange, forget: int) -> Write:
+    """Notes the join keys of a row before a replay writes the row. `forget`: when the table may drop them, in seconds since
+    1970."""
+    write = write_changes(note, [change])
+    return write._replace(set={**write.set, TTL: forget})
+
+
+def notes_of_row(items: Iterable[Item], row: Key) -> list[Item]:
+    """The items among those of `PARTITION` that hold join keys of a row."""
+    return [item for item in items if any(change.key == row for change in read_changes(item))]
+
+
 def end_replay(record: Record, outcome: ReplayOutcome) -> Write:
     """Records that the replay of a dead letter ended, for good."""
-    return write_note(replay_key(record), {"outcome": outcome}, remove=("rows",))
+    return end_note(replay_key(record), outcome)
+
+
+def end_note(note: Key, outcome: ReplayOutcome) -> Write:
+    """Records that the replay ended whose item has this key."""
+    return write_note(note, {"outcome": outcome}, remove=("rows", TTL))
+
+
+def forget_letter(record: Record) -> Write:
+    """Ends the replay of a dead letter of an erased row, without the words of a person who dropped it."""
+    write = end_replay(record, "superseded")
+    return write._replace(remove=(*write.remove, "who", "why", "at", "refused_at", "refused_for"))
 
 
 def refuse_replay(report: ReplayReport, at: datetime) -> Write:
@@ -66,7 +91,7 @@ def refuse_replay(report: ReplayReport, at: datetime) -> Write:
 def drop(record: Record, *, who: str, why: str, at: datetime) -> Write:
     """Records that a person dropped a dead letter, for good: no replay takes it."""
     values = {"outcome": DROPPED, "who": who, "why": why, "at": at.isoformat(timespec="seconds")}
-    return write_note(replay_key(record), values, remove=("rows",))
+    return write_note(replay_key(record), values, remove=("rows", TTL))
 
 
 def ended_replays(items: Iterable[Item]) -> dict[Key, str]:

@@ -62,11 +62,20 @@ def loads(text: str | bytes) -> Any:
 
     Raises ValueError with a short reason in one line for any other input, and never another error.
     """
+    return _loads(text, _DECODER)
+
+
+def loads_typed(text: str | bytes) -> Any:
+    """`loads` of what a person typed: refuses repeated members too, because nobody knows which of them the person means."""
+    return _loads(text, _STRICT_DECODER)
+
+
+def _loads(text: str | bytes, decoder: json.JSONDecoder) -> Any:
     try:
         if not isinstance(text, str):
             text = text.decode()
         text = text.strip(_BLANKS)
-        value, end = _DECODER.raw_decode(text)
+        value, end = decoder.raw_decode(text)
         if end != len(text):
             raise json.JSONDecodeError("Extra data", text, end)
     except UnicodeDecodeError as error:
@@ -129,3 +138,17 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 _DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
+
+
+def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        names = [name for name, _ in members]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Mismatch(f"not clear: the member {dumps(twice)} is there twice; write it once", "not-json")
+    return found
+
+
+_STRICT_DECODER: Final = json.JSONDecoder(
+    parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=_unique
+)

@@ -1,9 +1,9 @@
 """Reads column types from text. A definition writes that text, and `str(ColumnType)` gives it back."""
 
 import re
-from difflib import get_close_matches
 from typing import Final, cast, get_args
 
+from processor.nearest_name import nearest
 from processor.records.entity import ColumnType, TimestampUnit, TypeName
 
 MAX_DIGITS: Final = 38
@@ -66,5 +66,5 @@ def _unit(text: str, arguments: str) -> TimestampUnit:
 
 def _suggestion(name: str) -> str:
     lower = name.lower()
-    near = lower if lower in _NAMES else _SQL_NAMES.get(lower) or next(iter(get_close_matches(lower, _NAMES, 1)), None)
+    near = lower if lower in _NAMES else _SQL_NAMES.get(lower) or nearest(lower, _NAMES)
     return f" (did you mean {near!r}?)" if near else ""

@@ -13,7 +13,6 @@ read as a plain row. The only difference: a plain row refuses the bytes of a dec
 module does not check the values of columns.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
@@ -21,10 +20,8 @@ from processor.records.entity import Entity
 from processor.records.framing import SchemedValue
 from processor.records.mismatch import unexpected
 from processor.records.record import Value
+from processor.records.schemas.schema_readings import Schemas
 from processor.records.values import DEBEZIUM, PLAIN, Reading
-
-Schemas = Mapping[str, Mapping[str, Any]]
-"""Column -> its schema by Kafka Connect."""
 
 PLACEHOLDER: Final = "__debezium_unavailable_value"
 PLACEHOLDERS: Final = frozenset({PLACEHOLDER, "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="})
@@ -35,13 +32,6 @@ _DEBEZIUM_MEMBERS: Final = frozenset(
     | {"__ts_ms", "__ts_us", "__ts_ns", "__source_ts_ms", "__source_ts_us", "__source_ts_ns", "__source_lsn"}
 )
 _NOT_PLAIN: Final = _DEBEZIUM_MEMBERS | {"op", "data_collections", "tableChanges", "ddl", "ts_ms"}
-_READINGS: Final[Mapping[str, Reading]] = {
-    "io.debezium.time.Timestamp": Reading(unit="ms"),
-    "io.debezium.time.MicroTimestamp": Reading(unit="us"),
-    "io.debezium.time.NanoTimestamp": Reading(unit="ns"),
-    "org.apache.kafka.connect.data.Timestamp": Reading(unit="ms"),
-    "io.debezium.data.Json": Reading(text="json"),
-}
 
 
 class DebeziumImage(NamedTuple):
@@ -57,7 +47,7 @@ class DebeziumImage(NamedTuple):
 def unwrap(value: Value, entity: Entity) -> tuple[Value, Any]:
     """The value without Kafka Connect's envelope, and its schema (None without an envelope)."""
     if type(value) is SchemedValue:
-        return value
+        return value.payload, value.schema
     if type(value) is dict and len(value) == 2 and "payload" in value and "schema" in value:
         schema = value["schema"]
         if (schema is None or type(schema) is dict) and not {"schema", "payload"} <= entity.columns.keys():
@@ -97,17 +87,6 @@ def read_image(value: Value, entity: Entity) -> DebeziumImage | NoImage:
 def row_value(row: Mapping[str, Value], entity: Entity) -> Mapping[str, Value]:
     """The value of a record with a new image of a row, in the format that the entity pins, else plain."""
     return {"before": None, "after": row, "op": "c"} if entity.format == "debezium" else row
-
-
-def column_reading(schemas: Schemas, column: str) -> Reading:
-    """How to read the values of a column, by its schema. For an array, the schema of the elements decides."""
-    schema = schemas.get(column, {})
-    if schema.get("type") == "array" and isinstance(schema.get("items"), dict):
-        schema = schema["items"]
-    name = schema.get("name")
-    if name == "org.apache.kafka.connect.data.Decimal":
-        return Reading(text="bytes", scale=_scale(schema.get("parameters")))
-    return _READINGS.get(name, PLAIN) if isinstance(name, str) else PLAIN
 
 
 def key_schemas(schema: Any, key: tuple[str, ...]) -> Schemas | None:
@@ -173,8 +152,3 @@ def _field_schemas(schema: Any) -> dict[str, Mapping[str, Any]] | None:
         return None
     fields = (field for field in schema["fields"] if isinstance(field, dict))
     return {field["field"]: field for field in fields if isinstance(field.get("field"), str)}
-
-
-def _scale(parameters: Any) -> int:
-    scale = parameters.get("scale") if isinstance(parameters, dict) else None
-    return int(scale) if isinstance(scale, str) and re.fullmatch(r"-?[0-9]{1,3}", scale) else 0

@@ -7,6 +7,7 @@ from typing import Literal
 TypeName = Literal["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TimestampUnit = Literal["ms", "us", "ns"]
 RecordFormat = Literal["debezium", "flattened", "plain"]
+DecimalForm = Literal["text", "bytes"]
 TruncateChoice = Literal["refuse", "ignore", "delete"]
 
 
@@ -36,7 +37,8 @@ class ColumnType:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     """A source table. `columns` keeps the declared order, and key columns are not null. `format` None: each record shows
-    its own format. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
+    its own format. `decimals`: the form of text in number columns, or in some of them, where a record has no schema: digits, or
+    Debezium's bytes. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
     deletes those that are older than the truncate (`delete`)."""
 
     name: str
@@ -46,3 +48,8 @@ class Entity:
     shards: int = 1
     format: RecordFormat | None = None
     truncate: TruncateChoice = "refuse"
+    decimals: DecimalForm | Mapping[str, DecimalForm] | None = None
+
+    def decimal_form(self, column: str) -> DecimalForm | None:
+        """What the entity says of the text of numbers in a column."""
+        return self.decimals.get(column) if isinstance(self.decimals, Mapping) else self.decimals

@@ -4,7 +4,7 @@
     bytes 1-4   the id of the schema, big-endian
     the rest    the body: Avro, JSON, or Protobuf after the indexes of its message
 
-This module fetches nothing and knows no format. `processor.job.schema_registry` has the reader that asks a registry.
+This module fetches nothing and knows no format. `processor.schema_registry` has the reader that asks a registry.
 """
 
 from collections.abc import Iterable
@@ -19,18 +19,19 @@ HEAD: Final = 5
 
 class SchemedValue(NamedTuple):
     """A value as Kafka Connect's JsonConverter writes it, with its schema in the form that the same converter gives it. None: a
-    schema that says nothing about how to read the value."""
+    schema that says nothing about how to read the value. `avro`: whether the names of the columns are names that Avro allows."""
 
     payload: Value
     schema: Any
+    avro: bool = False
 
 
 class FramedReader(Protocol):
     """Reads framed data by schemas that it holds."""
 
     def fetch(self, ids: Iterable[int]) -> None:
-        """Asks the registry for the schemas that the reader does not hold yet. Raises Transient when the registry does not
-        answer, and SettingError when it refuses the settings."""
+        """Asks the registry for the schemas that the reader does not hold yet. Raises SchemaRegistryAway when the registry
+        does not answer, and SettingError when it refuses the settings."""
 
     def read(self, data: bytes) -> SchemedValue:
         """The value of framed data whose schema was fetched. Asks nobody. Raises ValueError with the reason why there is

@@ -7,11 +7,14 @@ import base64
 import binascii
 import re
 from decimal import Context, Decimal, DecimalException, Inexact, Overflow, Subnormal
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from processor.records.column_types import MAX_DIGITS
 from processor.records.entity import ColumnType
 from processor.records.mismatch import beyond, unexpected
+
+TextForm = Literal["text", "bytes", "either"]
+"""Digits, the base64 of Debezium's bytes, or either."""
 
 _NUMERIC: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DYNAMODB: Final = Context(prec=MAX_DIGITS, Emin=-130, Emax=125, traps=[Inexact, Overflow, Subnormal])
@@ -21,11 +24,13 @@ _MAX_BASE64: Final = 1024
 _EXACT: Final = Context(prec=4000, traps=[Inexact, Overflow, Subnormal])
 _LIMIT: Final = f"DynamoDB keeps {MAX_DIGITS} digits and magnitudes from 1E-130 to 1E+126"
 _AMBIGUOUS: Final = (
-    "it may be a number or Debezium's bytes: send schemas, or declare decimal where decimal.handling.mode is string"
+    "it may be a number or Debezium's bytes: declare `decimals: text` or `decimals: bytes`, or send schemas"
 )
 _ENDLESS: Final = re.compile(r"nan|[+-]?infinity|(?:positive|negative)_infinity", re.IGNORECASE)
 _INFINITE: Final = "no finite number; declare json to pass it through as it comes"
-_BYTES: Final = "for Debezium's bytes: send schemas, or declare decimal(precision,scale) and format"
+_BYTES: Final = "for Debezium's bytes: declare `decimals: bytes` and decimal(precision,scale), or send schemas"
+_NO_SCALE: Final = "the entity has `decimals: bytes`: declare decimal(precision,scale), or send schemas"
+_NO_BYTES: Final = "not Debezium's bytes"
 
 
 def to_int(value: Any, column_type: ColumnType) -> int:
@@ -92,28 +97,33 @@ def to_number(value: Any, column_type: ColumnType) -> int | Decimal:
     raise unexpected(column_type, value, _cure(value))
 
 
-def decode_decimal(value: Any, scale: int, column_type: ColumnType) -> Decimal:
-    """Decodes a Decimal of Debezium (Kafka Connect): base64 of the unscaled value, two's-complement, big-endian."""
-    unscaled = _unscaled(value) if isinstance(value, str) else None
-    if unscaled is None:
-        raise unexpected(column_type, value, "not Debezium's bytes")
-    return Decimal(unscaled).scaleb(-scale, _EXACT)
-
-
-def decode_number_text(value: str, column_type: ColumnType) -> int | Decimal:
-    """Decodes text of a Debezium record without a schema, in a column declared with a scale.
-
-    The record does not show whether the source writes text (`decimal.handling.mode=string`: "12.34") or, by default, bytes
-    ("BNI="). Most texts can be read in one way only. This function refuses a text that can be read in both ("1000" is also
-    the bytes of -2667212), because a guess would sometimes store a wrong number.
-    """
-    scale, precision = column_type.scale or 0, column_type.precision or MAX_DIGITS
+def decode_decimal(value: str, scale: int | None, column_type: ColumnType) -> Decimal:
+    """Decodes a Decimal of Debezium (Kafka Connect): base64 of the unscaled value, two's-complement, big-endian. `scale` None:
+    nobody says it, and the text is refused."""
     unscaled = _unscaled(value)
-    if unscaled is None or abs(unscaled) >= 10**precision:
-        return to_number(value, column_type)
-    if _NUMERIC.fullmatch(value):
-        raise unexpected(column_type, value, _AMBIGUOUS)
+    if unscaled is None or scale is None:
+        raise unexpected(column_type, value, _NO_BYTES if unscaled is None else _NO_SCALE)
     return Decimal(unscaled).scaleb(-scale, _EXACT)
+
+
+def text_form(text: str) -> TextForm | None:
+    """The form that a text of a number has, as far as it shows: digits, the base64 of Debezium's bytes, or nobody can tell. None:
+    neither."""
+    digits, data = _NUMERIC.fullmatch(text) is not None, _unscaled(text) is not None
+    if data and not _ENDLESS.fullmatch(text):
+        return "either" if digits else "bytes"
+    return "text" if digits else None
+
+
+def check_clear(value: str, column_type: ColumnType) -> None:
+    """Refuses text that may be bytes, in a Debezium record without a schema whose entity does not say the form of its decimals.
+
+    The source writes text (`decimal.handling.mode=string`: "12.34") or, by default, bytes ("BNI="). Nobody can tell "1000" from
+    the bytes of -2667212, nor "free" from the bytes of 8304542. Text that is no base64 has one meaning, and passes.
+    """
+    form = text_form(value)
+    if form in ("either", "bytes"):
+        raise unexpected(column_type, value, _AMBIGUOUS if form == "either" else _BYTES)
 
 
 def _cure(value: Any) -> str:

@@ -49,7 +49,7 @@ def read_records(path: str) -> Iterator[Record]:
         if not line.strip():
             continue
         try:
-            record = read_record(canonical_json.loads(line), number, highest)
+            record = read_record(canonical_json.loads_typed(line), number, highest)
         except ValueError as error:
             raise RecordedError(f"{path}:{number}: {error}") from None
         yield record

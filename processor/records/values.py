@@ -15,8 +15,8 @@ from processor.records.entity import ColumnType, TimestampUnit
 from processor.records.mismatch import unexpected, within
 from processor.records.numbers import (
     canonical_decimal,
+    check_clear,
     decode_decimal,
-    decode_number_text,
     to_decimal,
     to_float,
     to_int,
@@ -32,13 +32,17 @@ Convert = Callable[[Value], Value]
 class Reading:
     """How to read a column's values: facts from the source, in addition to the declared type.
 
-    text: the meaning of text. `plain`: itself; `debezium`: itself, or Debezium's bytes of a decimal whose scale is declared;
-    `bytes`: the bytes of a decimal of `scale`; `json`: JSON. unit: the unit of bare timestamps.
+    text: the meaning of text. `plain`: itself; `debezium`: itself, and a number that may also be Debezium's bytes is refused;
+    `bytes`: the bytes of a decimal of `scale` (None: nobody declared it); `json`: JSON. unit: the unit of bare timestamps.
+    named: whether a schema names the type, so that the declared unit counts no more. refused: the reason why the declared type
+    takes no value of the schema.
     """
 
     text: Literal["plain", "debezium", "bytes", "json"] = "plain"
-    scale: int = 0
+    scale: int | None = 0
     unit: TimestampUnit | None = None
+    named: bool = False
+    refused: str = ""
 
 
 PLAIN: Final = Reading()
@@ -61,6 +65,8 @@ def converter(column_type: ColumnType, reading: Reading = PLAIN) -> Convert:
 
 
 def _single(column_type: ColumnType, reading: Reading) -> Convert:
+    if reading.refused:
+        return _refusal(column_type, reading.refused)
     match column_type.name:
         case "string":
             return _string(column_type)
@@ -69,12 +75,19 @@ def _single(column_type: ColumnType, reading: Reading) -> Convert:
         case "date":
             return lambda value: to_date(value, column_type)
         case "timestamp":
-            unit = reading.unit or column_type.unit
+            unit = reading.unit if reading.named else reading.unit or column_type.unit
             return lambda value: to_timestamp(value, column_type, unit)
         case "json":
             return _json_text if reading.text == "json" else _json
         case "int" | "float" | "decimal":
             return _number(column_type, reading)
+
+
+def _refusal(column_type: ColumnType, why: str) -> Convert:
+    def refuse(value: Value) -> Value:
+        raise unexpected(column_type, value, why)
+
+    return refuse
 
 
 def _number(column_type: ColumnType, reading: Reading) -> Convert:
@@ -84,16 +97,17 @@ def _number(column_type: ColumnType, reading: Reading) -> Convert:
         return to_type(value, column_type)
 
     def from_bytes(value: Value) -> Value:
-        return to_type(decode_decimal(value, reading.scale, column_type), column_type)
+        number = decode_decimal(value, reading.scale, column_type) if isinstance(value, str) else value
+        return to_type(number, column_type)
 
-    def from_text_or_bytes(value: Value) -> Value:
-        return to_type(decode_number_text(value, column_type) if isinstance(value, str) else value, column_type)
+    def from_clear_text(value: Value) -> Value:
+        if isinstance(value, str):
+            check_clear(value, column_type)
+        return to_type(value, column_type)
 
     if reading.text == "bytes":
         return from_bytes
-    if reading.text == "debezium" and column_type.scale is not None:
-        return from_text_or_bytes
-    return from_number
+    return from_clear_text if reading.text == "debezium" and column_type.name != "int" else from_number
 
 
 _NUMBERS: Final[dict[str, Callable[[Value, ColumnType], Value]]] = {

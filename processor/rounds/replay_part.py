@@ -66,7 +66,7 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
                 reports.append(ReplayReport(record=record, outcome="refused", reason=reason, plain=plain))
             case Ignored():
                 reports.append(ReplayReport(record=record, outcome="ignored"))
-    counted, erased = split_erased(changes, round_.erased, runner.store)
+    counted, erased = split_erased(changes, round_.erased, round_.incarnations, runner.store)
     reports += [ReplayReport(record=change.record, outcome="superseded") for change in erased]
     by_key: dict[tuple[object, ...], list[Change]] = {}
     for change in counted:

@@ -14,7 +14,7 @@ from typing import Any
 
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
-from processor.progress.epochs import Partition
+from processor.progress.epochs import Incarnations, Partition
 from processor.progress.erasures import Erased
 from processor.progress.fan_outs import FanOut, ResumedFanOut
 from processor.progress.ledger import Run
@@ -48,7 +48,7 @@ class Round:
     fit. `schema_ids`: product -> the id of the Avro schema of its documents; those of the others are JSON.
     `partitions`: of each topic, one where it has none. `truncates`: of the entities that had one, until this round.
     `walk_page`: most rows of a page of a walk. `log_values`: whether texts for the log may show values of rows. `erased`:
-    the rows that an operator erased. `release`: of statestore."""
+    the rows that an operator erased. `incarnations`: of the topics, by their epochs. `release`: of statestore."""
 
     plan: Plan
     run: Run
@@ -69,6 +69,7 @@ class Round:
     walk_page: int = 1
     log_values: bool = False
     erased: Erased = frozenset()
+    incarnations: Incarnations = field(default_factory=dict)
     release: str = ""
 
     @property

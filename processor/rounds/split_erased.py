@@ -1,18 +1,21 @@
 """Tells the records of erased rows apart: those from before the erasure must not bring the row back, nor become dead letters."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from processor.plan.row_image import version_of
+from processor.progress.epochs import Incarnations
 from processor.progress.erasures import Erased, erasure_key, name_of, read_erasure
 from processor.records.entity import Entity
+from processor.records.framing import FramedReader
 from processor.records.record import Change, Record
-from processor.steps.decode import decode
+from processor.rounds.shown_keys import shown_keys
 from statestore import keys
 from statestore.store import Store
 
 
-def split_erased(changes: Iterable[Change], erased: Erased, store: Store) -> tuple[list[Change], list[Change]]:
+def split_erased(
+    changes: Iterable[Change], erased: Erased, incarnations: Incarnations, store: Store
+) -> tuple[list[Change], list[Change]]:
     """The changes that count, and those that came before the erasure of their row. Costs nothing where no row is erased, else a
     hash for each change, and a read for each change of an erased row."""
     changes = list(changes)
@@ -24,14 +27,24 @@ def split_erased(changes: Iterable[Change], erased: Erased, store: Store) -> tup
     counts: list[Change] = []
     covered: list[Change] = []
     for change, note in zip(changes, notes, strict=True):
-        old = note in erasures and erasures[note].covers(version_of(change))
+        topic_id = incarnations.get((change.record.topic, change.record.epoch), "")
+        old = note in erasures and erasures[note].covers(version_of(change), topic_id)
         (covered if old else counts).append(change)
     return counts, covered
 
 
-def is_erased_letter(record: Record, entity: Entity | None, erased: Erased, store: Store) -> bool:
-    """Whether a record that cannot be decoded came before the erasure of its row. Its Kafka key or its value may still show the
-    key."""
-    forms = (replace(record, value=None), replace(record, key=None)) if erased else ()
-    changes = [change for form in forms if isinstance(change := decode(form, entity), Change)]
-    return bool(split_erased(changes, erased, store)[1])
+def is_erased_letter(
+    record: Record,
+    entity: Entity | None,
+    erased: Erased,
+    incarnations: Incarnations,
+    store: Store,
+    schemas: FramedReader,
+) -> bool:
+    """Whether a record that cannot be decoded came before the erasure of a row whose key it shows. `schemas`: reads framed
+    records."""
+    if not erased or entity is None:
+        return False
+    shown = shown_keys(record, entity, schemas)
+    changes = (Change(entity.name, key, None, record) for key in shown)
+    return bool(split_erased(changes, erased, incarnations, store)[1])

@@ -4,7 +4,7 @@ The log says it when a trouble begins, every SAY_AGAIN_SECONDS while it lasts, a
 and its `/health` call a job with a trouble degraded: the job goes on by itself, and no person must act yet.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from threading import Lock
 from time import time
@@ -57,6 +57,12 @@ class Troubles:
                 JobEvent(what="degraded", text=trouble_line(trouble, now), level="warning", fields={"part": part})
             )
 
+    def say_again(self) -> None:
+        """Lets the log repeat the troubles that are due: a part may be asked less often than every SAY_AGAIN_SECONDS."""
+        for trouble in self.now:
+            if self._clock() - trouble.said >= SAY_AGAIN_SECONDS:
+                self.begin(trouble.part, trouble.text, trouble.cure)
+
     def end(self, part: str) -> None:
         """Notes that a part answers. Costs next to nothing while it has no trouble."""
         if part not in self._by_part:
@@ -72,6 +78,17 @@ class Troubles:
         return [asdict(trouble) for trouble in self.now]
 
 
+def degraded_lines(report: Mapping[str, Any]) -> list[str]:
+    """The troubles in the report of a job, a line each for people."""
+    return [
+        _line(one["part"], one["text"], report["at"] - one["since"], one["cure"]) for one in report.get("troubles", ())
+    ]
+
+
 def trouble_line(trouble: Trouble, now: float) -> str:
     """A trouble in one line, for people."""
-    return f"{trouble.part}: {trouble.text}, for {duration_text(now - trouble.since)}: {trouble.cure}"
+    return _line(trouble.part, trouble.text, now - trouble.since, trouble.cure)
+
+
+def _line(part: str, text: str, seconds: float, cure: str) -> str:
+    return f"{part}: {text}, for {duration_text(seconds)}: {cure}"

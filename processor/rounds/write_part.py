@@ -56,7 +56,8 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     first: dict[Partition, tuple[int, int]] = {}
     decoded = list(_changes(records, round_, runner, first, tally, reject))
     truncates = tuple((one.entity, version_of(one)) for one in decoded if isinstance(one, Truncated))
-    changes, erased = split_erased((one for one in decoded if isinstance(one, Change)), round_.erased, runner.store)
+    decoded_changes = (one for one in decoded if isinstance(one, Change))
+    changes, erased = split_erased(decoded_changes, round_.erased, round_.incarnations, runner.store)
     for change in erased:
         _ignore(change.record, "erased", tally)
     starts = {
@@ -118,7 +119,7 @@ def _changes(
         if isinstance(decoded, Change):
             yield decoded
         elif isinstance(decoded, Rejected):
-            if is_erased_letter(record, entity, round_.erased, runner.store):
+            if is_erased_letter(record, entity, round_.erased, round_.incarnations, runner.store, runner.schemas):
                 _ignore(record, "erased", tally)
             else:
                 reject(decoded)

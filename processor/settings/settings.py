@@ -11,12 +11,13 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from processor.errors import SettingError
+from processor.nearest_name import nearest
 from processor.settings.kafka_security import read_kafka
 from processor.settings.schema_registry_access import read_schema_registry
 from processor.settings.secret_references import EXAMPLES, Secret, is_reference
@@ -24,6 +25,8 @@ from processor.settings.secret_references import EXAMPLES, Secret, is_reference
 ENV = "STATESTORE_"
 FAN_OUT_PAGE = 1_000
 """Rows above one change that one round follows up."""
+LARGEST = 2**31 - 1
+"""The largest number of a setting, unless the setting has another limit: Spark and Kafka's clients take no larger ones."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 CONFIDENTIAL = ("registry", "registry_password", "store_url", "store_password")
 """The settings that no error and no representation shows."""
@@ -36,7 +39,7 @@ PASSWORD = re.compile(r"://[^:/@]*:[^@]+@|[?&](ssl)?password=")
 """In an address: its password."""
 
 
-def _setting(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
+def _setting(default: Any, help: str, low: float = 0, high: float = LARGEST) -> Any:
     return field(default=default, metadata={"help": help, "low": low, "high": high})
 
 
@@ -64,9 +67,6 @@ class Settings:
     dynamodb_client: Literal["lean", "boto3"] = _setting(
         "lean", "the client that reads and writes items: lean, or boto3, which takes ten times the CPU"
     )
-    ledger_batch: int = _setting(
-        1, "ledger entries that one request writes: 1 by UpdateItem, more by PartiQL's BatchExecuteStatement", 1, 25
-    )
     registry: str = _setting(
         "postgresql+psycopg://", "address of the registry's Postgres; PG* variables fill in missing parts"
     )
@@ -81,7 +81,9 @@ class Settings:
     rejects_topic: str = _setting("statestore.rejects", "the topic for dead letters")
     max_reject_share: float = _setting(0.05, "the job stops at a batch with a larger share of dead letters", 0, 1)
     max_reject_free: int = _setting(100, "a batch with at most so many dead letters never stops the job", 0)
-    marker_days: int = _setting(30, "days for which a delete marker is kept; must be longer than any replay takes", 1)
+    marker_days: int = _setting(
+        30, "days for which a delete marker is kept; must be longer than any replay takes", 1, 100_000
+    )
     wait_seconds: float = _setting(5.0, "W: longest delay that is expected of an index, or between its replicas", 0)
     settle_seconds: float = _setting(5.0, "S: how long after a change the job settles it", 0)
     fan_out_page: int = _setting(
@@ -100,6 +102,9 @@ class Settings:
     )
     log_values: bool = _setting(False, "whether log lines and the status show values of rows (true or false)")
     lease_seconds: int = _setting(30, "a job that gives no sign of life for so long counts as dead", 5)
+    outage_seconds: int = _setting(
+        300, "a running job waits so long for a part that does not answer (registry, store, broker), before it ends", 0
+    )
     status_port: int = _setting(
         0, "port of the driver's page, with /metrics for Prometheus, /status.json and /health; 0: none", 0, 65535
     )
@@ -126,6 +131,13 @@ def setting_flags() -> list[tuple[str, str]]:
     return [(f.name, _help(f)) for f in fields(Settings) if f.name not in _TABLES]
 
 
+def mistyped_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that nobody reads, and whose names are near to that of a setting: each with the variable of that setting."""
+    known = {ENV + name.upper() for name, _ in setting_flags()} | {ENV + "SETTINGS"}
+    own = [name for name in environment if name.startswith(ENV) and name not in known]
+    return {name: near for name in sorted(own) if (near := nearest(name, known, 0.9))}
+
+
 def read_settings(
     given: Mapping[str, Any],
     environment: Mapping[str, str] | None = None,
@@ -143,7 +155,7 @@ def read_settings(
     known = {f.name: f for f in fields(Settings)}
     for name in stored:
         if name not in known:
-            raise SettingError(f"{path}: there is no setting `{name}`; the settings are {', '.join(sorted(known))}")
+            raise SettingError(f"{path}: there is no setting `{name}`; {_cure(name, known)}")
     values: dict[str, Any] = dict(otherwise or {})
     for name, f in known.items():
         if name in _TABLES:
@@ -173,6 +185,11 @@ def read_settings(
             "._-/#: and do not begin with AWS/"
         )
     return settings
+
+
+def _cure(name: str, known: Iterable[str]) -> str:
+    near = nearest(name.replace("-", "_"), known)
+    return f"did you mean `{near}`?" if near else f"the settings are {', '.join(sorted(known))}"
 
 
 def _help(f: Any) -> str:
@@ -237,7 +254,7 @@ def _value(f: Any, value: Any, where: str) -> Any:
     except (TypeError, ValueError, OverflowError):
         raise SettingError(f"{where}: {value!r} is not a {'number' if kind is float else 'whole number'}") from None
     low, high = f.metadata["low"], f.metadata["high"]
-    if (low is not None and converted < low) or (high is not None and converted > high):
-        bounds = f"at least {low}" if high is None else f"from {low} to {high}"
+    if not low <= converted <= high:
+        bounds = f"at least {low}" if high == LARGEST and converted < low else f"from {low} to {high}"
         raise SettingError(f"{where}: {converted} is out of range; it must be {bounds}")
     return converted

@@ -17,13 +17,10 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from processor.records import canonical_json
-from processor.records.adjusted_names import adjusted_names, with_columns
 from processor.records.debezium import (
     PLACEHOLDERS,
     DebeziumImage,
     NoImage,
-    Schemas,
-    column_reading,
     is_unavailable,
     key_schemas,
     read_image,
@@ -33,7 +30,9 @@ from processor.records.entity import ColumnType, Entity
 from processor.records.framing import NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.records.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.records.record import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Truncated, Value
-from processor.records.values import DEBEZIUM, Convert, Reading, converter
+from processor.records.schemas.adjusted_names import adjusted_names, with_columns
+from processor.records.schemas.schema_readings import Schemas, schema_reading
+from processor.records.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
 """Bytes of a row's columns as compact JSON. An item of DynamoDB holds 409,600, with its keys and slots."""
@@ -41,7 +40,7 @@ MAX_ROW_BYTES: Final = 400_000
 _ALWAYS_SMALL: Final = MAX_ROW_BYTES // 25
 """Bytes of a value that needs no measuring: nothing grows more than `1e125`, which the row holds in 126 digits."""
 
-_STRING: Final = ColumnType(name="string")
+_TEXT: Final = converter(ColumnType(name="string"))
 _MAX_DECODERS: Final = 1024
 _decoders: Final[dict[int, "Decoder"]] = {}
 
@@ -79,13 +78,14 @@ def compare_columns(record: Record, entity: Entity) -> ComparedColumns | None:
 class Decoder:
     """Decodes the records of one entity; what depends on the entity alone is worked out once, here."""
 
-    __slots__ = ("_adjusted", "_debezium", "_plain", "_text_key", "_texts", "entity")
+    __slots__ = ("_adjusted", "_debezium", "_plain", "_text_key", "entity")
 
     def __init__(self, entity: Entity) -> None:
         self.entity = entity
-        self._plain = {name: converter(column) for name, column in entity.columns.items()}
-        self._debezium = {name: converter(column, DEBEZIUM) for name, column in entity.columns.items()}
-        self._texts = frozenset(name for name, column in entity.columns.items() if column == _STRING)
+        self._plain, self._debezium = (
+            {name: converter(column, _untold_reading(entity, name, reading)) for name, column in entity.columns.items()}
+            for reading in (PLAIN, DEBEZIUM)
+        )
         self._adjusted = adjusted_names(entity.columns)
         self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
 
@@ -98,7 +98,7 @@ class Decoder:
                 return Truncated(record=record, entity=self.entity.name)
             if not isinstance(image, DebeziumImage):
                 return Ignored(record=record, why=image)
-            if type(value) is SchemedValue and self._adjusted:
+            if type(value) is SchemedValue and value.avro and self._adjusted:
                 image = self._with_columns(image)
             parts = self._key_parts(self._key_value(record.key, schemas), image)
             row = self._row(image)
@@ -140,7 +140,7 @@ class Decoder:
             return {}
         key = self.entity.key
         described = key_schemas(schema, key)
-        if type(parsed) is SchemedValue and type(value) is dict:
+        if type(parsed) is SchemedValue and parsed.avro and type(value) is dict:
             value = with_columns(value, self._adjusted)
             described = with_columns(described, self._adjusted) if described else described
         if not isinstance(value, dict):
@@ -175,13 +175,13 @@ class Decoder:
         only the key."""
         source, row, name = image.row, dict[str, Value](), ""
         columns = self.entity.key if image.deleted else self.entity.columns
-        converts, texts = self._converts(image.schemas, image.reading, columns), self._texts
+        converts = self._converts(image.schemas, image.reading, columns)
         try:
             for name in columns:
                 value = source.get(name)
                 if value is None:
                     row[name] = None
-                elif type(value) is str and name in texts and value.isascii() and value not in PLACEHOLDERS:
+                elif type(value) is str and converts[name] is _TEXT and value.isascii() and value not in PLACEHOLDERS:
                     row[name] = value  # as most are
                 elif type(value) is not int and is_unavailable(value):
                     row[name] = UNAVAILABLE
@@ -216,10 +216,27 @@ class Decoder:
             key.append(part)
         return tuple(key)
 
-    def _converts(self, schemas: Schemas | None, untold: Reading, columns: Collection[str]) -> Mapping[str, Convert]:
+    def _converts(self, schemas: Schemas | None, reading: Reading, columns: Collection[str]) -> Mapping[str, Convert]:
+        """The functions for the columns: by their schemas, and by `reading` where a column has none."""
+        untold, types = self._debezium if reading is DEBEZIUM else self._plain, self.entity.columns
         if schemas is None:
-            return self._debezium if untold is DEBEZIUM else self._plain
-        return {name: converter(self.entity.columns[name], column_reading(schemas, name)) for name in columns}
+            return untold
+        return {
+            name: converter(types[name], schema_reading(schemas[name], types[name]))
+            if name in schemas
+            else untold[name]
+            for name in columns
+        }
+
+
+def _untold_reading(entity: Entity, column: str, reading: Reading) -> Reading:
+    """How to read a column whose record has no schema. `reading`: that of the record's format."""
+    match entity.decimal_form(column):
+        case "text":
+            return PLAIN
+        case "bytes":
+            return Reading(text="bytes", scale=entity.columns[column].scale)
+    return reading
 
 
 def _parsed(what: str, data: bytes | None, schemas: FramedReader) -> Value:

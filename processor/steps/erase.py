@@ -10,7 +10,6 @@ The marker is above every record before the erasure, so a task of an earlier run
 Like a replay, the step finds no roots and publishes nothing: the driver settles the change that it opens.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from processor.plan.plan import EntityPlan
@@ -38,14 +37,14 @@ class ErasedRow:
 
 
 def erase(
-    key: Key, plan: EntityPlan, new: Mapping[int, str], *, former: frozenset[JoinKey], opens: Key, expires_at: int
+    key: Key, plan: EntityPlan, erasure: Erasure, *, former: frozenset[JoinKey], opens: Key, expires_at: int
 ) -> Step[ErasedRow]:
-    """Erases the row with this key. `new`: as in `Erasure`. `former`: the join keys of a change of the row that is open.
+    """Erases the row with this key. `erasure`: which records it covers. `former`: the join keys of an open change of the row.
     `opens`: the key of the durable item for the change that the step opens. `expires_at`: when DynamoDB may drop the marker,
     in seconds since 1970."""
     note = erasure_key(plan.name, key.sk)
     stored, noted = yield (key, note)
-    erasure = Erasure(new, read_erasure(noted).sequences)
+    erasure = erasure.after(read_erasure(noted))
     yield (write_erasure(note, erasure),)
     before = read_row(stored) if stored is not None else None
     while True:

@@ -2,7 +2,8 @@
 
 1. Read the ledger, before assembling.
 2. Assemble. (The caller passes the step: steps do not know each other.)
-3. Stop only if the ledger has the same hash, of the same version of the product, and the broker acknowledged it.
+3. Stop only if the ledger has the same hash, of the same version and topic of the product, and the broker acknowledged it.
+   A root whose key no message ever had needs no tombstone.
 4. Reserve the next sequence with the value's hash, under the sequence read. Refused: start again at the ledger.
 5. Send. The end of the round, once the broker acknowledged all messages, acknowledges the reservation.
 
@@ -95,13 +96,15 @@ def publish(context: PublishContext, root: str, assembled: Callable[[], Step[Enc
     if isinstance(document, Unpublishable):
         return document
     key = document.key or entry.key
+    if not key:
+        return "unchanged"
     headers = (*context.headers, ("statestore.sequence", b"%d" % (entry.seq + 1)))
     message = Message(context.topic, key.encode(), document.value, headers)
     unfit = _unfit(context, document, message)
     digest = (UNFIT if unfit else "") + hash_of(document.value)
-    if entry.shows(digest, context.version) and (yield from _acknowledged(context, entry)):
+    if entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(context, entry)):
         return UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
-    reserved = LedgerEntry(entry.seq + 1, digest, context.mark, key, context.version)
+    reserved = LedgerEntry(entry.seq + 1, digest, context.mark, key, context.version, context.topic)
     (outcome,) = yield (reserve(context.product, root, entry, reserved),)
     if not isinstance(outcome, Done):
         return "contended"
@@ -139,7 +142,7 @@ def _unfit(context: PublishContext, document: EncodedDocument, message: Message)
 
 def _letter(context: PublishContext, root: str, entry: LedgerEntry, unfit: _Unfit) -> Message:
     """The dead letter in place of a document: the key of its message, no value. A record has an offset, a document has its
-    sequence. In place of a partition the letter has a hash of the root."""
+    sequence. In place of a partition the letter has a hash of the root. Its entity is that of the root."""
     record = Record(
         topic=context.topic,
         partition=crc32(root.encode()),
@@ -148,7 +151,7 @@ def _letter(context: PublishContext, root: str, entry: LedgerEntry, unfit: _Unfi
         key=entry.key.encode(),
         value=None,
     )
-    rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code)
+    rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code, entity=context.entity)
     return reject_message(rejected, context.rejects_topic, context.letter_bytes, context.refused_by)
 
 

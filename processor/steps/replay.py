@@ -19,7 +19,7 @@ from processor.plan.row_image import filled_image, image_of, refuse_stray, versi
 from processor.plan.step import Step
 from processor.plan.touch import OVERSIZED
 from processor.progress.open_changes import OpenChange, open_change, write_changes
-from processor.progress.replays import has_ended, noted_keys
+from processor.progress.replays import has_ended, note_keys, noted_keys
 from processor.records.record import Change
 from statestore import keys
 from statestore.items import Image, Row, leaves_room, merge_image, written_row
@@ -40,7 +40,7 @@ class ReplayedChange:
 
 def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_at: int) -> Step[ReplayedChange]:
     """Replays `change`. `note`: the key of the item that remembers the replay; `opens`: the key of the durable item for
-    the change that it opens. `expires_at`: when DynamoDB may drop a delete marker, in seconds since 1970."""
+    the change that it opens. `expires_at`: when DynamoDB may drop a delete marker, and the note, in seconds since 1970."""
     sk = keys.encode(change.key)
     if sk is None:
         raise ValueError(f"a {change.entity} without a key reached the table")
@@ -66,7 +66,7 @@ def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_a
         if seen is not None:
             former |= seen.keys() | {(p.slot, p.key) for p in seen.pending}
         opened = open_change(change.entity, row, former - row.keys())
-        yield (write_changes(note, [opened]), write_changes(opens, [opened]))
+        yield (note_keys(note, opened, expires_at), write_changes(opens, [opened]))
         if image is None:
             return ReplayedChange(outcome="superseded", opened=opened, row=row)
         write = merge_image(image, seen, keep_from="")

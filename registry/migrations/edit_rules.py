@@ -60,7 +60,7 @@ BEGIN
 END $$
 """
 
-EDIT_RULES = (
+EDIT_RULES = (  # a job's own boundaries have no reason, and are no edit
     RECORD_EDIT,
     EDIT_BY_HAND,
     ANNOUNCED,
@@ -86,6 +86,8 @@ EDIT_RULES = (
         "WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse('the triggers of edits keep it')"
         for table in DERIVED
     ),
+    "CREATE TRIGGER recorded AFTER INSERT ON epochs FOR EACH ROW "
+    "WHEN (coalesce(current_setting('statestore.why', true), '') <> '') EXECUTE FUNCTION record_edit()",
     "CREATE TRIGGER recorded BEFORE INSERT ON history "
     "WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse('the triggers of edits write it')",
     "CREATE TRIGGER stays BEFORE DELETE ON work EXECUTE FUNCTION refuse('the registry needs it')",

@@ -1,4 +1,4 @@
-"""The rules of the life of assignments and products, as SQL: steps wait for the jobs, layouts rise, versions never repeat."""
+"""The rules of the life of assignments, as SQL: steps wait for the jobs, and layouts rise."""
 
 LAGGING_JOB = """
 CREATE FUNCTION lagging_job(version bigint) RETURNS text LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
@@ -75,39 +75,4 @@ CREATE TRIGGER layout_rises AFTER INSERT OR UPDATE ON access_paths
 """
 """Jobs use a join once it has both paths, so both are looked at. Edges that other joins use already are no new ones."""
 
-PRODUCT_STAYS = """
-CREATE FUNCTION product_stays() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-  highest int := (SELECT version FROM product_versions WHERE product = NEW.name);
-BEGIN
-  IF TG_TABLE_NAME = 'products' AND TG_OP = 'UPDATE' AND NEW.root <> OLD.root AND has_run(OLD.root) THEN
-    RAISE EXCEPTION 'product %: its root never changes once a job has run with %', OLD.name, OLD.root
-      USING ERRCODE = '23000', HINT = 'another root makes another product: give it another name';
-  END IF;
-  IF TG_OP = 'UPDATE' AND (NEW.name, NEW.version) = (OLD.name, OLD.version) THEN
-    RETURN NULL;
-  END IF;
-  IF NEW.version <= highest AND NOT (
-    TG_TABLE_NAME = 'products'
-    AND EXISTS (SELECT FROM waiting_products WHERE (name, version) = (NEW.name, NEW.version))
-  ) THEN
-    RAISE EXCEPTION 'product %: version % is not new, the highest was %', NEW.name, NEW.version, highest
-      USING ERRCODE = '23000', HINT = 'a version never repeats, also after a removal';
-  END IF;
-  INSERT INTO product_versions VALUES (NEW.name, NEW.version)
-  ON CONFLICT (product) DO UPDATE SET version = greatest(product_versions.version, excluded.version);
-  RETURN NULL;
-END $$
-"""
-"""A waiting product goes live with the version that it waits with."""
-
-LIFE_RULES = (
-    LAGGING_JOB,
-    STATE_FOLLOWS,
-    LAYOUT_RISES,
-    PRODUCT_STAYS,
-    *(
-        f"CREATE TRIGGER stays AFTER INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION product_stays()"
-        for table in ("products", "waiting_products")
-    ),
-)
+LIFE_RULES = (LAGGING_JOB, STATE_FOLLOWS, LAYOUT_RISES)

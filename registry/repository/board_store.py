@@ -1,10 +1,12 @@
 """What an operator looks at: the history of edits, the jobs, and how far the walks of the job are."""
 
 from collections.abc import Collection
+from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, text
 
-from registry.job_status import JobStatus
+from registry.job_status import JobStatus, RunEnd
 from registry.model import HistoryEntry, Progress
 from registry.repository.lease_store import is_alive
 from registry.tables import history as history_table
@@ -22,12 +24,15 @@ def jobs(connection: Connection) -> tuple[JobStatus, ...]:
     """The jobs that ever ran by this registry, by name."""
     columns = (leases.c.job, leases.c.owner, leases.c.generation, leases.c.applied_version, leases.c.renewed_at)
     age = func.extract("epoch", func.clock_timestamp() - leases.c.reported_at).label("report_age")
-    reported = (leases.c.acquired_at, leases.c.report, age)
+    reported = (leases.c.acquired_at, leases.c.report, age, leases.c.ended)
     rows = connection.execute(select(*columns, *reported, is_alive().label("alive")).order_by("job"))
-    return tuple(
-        JobStatus(**row | {"report_age": None if row["report_age"] is None else float(row["report_age"])})
-        for row in map(dict, rows.mappings())
-    )
+    return tuple(_status(dict(row)) for row in rows.mappings())
+
+
+def _status(row: dict[str, Any]) -> JobStatus:
+    age, ended = row.pop("report_age"), row.pop("ended")
+    end = None if ended is None else RunEnd(**ended | {"at": datetime.fromisoformat(ended["at"])})
+    return JobStatus(**row, report_age=None if age is None else float(age), ended=end)
 
 
 def keep_progress(connection: Connection, lines: Collection[Progress]) -> None:

@@ -2,9 +2,12 @@
 
 import os
 import re
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Timer
 from typing import Any, Final
+from weakref import WeakSet
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url, text
@@ -16,8 +19,28 @@ from registry.repository.migrate import check_revision
 CONNECT_SECONDS: Final = 10
 """The time that a connection may take, unless the URL has another."""
 
+KEEPALIVE: Final = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+"""A connection whose network is cut is lost after some 20 s, unless the URL says otherwise."""
+
 LOCK_SECONDS: Final = 30
 """The time that an edit waits for another edit."""
+
+_WAIT_FOR_COMMITS: Final = """
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply'
+"""
+"""A commit that the server answers is on its disk, whatever the database, the role or the address set."""
+ANSWER_SECONDS = 45.0
+"""The longest time of a transaction. A frozen server keeps its connections and never answers: a job would wait in silence."""
+
+UNREACHABLE: Final = ("08", "28", "3D", "57P")
+"""The beginnings of the codes of a server that does not let this user in now: a lost connection, a server that starts or stops, a
+wrong user or database."""
+
+PASSING: Final = ("25006", "25P03", "40", "53", "57014", "58")
+"""Those after which a later try may succeed: a standby or a server that fails over, a transaction that lasted too long or met
+another one, a lack of memory, disk or connections, an error of the machine."""
+
+ENCODING: Final = "UTF8"
 
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
@@ -41,7 +64,8 @@ class Database:
             )
         self.schema = schema
         self.url = _url(url)
-        self.engine = _engine(self.url, schema)
+        self._connections = WeakSet[Any]()
+        self.engine = _engine(self.url, schema, self._connections)
         self._checked = False
 
     @contextmanager
@@ -62,8 +86,10 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """A read-only transaction that sees one moment. Raises as `transaction` does."""
         with self._translated_errors(), self.engine.connect() as connection:
-            seen = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            seen = connection.execution_options(isolation_level="REPEATABLE READ")
             with seen.begin():
+                # SQLAlchemy's own option would let later writes of this connection begin READ WRITE, whatever the server says
+                seen.execute(text("SET TRANSACTION READ ONLY"))
                 self._check_revision(seen)
                 yield seen
 
@@ -75,13 +101,28 @@ class Database:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
+        timer = Timer(ANSWER_SECONDS, self._cut)
+        timer.daemon = True
+        timer.start()
         try:
             yield
         except exc.DBAPIError as error:
+            cause = error.orig if isinstance(error.orig, psycopg.Error) else psycopg.OperationalError(str(error.orig))
+            raise self._translated(cause) from error
+        except psycopg.Error as error:  # while a new connection is set up
             raise self._translated(error) from error
+        except exc.InvalidRequestError as error:  # the server went away while the pool looked for a connection
+            raise self._translated(psycopg.OperationalError(str(error))) from error
+        finally:
+            timer.cancel()
 
-    def _translated(self, error: exc.DBAPIError) -> Exception:
-        cause = error.orig if isinstance(error.orig, psycopg.Error) else psycopg.Error()
+    def _cut(self) -> None:
+        """Cuts the connections: the requests that wait for an answer fail."""
+        for connection in list(self._connections):
+            with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as shared:
+                shared.shutdown(socket.SHUT_RDWR)
+
+    def _translated(self, cause: psycopg.Error) -> Exception:
         message = str(cause).strip().partition("\nCONTEXT:")[0].partition("\nLINE ")[0]
         match cause:
             case (
@@ -98,16 +139,22 @@ class Database:
                 )
             case psycopg.IntegrityError():
                 return RegistryRefused(message)
-            case psycopg.OperationalError() if cause.sqlstate is None or cause.sqlstate.startswith(
-                ("08", "28", "3D", "57P")
-            ):
-                return RegistryUnreachable(
-                    f"no connection to the registry at {_place(self.url)}: {' '.join(message.split())}"
-                )
+            case psycopg.OperationalError() | psycopg.InterfaceError() if cause.sqlstate is None:
+                return self._unreachable("no connection to the registry", message)
+            case _ if (cause.sqlstate or "").startswith(UNREACHABLE):
+                return self._unreachable("no connection to the registry", message)
+            case _ if (cause.sqlstate or "").startswith(PASSING) or "recovery" in message:
+                return self._unreachable("the registry takes no work now", message)
             case psycopg.ProgrammingError() if cause.sqlstate is None:  # libpq refuses the address: an unknown option
                 return RegistryError(f"the registry's address {_place(self.url)} is wrong: {message}")
             case _:
                 return RegistryError(f"Postgres at {_place(self.url)} refused a request of the registry: {message}")
+
+    def _unreachable(self, what: str, message: str) -> RegistryUnreachable:
+        return RegistryUnreachable(
+            f"{what} at {_place(self.url)} (--registry): {' '.join(message.split())}; no state is lost: start that Postgres, or "
+            "correct --registry"
+        )
 
 
 def _url(url: str) -> URL:
@@ -121,18 +168,28 @@ def _url(url: str) -> URL:
     return parsed.set(drivername="postgresql+psycopg")
 
 
-def _engine(url: URL, schema: str) -> Engine:
-    limit = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_SECONDS}
+def _engine(url: URL, schema: str, connections: WeakSet[Any]) -> Engine:
+    limits = {**KEEPALIVE, "connect_timeout": CONNECT_SECONDS}
+    given = {name: value for name, value in limits.items() if name not in url.query} | {"client_encoding": "utf8"}
     engine = create_engine(
-        url, pool_size=2, max_overflow=3, pool_pre_ping=True, connect_args=limit, json_serializer=json_text
+        url, pool_size=2, max_overflow=3, pool_pre_ping=True, connect_args=given, json_serializer=json_text
     )
 
     # This listener runs first, so that SQLAlchemy itself takes the schema for the connection's default. The `options` of the
     # start-up packet could set it too, but poolers refuse them.
     @event.listens_for(engine, "connect", insert=True)
     def lead_to_schema(connection: Any, _record: Any) -> None:
+        connections.add(connection)
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding not in (ENCODING, None):  # a pooler may not say
+            connection.close()
+            raise RegistryError(
+                f"the registry's database {_place(url)} (--registry) has the encoding {encoding}, and cannot hold every "
+                f"text: give a database in {ENCODING} (CREATE DATABASE ... ENCODING '{ENCODING}' TEMPLATE template0)"
+            )
         connection.autocommit = True
         connection.execute(f'SET search_path TO "{schema}"')
+        connection.execute(_WAIT_FOR_COMMITS)
         connection.autocommit = False
 
     return engine

@@ -28,7 +28,9 @@ def raise_version(connection: Connection) -> int:
 
 
 def release_table(connection: Connection) -> None:
-    """Gives the registry a new identity, bound to no table: what holds the former one is foreign from now on."""
+    """Gives the registry a new identity, bound to no table: what holds the former one is foreign from now on. The next table
+    begins without the rounds of this one."""
+    connection.execute(update(leases).values(ended_run=None, ended_round=None))
     connection.execute(update(meta).values(identity=text("gen_random_uuid()::text"), table_name=None))
 
 

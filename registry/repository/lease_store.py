@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, null, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, DateTime, and_, case, cast, func, null, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
+from registry.job_status import How, RunMark
 from registry.model import Lease
 from registry.tables import attempts, leases, meta
 
@@ -61,9 +62,19 @@ def renew(connection: Connection, lease: Lease) -> None:
     _change(connection, lease, {"renewed_at": func.clock_timestamp()})
 
 
-def keep_report(connection: Connection, lease: Lease, report: Mapping[str, Any]) -> None:
-    """Replaces the report of the run. Raises LeaseLost when another run took the lease."""
-    _change(connection, lease, {"report": report, "reported_at": func.clock_timestamp()})
+def keep_report(connection: Connection, lease: Lease, report: Mapping[str, Any], ended: int | None) -> None:
+    """Replaces the report of the run. `ended`: its last round that published something and ended. Raises LeaseLost when another
+    run took the lease."""
+    mark = {} if ended is None else {"ended_run": lease.generation, "ended_round": ended}
+    _change(connection, lease, {"report": report, "reported_at": func.clock_timestamp(), **mark})
+
+
+def run_mark(connection: Connection) -> RunMark:
+    """What the leases of all jobs know of their runs."""
+    generation = connection.scalar(select(func.max(leases.c.generation)))
+    ended = select(leases.c.ended_run, leases.c.ended_round).where(leases.c.ended_run.is_not(None))
+    last = connection.execute(ended.order_by(leases.c.ended_run.desc()).limit(1)).first()
+    return RunMark(generation or 0, *(last or (0, -1)))
 
 
 def holds(connection: Connection, lease: Lease) -> bool:
@@ -96,6 +107,25 @@ def begin_attempt(connection: Connection, lease: Lease, lane: int, round_: int) 
 def release(connection: Connection, lease: Lease) -> None:
     """Gives the lease back. A lost lease stays with its owner."""
     connection.execute(update(leases).where(_is(lease)).values(owner=None))
+
+
+def begin_run(connection: Connection, lease: Lease) -> None:
+    """Forgets the end that was noted before this run took its lease: the job runs again."""
+    noted = cast(leases.c.ended["at"].as_string(), DateTime(timezone=True))
+    connection.execute(update(leases).where(_is(lease), noted < leases.c.acquired_at).values(ended=null()))
+
+
+def end_run(connection: Connection, job: str, owner: str, how: How, text: str) -> None:
+    """Notes how a run of the job, or its start, ended, and gives its lease back. The lease of another run stays as it is. Only a
+    run that lost its lease leaves its note there, unless there is one."""
+    now = connection.execute(select(func.clock_timestamp())).scalar_one()
+    ended = {"how": how, "owner": owner, "text": text, "at": now.isoformat()}
+    of_job = update(leases).where(leases.c.job == job)
+    if how == "lost":
+        connection.execute(of_job.where(leases.c.ended.is_(null())).values(ended=ended))
+    else:
+        mine = or_(leases.c.owner.is_(None), leases.c.owner == owner)
+        connection.execute(of_job.where(mine).values(ended=ended, owner=None))
 
 
 def applied(connection: Connection, lease: Lease, version: int) -> None:

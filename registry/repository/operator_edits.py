@@ -4,7 +4,10 @@ from collections.abc import Callable
 
 from registry import operations
 from registry.edited import Edit
+from registry.errors import ProductPaused
 from registry.model import Applied, Snapshot
+from registry.pauses import last_pause
+from registry.repository.board_store import history
 from registry.repository.connection import Database
 from registry.repository.read import read
 from registry.repository.write import lock, sign, write
@@ -33,7 +36,12 @@ class OperatorEdits:
 
     def remove(self, product: str, *, tombstones: bool, who: str, why: str) -> Applied:
         """Removes a product, live and waiting, and the joins that nobody else uses. With `tombstones` a live product stays until
-        the job has replaced all its documents by tombstones. Raises NoProduct."""
+        the job has replaced all its documents by tombstones.
+
+        Raises:
+            NoProduct: there is none of this name.
+            ProductPaused: it is to publish tombstones, and is paused; the error names the pause.
+        """
         return self._operate(lambda stored: operations.remove(stored, product, tombstones=tombstones), who, why)
 
     def retire(self, entity: str, slot: int, *, who: str, why: str) -> Applied:
@@ -63,5 +71,8 @@ class OperatorEdits:
         with self._database.transaction() as connection:
             lock(connection)
             sign(connection, who, why)
-            change = make(read(connection))
+            try:
+                change = make(read(connection))
+            except ProductPaused as error:
+                raise ProductPaused(error.name, last_pause(history(connection, None), error.name)) from None
             return Applied(version=write(connection, change), changes=change.changes)

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from registry.advance import WHY, advance
 from registry.edit import edit
 from registry.edited import edited
-from registry.job_status import JobStatus
+from registry.job_status import How, JobStatus, RunMark
 from registry.migrations.roles import role_statements
 from registry.model import (
     Applied,
@@ -219,10 +219,16 @@ class Registry(OperatorEdits):
         with self._database.transaction() as connection:
             leases.renew(connection, lease)
 
-    def keep_report(self, lease: Lease, report: Mapping[str, Any]) -> None:
-        """Replaces the report of the run, which `jobs` shows. Raises LeaseLost when another run has taken over."""
+    def keep_report(self, lease: Lease, report: Mapping[str, Any], ended: int | None = None) -> None:
+        """Replaces the report of the run, which `jobs` shows. `ended`: its last round that published something and ended. Raises
+        LeaseLost when another run has taken over."""
         with self._database.transaction() as connection:
-            leases.keep_report(connection, lease, report)
+            leases.keep_report(connection, lease, report, ended)
+
+    def run_mark(self) -> RunMark:
+        """What the registry knows of the runs of its jobs."""
+        with self._database.reading() as connection:
+            return leases.run_mark(connection)
 
     def holds(self, lease: Lease) -> bool:
         """True while no other run has taken the lease, and this run has not released it."""
@@ -240,6 +246,17 @@ class Registry(OperatorEdits):
         with self._database.transaction() as connection:
             leases.release(connection, lease)
 
+    def begin_run(self, lease: Lease) -> None:
+        """Forgets the end that was noted before this run took its lease: the job runs again."""
+        with self._database.transaction() as connection:
+            leases.begin_run(connection, lease)
+
+    def end_run(self, job: str, owner: str, how: How, text: str = "") -> None:
+        """Notes how a run of the job, or its start, ended, for `jobs`, and gives its lease back. `text`: the message of its
+        error. A job that never ran has no lease, and gets no note."""
+        with self._database.transaction() as connection:
+            leases.end_run(connection, job, owner, how, text)
+
     def applied(self, lease: Lease, version: int) -> None:
         """Records that the job works by this version, before the job's first write by it.
 
@@ -254,6 +271,13 @@ class Registry(OperatorEdits):
         """The recorded boundaries of these topics, and of every topic that these entities ever read, in order."""
         with self._database.reading() as connection:
             return epochs.read(connection, topics, entities)
+
+    def record_epochs(self, boundaries: Iterable[EpochBoundary], *, who: str, why: str) -> None:
+        """Adds the boundaries that an operator records: an edit, which the history shows. Errors as of `add_epochs`."""
+        with self._database.transaction() as connection:
+            lock(connection)
+            sign(connection, who, why)
+            epochs.add(connection, boundaries)
 
     def add_epochs(self, boundaries: Iterable[EpochBoundary]) -> None:
         """Records boundaries, all or none. The same boundary again changes nothing. Raises EpochConflict when the registry has a
@@ -270,3 +294,8 @@ class Registry(OperatorEdits):
         """Replaces the statistics of the state. This is no edit: the version stays."""
         with self._database.transaction() as connection:
             statistics.keep(connection, taken)
+
+    def forget_statistics(self, values: Collection[str]) -> int:
+        """Takes these encoded join keys out of the statistics. Returns how many joins had one of them."""
+        with self._database.transaction() as connection:
+            return statistics.forget(connection, values)

@@ -1,8 +1,9 @@
 """Statistics of the state: always one whole set, the last one. They are no edit of the registry."""
 
+from collections.abc import Collection
 from datetime import UTC
 
-from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy import Connection, delete, insert, select, text, update
 
 from registry.repository.read import join_ids
 from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
@@ -51,3 +52,10 @@ def read(connection: Connection) -> Statistics | None:
         ),
         joins=tuple(sorted(found, key=lambda one: (str(one.join), one.direction))),
     )
+
+
+def forget(connection: Connection, values: Collection[str]) -> int:
+    """Takes these encoded join keys out of the statistics; the counts stay. Returns how many joins had one of them."""
+    connection.execute(text("LOCK TABLE entity_statistics IN EXCLUSIVE MODE"))  # a second writer waits
+    named = join_statistics.c.value.in_(values)
+    return connection.execute(update(join_statistics).where(named).values(value=None)).rowcount

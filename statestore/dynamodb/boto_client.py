@@ -41,7 +41,6 @@ class BotoClient:
         self.endpoint = Endpoint(url=url, proxy=_proxy(url), certificates=get_cert_path(certificates))
         self._methods = {
             "UpdateItem": self.api.update_item,
-            "BatchExecuteStatement": self.api.batch_execute_statement,
             "DeleteItem": self.api.delete_item,
             "BatchGetItem": self.api.batch_get_item,
             "Query": self.api.query,

@@ -13,18 +13,11 @@ from botocore.exceptions import (
 )
 
 from statestore import requests
-from statestore.dynamodb.retries import BROKEN, THROTTLED, error_code
-from statestore.errors import NoTable, StoreError, Terminal, Transient
+from statestore.dynamodb.retries import BROKEN, error_code, is_throttle
+from statestore.errors import NoTable, StoreError, Terminal, Throttled, Transient
 from statestore.store import Item, Refused, TooLarge
 
-_REFUSED = ("ConditionalCheckFailedException", "DuplicateItemException")
-_STATEMENT_CODES = {
-    "ValidationError": "ValidationException",
-    "ThrottlingError": "ThrottlingException",
-    "RequestLimitExceeded": "RequestLimitExceeded",
-}
-"""Codes of statements that differ by more than the ending from those of requests."""
-_FAILED_STATEMENTS = ("InternalServerError", "TransactionConflict")
+_REFUSED = "ConditionalCheckFailedException"
 _TOO_LARGE = "Item size"
 _NO_TABLE = "ResourceNotFoundException"
 _CURES = {
@@ -39,8 +32,8 @@ _CURES = {
 def failure(where: str, error: ClientError | BotoCoreError) -> StoreError:
     """The error that a caller of the store gets. `where`: the table, the request and its key."""
     match error:
-        case ClientError() if error_code(error) in THROTTLED:
-            return Transient(f"{where}: throttled ({_message(error)}): wait, or write less at once")
+        case ClientError() if is_throttle(error):
+            return Throttled(f"{where}: throttled ({_message(error)}): wait, or write less at once")
         case ClientError() if error.response["ResponseMetadata"].get("HTTPStatusCode", 0) >= 500:
             return Transient(f"{where}: DynamoDB failed ({error_code(error)}: {_message(error)}): try again")
         case ClientError():
@@ -60,20 +53,9 @@ def failure(where: str, error: ClientError | BotoCoreError) -> StoreError:
     return Terminal(f"{where}: {error}")
 
 
-def statement_error(answer: Mapping[str, Any]) -> ClientError | None:
-    """The error in the answer to one statement of a batch, as a request of its own would have raised it."""
-    found = answer.get("Error")
-    if found is None:
-        return None
-    code = str(found.get("Code", ""))
-    status = 500 if code in _FAILED_STATEMENTS else 400
-    error = {"Code": _STATEMENT_CODES.get(code, f"{code}Exception"), "Message": found.get("Message", "")}
-    return ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}, "BatchExecuteStatement")
-
-
 def is_refusal(error: ClientError) -> bool:
     """Whether the condition of a write or a delete did not hold."""
-    return error_code(error) in _REFUSED
+    return error_code(error) == _REFUSED
 
 
 def unwritten(error: ClientError) -> Refused | TooLarge:

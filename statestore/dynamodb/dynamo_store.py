@@ -21,16 +21,16 @@ from statestore import requests
 from statestore import table as definition
 from statestore.attribute_values import fits
 from statestore.dynamodb.boto_client import BotoClient
-from statestore.dynamodb.client_failures import failure, is_refusal, statement_error, stored_item, unwritten
+from statestore.dynamodb.client_failures import failure, is_refusal, stored_item, unwritten
 from statestore.dynamodb.dynamo_table import add_slots, create_table, describe_table, enable_ttl
 from statestore.dynamodb.lean_client import LeanClient
 from statestore.dynamodb.request_counts import RequestCounts
 from statestore.dynamodb.request_threads import RequestThreads
-from statestore.dynamodb.retries import Patience, is_throttle, may_pass
+from statestore.dynamodb.retries import Patience
 from statestore.dynamodb.table_probe import TableProbe
 from statestore.errors import Terminal, Transient
 from statestore.keys import Key
-from statestore.lone_requests import read_alone, write_in_batches
+from statestore.lone_requests import read_alone, write_alone
 from statestore.request_names import RequestNames
 from statestore.store import (
     MAX_ITEM_BYTES,
@@ -53,8 +53,7 @@ from statestore.store import (
 class DynamoStore:
     """A `Store` over one DynamoDB table. `client`: the way to send reads and writes of items; boto3 alone makes and describes
     tables. `show_keys`: whether errors name the rows, or only their partition. `threads`: requests of a turn that are on their
-    way at a time. `ledger_batch`: plain writes of a turn that share a request. Raises Terminal for a malformed table name or
-    when no region is known."""
+    way at a time. Raises Terminal for a malformed table name or when no region is known."""
 
     consistent = False
 
@@ -69,7 +68,6 @@ class DynamoStore:
         random: Random | None = None,
         show_keys: bool = True,
         threads: int = 1,
-        ledger_batch: int = 1,
     ) -> None:
         self.table = definition.table_name(table)
         self.created: int | None = None
@@ -78,7 +76,7 @@ class DynamoStore:
         self._patience = patience or Patience()
         self._random = random or Random()
         self._names = RequestNames(show_keys)
-        self._threads, self._ledger_batch = RequestThreads(threads), ledger_batch
+        self._threads = RequestThreads(threads)
         with self._failures("connecting"):
             try:
                 self._boto3 = BotoClient(endpoint_url, region, self._patience, self._counts)
@@ -133,8 +131,8 @@ class DynamoStore:
         return list(self._threads.each(partial(read_alone, self), reads))
 
     def write_all(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
-        """Does writes and deletes side by side. Plain writes share requests where the store was made so."""
-        return write_in_batches(self, requests, self._ledger_batch, self._threads.each)
+        """Does writes and deletes side by side."""
+        return list(self._threads.each(partial(write_alone, self), requests))
 
     def write(self, write: Write) -> WriteOutcome:
         """Sends one conditional update and returns the former item."""
@@ -147,16 +145,6 @@ class DynamoStore:
             except ClientError as error:
                 return unwritten(error)
             return Done(stored_item(answer.get("Attributes")))
-
-    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
-        """Does plain writes of different keys, 25 in a request. Sends a write again that was throttled in its batch. The outcomes
-        lack the former items."""
-        statements, keys = requests.statements(self.table, writes), [write.key for write in writes]
-        outcomes: list[WriteOutcome] = []
-        for start in range(0, len(writes), requests.MAX_STATEMENTS):
-            end = start + requests.MAX_STATEMENTS
-            outcomes += self._execute(statements[start:end], keys[start:end])
-        return outcomes
 
     def delete(self, delete: Delete) -> Done | Refused:
         """Sends one conditional delete and returns the former item."""
@@ -242,31 +230,6 @@ class DynamoStore:
             if request["RequestItems"] and idle:
                 time.sleep(self._patience.pause(idle, self._random))
         return items
-
-    def _execute(self, statements: Sequence[requests.ClientCall], keys: Sequence[Key]) -> list[WriteOutcome]:
-        """The outcomes of the statements of one request. `keys`: the keys of their items."""
-        outcomes: list[WriteOutcome] = [Done(None)] * len(keys)
-        asked = list(range(len(keys)))
-        for attempt in range(1, self._patience.attempts + 1):
-            with self._failures("writing", keys[asked[0]]):
-                answer = self._send("BatchExecuteStatement", {"Statements": [statements[n] for n in asked]})
-            failed: dict[int, ClientError] = {}
-            for n, found in zip(asked, answer["Responses"], strict=True):
-                with self._failures("writing", keys[n]):
-                    error = statement_error(found)
-                    if error is not None and may_pass(error):
-                        failed[n] = error
-                        if is_throttle(error):
-                            self._counts.throttle("BatchExecuteStatement")
-                    elif error is not None:
-                        outcomes[n] = unwritten(error)
-            asked = list(failed)
-            if not asked:
-                return outcomes
-            if attempt < self._patience.attempts:
-                time.sleep(self._patience.pause(attempt, self._random, failed[asked[0]]))
-        with self._failures("writing", keys[asked[0]]):
-            raise failed[asked[0]]
 
     def _lean_client(self) -> BotoClient | LeanClient:
         """The lean client; boto3's where the proxy itself speaks TLS."""

@@ -35,7 +35,8 @@ class Patience:
     with each attempt, and is at most `backoff_cap_s`.
 
     slow_s: after an answer that comes too late, the lean client sends the request again, however often, until so many seconds
-    have passed since the first attempt."""
+    have passed since the first attempt. throttled_for_s: the same after a throttle: a request that waits keeps its place, while
+    a batch that is done again asks for all its requests again."""
 
     attempts: int = 6
     connect_s: float = 2.0
@@ -45,12 +46,15 @@ class Patience:
     backoff_cap_s: float = 5.0
     connections: int = 16
     slow_s: float = 0.0
+    throttled_for_s: float = 0.0
 
     def tries_again(self, attempts: int, began: float, error: ClientError | BotoCoreError) -> bool:
         """Whether to send a request again, after so many attempts since `began` (`time.monotonic()`). `error`: the failure of the
         last attempt."""
-        slow = isinstance(error, ReadTimeoutError) and monotonic() - began < self.slow_s
-        return slow or (attempts < self.attempts and may_pass(error))
+        waited = monotonic() - began
+        slow = isinstance(error, ReadTimeoutError) and waited < self.slow_s
+        throttled = is_throttle(error) and waited < self.throttled_for_s
+        return slow or throttled or (attempts < self.attempts and may_pass(error))
 
     def pause(self, attempts: int, random: Random, error: ClientError | BotoCoreError | None = None) -> float:
         """The seconds to wait after so many attempts. `error`: the failure of the last attempt."""

@@ -26,15 +26,24 @@ ATTEMPTS: Final = 16
 """Of one request: they take about 20 s, and outlast a restart of the server."""
 BACKOFF_S: Final = 0.02
 BACKOFF_CAP_S: Final = 5.0
-CONNECT_S: Final = 10
+LIMITS: Final = {
+    "connect_timeout": 10,
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+"""Of a connection, unless the URL says otherwise: one whose network is cut is lost after some 20 s."""
 
 _SETTINGS: Final = """
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
     SET enable_memoize = off; SET jit = off; SET plan_cache_mode = force_generic_plan;
-    SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '60s'
+    SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '60s';
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply'
 """
 """Every statement has one right plan: the index, key by key. A table without statistics gets that plan too, and the server plans
-each statement once."""
+each statement once. A commit that the server answers is on its disk, whatever the database, the role or the address set: a batch
+ends only once."""
 _T = TypeVar("_T")
 _Connection = psycopg.Connection[Any]
 
@@ -112,7 +121,8 @@ def _address(url: str) -> str:
         raise Terminal("the store's address is no URL of Postgres: give postgresql://user@host:port/database")
     plain = f"postgresql://{rest}"
     try:
-        own = {} if "connect_timeout" in conninfo_to_dict(plain) else {"connect_timeout": CONNECT_S}
+        given = conninfo_to_dict(plain)
+        own = {name: limit for name, limit in LIMITS.items() if name not in given}
         return make_conninfo(plain, **own, client_encoding="utf8", application_name="statestore")
     except psycopg.Error:  # its message may hold the password
         raise Terminal("the store's address is wrong: give postgresql://user@host:port/database") from None

@@ -23,9 +23,10 @@ import psycopg
 
 from statestore.errors import NoTable, Terminal
 from statestore.keys import Key
-from statestore.limits import check_key, check_plain, check_query
+from statestore.limits import check_key, check_query
 from statestore.postgres import postgres_table
 from statestore.postgres.bounds import bound_columns
+from statestore.postgres.durability import Durability, read_durability
 from statestore.postgres.postgres_session import ATTEMPTS, PostgresSession
 from statestore.postgres.run_fence import refusal, take_fence
 from statestore.postgres.statements import Statements
@@ -113,6 +114,10 @@ class PostgresStore:
         """The table as it is now, for a person who checks a set-up; None when there is none."""
         return self._manage("describing", lambda c: postgres_table.table_state(c, self.table))
 
+    def durability(self) -> Durability:
+        """What a crash of the server, or a failover, leaves of the commits. Needs no table."""
+        return self._manage("describing", read_durability)
+
     def take_over(self, fence: Fence) -> None:
         """Writes in the right of this run, and fences all others: waits for their transactions, and refuses later ones."""
         self._manage("taking over", lambda c: take_fence(c, self._statements, self.table, fence))
@@ -167,12 +172,6 @@ class PostgresStore:
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
         return self.write_all([write])[0]
-
-    def write_batch(self, writes: Sequence[Write]) -> list[WriteOutcome]:
-        """Does plain writes of different keys. The outcomes lack the former items."""
-        check_plain(writes)
-        outcomes = self.write_all(writes)
-        return [type(one)(None) if isinstance(one, (Done, Refused)) else one for one in outcomes]
 
     def delete(self, delete: Delete) -> Done | Refused:
         """Does one conditional delete and returns the former item."""

@@ -7,10 +7,14 @@ import psycopg
 
 from statestore.errors import NoTable, StoreError, Terminal, Transient
 
-_PASSING: Final = ("08", "40", "53", "57P", "57014", "55P03", "25006", "25P03", "23505")
+_PASSING: Final = ("08", "40", "53", "57P", "57014", "55P03", "25006", "25P03", "23505", "58")
 """The beginnings of the codes after which another attempt may succeed: a lost connection, a deadlock, a server that starts or
-stops, a standby, a lack of memory or connections, a lock that another writer holds, a row that another writer made."""
-_STARTING: Final = re.compile(r"starting up|shutting down|recovery|too many|connection slots|not yet accepting")
+stops, a standby, a lack of memory or connections, a lock that another writer holds, a row that another writer made, an
+error of the machine."""
+_STARTING: Final = re.compile(
+    r"starting up|shutting down|recovery|too many|connection slots|not (yet |currently )?accepting|terminating connection"
+)
+"""In such a failure: the server starts or stops, or has too much to do."""
 _REFUSED: Final = re.compile(r"FATAL:|connection option")
 """In a failure to connect, which has no code: the server refuses the user or the database, or libpq a part of the address."""
 _NO_TABLE: Final = ("42P01", "3F000")
@@ -24,7 +28,7 @@ def failure(where: str, error: psycopg.Error) -> StoreError:
     """The error that a caller of the store gets. `where`: the table, the request and its key."""
     code = error.sqlstate or ""
     message = error.diag.message_primary or " ".join(str(error).split())
-    if code.startswith(_PASSING):
+    if code.startswith(_PASSING) or "recovery" in message:
         return Transient(f"{where}: {message}: try again")
     if code:
         cure = _CURES.get(code, "trying again does not help: see the cause")

@@ -19,9 +19,10 @@ from typing import Any
 import psutil
 import pytest
 
+from benchmarks.job_process import run_command
 from processor.cli.main import main
 from tests.faulty.points import POINTS, AtPoint
-from tests.faulty.processes import executor_of, run_command, sender_of
+from tests.faulty.processes import executor_of, sender_of
 from tests.faulty.proxy import Request, proxy
 from tests.sampled import sampled
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.job.kafka.outbox import KafkaOutbox
+from processor.kafka.outbox import KafkaOutbox
 from processor.records.message import Message
 
 Story = Any  # the class in conftest.py
@@ -271,3 +271,13 @@ def test_run_refuses_to_produce_records_into_topics_that_hold_some(
     topic = min(json.loads(line)["topic"] for line in Path(story.file).read_text().splitlines())
     refusal = f"statestore run: topic {topic} holds records already, and --from needs fresh topics: "
     assert capsys.readouterr().err.startswith(refusal)
+
+
+def test_a_refused_start_produces_nothing_so_that_the_command_can_be_corrected(
+    finished: tuple[Story, Path], story: Story, capsys: Printed
+) -> None:
+    assert main(["apply", *story.flags, *story.define, "--why", "a new registry"]) == 0
+    words = [*story.run, "--from", story.file, "--once"]
+    assert main([*words, "--table", finished[0].name]) == 1
+    assert "is foreign: it belongs to another registry" in capsys.readouterr().err
+    assert main(words) == 0

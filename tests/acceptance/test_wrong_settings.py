@@ -20,6 +20,9 @@ def missing(flag: str, variable: str) -> str:
     ("words", "message"),
     [
         (["--lease-seconds", "1"], "--lease-seconds: 1 is out of range; it must be at least 5"),
+        (["--batch-size", "9" * 30], f"--batch-size: {'9' * 30} is out of range; it must be from 1 to 2147483647"),
+        (["--walk-rate", "9" * 30], f"--walk-rate: {'9' * 30} is out of range; it must be from 0 to 2147483647"),
+        (["--wait-seconds", "1e300"], "--wait-seconds: 1e+300 is out of range; it must be from 0 to 2147483647"),
         (["--batch-size", "many"], "--batch-size: 'many' is not a whole number"),
         (
             ["--registry-schema", "No Schema"],
@@ -47,6 +50,9 @@ def test_an_error_names_the_wrong_variable_or_the_wrong_line_of_the_settings_fil
     file = tmp_path / "settings.toml"
     file.write_text("tabel = 'x'\n")
     assert main(["run", "--settings", str(file)]) == 1
+    assert capsys.readouterr().err == f"statestore run: {file}: there is no setting `tabel`; did you mean `table`?\n"
+    file.write_text("zzzz = 'x'\n")
+    assert main(["run", "--settings", str(file)]) == 1
     known = ", ".join(sorted(field.name for field in fields(Settings)))
-    message = f"statestore run: {file}: there is no setting `tabel`; the settings are {known}\n"
+    message = f"statestore run: {file}: there is no setting `zzzz`; the settings are {known}\n"
     assert capsys.readouterr().err == message

@@ -33,18 +33,19 @@ def running_postgres(programs: Path | None = None, more: Mapping[str, str] | Non
 
 
 @contextmanager
-def crashing_postgres() -> Iterator[tuple[str, Callable[[], None]]]:
+def crashing_postgres() -> Iterator[tuple[str, Callable[..., None]]]:
     """The address of a server, inside the block, and how to crash it: it ends at once, as with `pg_ctl stop -m immediate`, and
-    starts again at the same address."""
+    starts again at the same address. A crash takes what happens meanwhile."""
     with TemporaryDirectory(prefix="statestore-postgres-", ignore_cleanup_errors=True) as directory:
         Path(directory).chmod(0o755)  # under root the server is another user
         parts = [start_postgres(Path(directory))]
         url = str.__str__(parts[0].endpoint)
 
-        def crash() -> None:
+        def crash(meanwhile: Callable[[], None] = lambda: None) -> None:
             os.kill(parts[-1].process.pid, signal.SIGQUIT)
             while parts[-1].alive():
                 sleep(0.02)
+            meanwhile()
             parts.append(start_postgres(Path(directory), port=urlsplit(url).port))
             assert str.__str__(parts[-1].endpoint) == url
 

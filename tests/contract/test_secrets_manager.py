@@ -108,7 +108,7 @@ def test_a_refusal_is_one_request_and_a_failure_three(
         def log_message(self, *_: object) -> None: ...
 
     with HTTPServer(("127.0.0.1", 0), Refusing) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", f"http://127.0.0.1:{server.server_port}")
         with pytest.raises(SettingError, match=f"^registry: the secret {ARN} cannot be read: {message}"):
             resolve_reference("registry", f"secret:{ARN}")

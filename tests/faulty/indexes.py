@@ -67,7 +67,7 @@ class LateIndexes:
         self._late: dict[tuple[str, str], dict[ItemKey, list[LateRow]]] = {}
 
     def __call__(self, request: Request, relay: Relay) -> Answer:
-        if request.operation in WRITES and "Key" in request.body:  # statements write ledger entries, which no index has
+        if request.operation in WRITES:
             with self._lock:
                 return self._write(request, relay)
         if request.operation == "Query" and "IndexName" in request.body:

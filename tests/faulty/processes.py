@@ -1,11 +1,8 @@
-"""Run a command in a process of its own; find the process below it that sent a request, and the executor of that process."""
+"""The settings of a command; the process below it that sent a request, and the executor of that process."""
 
 import json
-import os
-import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,27 +12,6 @@ from processor.settings.settings import Settings, setting_flags
 from tests.faulty.proxy import Request
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-
-
-@contextmanager
-def run_command(words: list[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts a process with a group of its own. At the end of the block all its processes end. Its stderr goes to a file."""
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True, env={**os.environ, **environment}
-        )
-    family: list[psutil.Process] = []
-    try:
-        yield process
-        with suppress(psutil.NoSuchProcess):
-            family = psutil.Process(process.pid).children(recursive=True)
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        _, alive = psutil.wait_procs(family, timeout=300)
-        for orphan in alive:
-            orphan.kill()
 
 
 def write_settings(settings: Settings, file: Path) -> list[str]:

@@ -19,7 +19,7 @@ from zlib import crc32
 
 import urllib3
 
-WRITES = ("UpdateItem", "DeleteItem", "PutItem", "BatchExecuteStatement")
+WRITES = ("UpdateItem", "DeleteItem", "PutItem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from processor.cli.stop_signals import END_SECONDS
+from processor.cli.operators.stop_signals import END_SECONDS
 from processor.metrics.status_server import CONNECTION_SECONDS
 from processor.settings.settings import read_settings
 

@@ -1,4 +1,4 @@
-"""The load: the source of `benchmarks.registry_edits`, whose table `label` comes as framed Avro, with a new schema now and then;
+"""The load: the source of `tests.edits.soak`, whose table `label` comes as framed Avro, with a new schema now and then;
 and the verdict of SQL over its tables.
 
 A worker of the job keeps a schema, so only a new one makes it ask the schema registry.
@@ -13,17 +13,17 @@ from typing import Any
 
 import fastavro
 
-from benchmarks.edit_verdict import disordered
-from benchmarks.edited_source import DELETES, DRAW, EditedSource
 from processor.definitions.load import load
 from processor.demo.report import differing_keys
 from processor.inspect.oracle import oracle
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.reader import read_topic
+from processor.kafka.admin import Admin
+from processor.kafka.reader import read_topic
 from processor.product.product import Definitions
 from processor.records import canonical_json
 from processor.records.message import Message
 from processor.records.record import Record
+from tests.edits.source import DELETES, DRAW, EditedSource
+from tests.edits.verdict import disordered
 from tests.registry_stub import RegistryStub
 from tests.simulator.edit_shapes import CONTENTS, texts
 from tests.simulator.shape_definitions import STARS

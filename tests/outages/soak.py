@@ -29,8 +29,8 @@ from time import monotonic, sleep, time
 
 from processor.cli.options import set_embedded_credentials
 from processor.durations import duration_text
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox
+from processor.kafka.admin import Admin
+from processor.kafka.outbox import KafkaOutbox
 from processor.local.parts import owned_home
 from processor.local.readiness import free_port
 from processor.settings.settings import Settings, setting_flags

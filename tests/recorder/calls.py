@@ -21,7 +21,6 @@ OTHERS = frozenset({"secretsmanager:GetSecretValue"})
 """What main.tf of the same module also allows; tests/infra compares."""
 _PRODUCT = re.compile(r"\bstatestore\b")
 _SERVICE = re.compile(r"Credential=[^/]*/[^/]*/[^/]*/([^/]*)/aws4_request")
-_PARTIQL = {"INSERT": "PartiQLInsert", "UPDATE": "PartiQLUpdate", "DELETE": "PartiQLDelete", "SELECT": "PartiQLSelect"}
 
 
 def record(headers: Mapping[str, str], body: bytes) -> None:
@@ -42,10 +41,7 @@ def actions(headers: Mapping[str, str], body: bytes) -> set[str]:
 
 
 def dynamodb_actions(operation: str, body: Mapping[str, Any]) -> set[str]:
-    """The actions that a request to DynamoDB needs. PartiQL has actions of its own, and an index is a resource of its own."""
-    if operation in ("BatchExecuteStatement", "ExecuteStatement"):
-        statements = body.get("Statements", [body])
-        return {_PARTIQL[one["Statement"].split(maxsplit=1)[0].upper()] for one in statements}
+    """The actions that a request to DynamoDB needs. An index is a resource of its own."""
     return {f"{operation} index" if "IndexName" in body else operation}
 
 

@@ -71,6 +71,12 @@ def edit_protections() -> Iterator[Protection]:
         fault_weights={"crash before": 1},
     )
     yield _scripted(
+        "another topic of a product gets the tombstones too",
+        walks.any_topic_of_tombstone,
+        "a user goes while the product has another topic",
+        max_faults=0,
+    )
+    yield _scripted(
         "the fence, when a slot goes",
         publisher.no_fence,
         "a publication reads by a freed slot",

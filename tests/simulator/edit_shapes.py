@@ -5,7 +5,8 @@ order. No two contents of one product have different roots.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from processor.definitions.load import load
@@ -71,9 +72,11 @@ CONTENTS: dict[str, list[dict[str, Any]]] = {
 """Product -> its contents."""
 
 
-def texts(contents: dict[str, int]) -> dict[str, str]:
-    """The definitions of these products, each with the content of this number."""
-    return {f"{name}.json": json.dumps(CONTENTS[name][number]) for name, number in contents.items()}
+def texts(contents: Mapping[str, int], topics: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """The definitions of these products, each with the content of this number. `topics`: those that are not the product's
+    name."""
+    products = {name: {**CONTENTS[name][number], "topic": topics.get(name, name)} for name, number in contents.items()}
+    return {f"{name}.json": json.dumps(product) for name, product in products.items()}
 
 
 def definitions_of(products: Iterable[ProductEntry]) -> Definitions:

@@ -3,6 +3,8 @@
 Each change has a canary: a value of its own, in a column that no entity declares. After an erasure the row's item is a bare
 marker, and the ledger's entries of its root expire. At the end no item of the table has the canary of a change before an erasure,
 and the documents are those of a source without these changes.
+
+With dead letters, the broker keeps those of an erased row, and the operator replays them too.
 """
 
 import json
@@ -12,13 +14,17 @@ from dataclasses import replace
 from typing import Any
 
 from processor.job.job import Job
+from processor.progress.erasures import Erasure
 from processor.progress.ledger import entries_partition
+from processor.progress.replays import PARTITION as REPLAYS
+from processor.progress.replays import notes_of_row
 from processor.records.record import Record
 from statestore import keys
 from statestore.item_attributes import readable_attributes
 from statestore.keys import Key
 from statestore.versions import encode_version
 from tests.simulator.history import Event, Partition, Tables, partition_of, tables_after
+from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation
 
 CANARY = "canary"
@@ -31,12 +37,14 @@ BARE = {"PK", "SK", "_v", "_deleted", "ttl", "_edges"}
 
 class ErasingSimulation(Simulation):
     """A run in which an operator erases rows, and repeats an erasure that broke off. `erased`: the rows, each with the offset
-    from which the records of its topic are new, by partition. `broken_off`: the row whose erasure has not ended."""
+    from which the records of its topic are new, by partition. `broken_off`: the row whose erasure has not ended. `remained`: what
+    the first erasure left that left something."""
 
-    __slots__ = ("broken_off", "erased")
+    __slots__ = ("broken_off", "erased", "remained")
 
-    erased: dict[ErasedKey, dict[int, int]]
+    erased: dict[ErasedKey, dict[Partition, int]]
     broken_off: ErasedKey | None
+    remained: str | None
 
     @staticmethod
     def change_events(seed: int, events: list[Event]) -> list[Event]:
@@ -46,10 +54,10 @@ class ErasingSimulation(Simulation):
         ]
 
     def run(self) -> None:
-        self.erased, self.broken_off = {}, None
+        self.erased, self.broken_off, self.remained = {}, None, None
         super().run()
         if self.problem is None:
-            self.problem = next(self._canaries(), None)
+            self.problem = self.remained or next(self._canaries(), None)
 
     def source_tables(self) -> Tables:
         counted = [event for event, position in self._positions() if not self._is_covered(event, position)]
@@ -57,7 +65,12 @@ class ErasingSimulation(Simulation):
 
     def is_left_out(self, record: Record) -> bool:
         key = tuple(json.loads(record.key or b"{}").values())
-        return record.offset < self.erased.get((record.topic, key), {}).get(record.partition, 0)
+        ends = self.erased.get((self.entity_of(record.topic), key), {})
+        return record.offset < ends.get((record.topic, record.partition), 0)
+
+    def entity_of(self, topic: str) -> str:
+        """The entity that reads a topic."""
+        return topic
 
     def _act(self) -> bool:
         rng = self.world.rng
@@ -82,13 +95,12 @@ class ErasingSimulation(Simulation):
         job, sk = self.job, keys.encode(key)
         assert job is not None
         assert sk is not None
-        ends = {p: end for (topic, p), end in self.available.items() if topic == entity}
         self.facts["erased"] += 1
+        erasure, ends = self._erasure(entity)
         self.world.log(f"erase {entity} {sk} before {ends}")
-        new = {p: encode_version(1, p, end) for p, end in ends.items()}
 
         def erase(job: Job) -> None:
-            job.driver.erase(entity, sk, new)
+            job.driver.erase(entity, sk, erasure)
 
         self.erased[entity, key] = ends
         self._run_driver(job, erase)
@@ -101,8 +113,13 @@ class ErasingSimulation(Simulation):
         self._run_driver(job, retire)
         self.broken_off = None
         self.facts["erasures ended"] += 1
-        self.problem = self.problem or next(self._remains(entity, sk), None)
+        self.remained = self.remained or next(self._remains(entity, sk), None)
         self.end_job()
+
+    def _erasure(self, entity: str) -> tuple[Erasure, dict[Partition, int]]:
+        """The erasure of a row now: of all records that its topics have; and where these end."""
+        ends = {partition: end for partition, end in self.available.items() if partition[0] == entity}
+        return Erasure({p: encode_version(1, p, end) for (_, p), end in ends.items()}), ends
 
     def _remains(self, entity: str, sk: str) -> Iterator[str]:
         """What an erasure that has ended left of the row."""
@@ -118,6 +135,9 @@ class ErasingSimulation(Simulation):
             entry = table.get([entry_key]).get(entry_key)
             if entry is not None and product.product.root == entity and (entry["hash"] or "ttl" not in entry):
                 yield f"the ledger of {name} keeps {entry}"
+
+        for note in notes_of_row(table.partition(REPLAYS), key):
+            yield f"{note['SK']} keeps join keys of {key}"
 
     def _canaries(self) -> Iterator[str]:
         """The items that hold the canary of a change before an erasure."""
@@ -137,6 +157,19 @@ class ErasingSimulation(Simulation):
             seen[partition] += 1
 
     def _is_covered(self, event: Event, position: tuple[Partition, int]) -> bool:
-        (_, partition), offset = position
-        ends = self.erased.get((event.entity, tuple(event.key.values())), {})
-        return offset < ends.get(partition, 0)
+        partition, offset = position
+        return offset < self.erased.get((event.entity, tuple(event.key.values())), {}).get(partition, 0)
+
+
+class ErasedLettersSimulation(ErasingSimulation, ReplaySimulation):
+    """A run in which an operator erases rows, and replays dead letters after a repair, also those of erased rows. The operator
+    stops some replays before their end."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def change_events(seed: int, events: list[Event]) -> list[Event]:
+        return ErasingSimulation.change_events(seed, ReplaySimulation.change_events(seed, events))
+
+    def _breaks_off(self) -> bool:
+        return self.world.rng.random() < 0.5

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-import processor.job.worker
 import processor.rounds.publish_part
+import processor.spark.worker
 from processor.errors import TopicRefused
 from processor.product.document import Gone, Match, Renderer
 from processor.records.message import Message
@@ -67,7 +67,7 @@ class FailingProductSimulation(Simulation):
         def make_refusing(make: Any) -> Any:
             return lambda *args, **kwargs: _RefusingOutbox(make(*args, **kwargs), topic, self._fails)
 
-        with replacing((processor.job.worker, "TransactionalOutbox", make_refusing))():
+        with replacing((processor.spark.worker, "TransactionalOutbox", make_refusing))():
             yield
 
 

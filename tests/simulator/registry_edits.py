@@ -1,22 +1,23 @@
 """Simulates operators who edit the registry while the job runs: they add, change, publish again, pause, resume and remove
-products, and retire slots, at any moment between the requests of the job.
+products, give them other topics, and retire slots, at any moment between the requests of the job.
 
 At the end every product runs again, and the last documents are those of the products as the registry has them then.
 """
 
 import copy
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from processor.definitions.load import load
+from processor.driver.steward import Steward
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of, requirements_of
 from processor.product.product import Definitions, Product
 from processor.records.message import Message
-from processor.rounds.steward import Steward
 from registry.edit import edit
+from registry.edited import find_product
 from registry.errors import RegistryError
 from registry.operations import pause, remove, republish, retire
 from tests.simulator.actor import Actor, RegistryClient
@@ -33,12 +34,15 @@ EDITS = (1, 2, 4, 10)
 class EditSimulation(Simulation):
     """A run with edits. `contents`: the content that each product has, by its number. `edits_left`: how many edits follow.
     `versions`: the products of each version, by name. `left`: the topics of products that operators removed without
-    tombstones."""
+    tombstones; `shown`: the topic of each product when it was live last. `topics`: of the products whose topic has
+    another name."""
 
     contents: dict[str, int] = field(default_factory=dict)
     edits_left: int = 0
     versions: dict[tuple[str, int], Product] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
+    shown: dict[str, str] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
     rng: Random = field(default_factory=Random)
 
     def run(self) -> None:
@@ -53,10 +57,13 @@ class EditSimulation(Simulation):
 
     def product_of(self, message: Message) -> Product:
         headers = dict(message.headers)
-        return self.versions[message.topic, int(headers["statestore.product_version"] or b"")]
+        name = (headers["statestore.product"] or b"").decode()
+        return self.versions[name, int(headers["statestore.product_version"] or b"")]
 
     def left_topics(self) -> Collection[str]:
-        return self.left - {one.name for one in self.world.registry.snapshot.products}
+        live = {one.name: one.topic for one in self.world.registry.snapshot.products}
+        moved = {product.topic for product in self.versions.values()} - {*{**self.shown, **live}.values()}
+        return (self.left | moved) - {*live.values()}
 
     def _start(self) -> None:
         Simulation._start(self)
@@ -107,12 +114,13 @@ class EditSimulation(Simulation):
                 self._change(lambda stored: republish(stored, name))
             elif kind == "remove":
                 tombstones = rng.random() < 0.5
-                if name in {one.name for one in registry.snapshot.products}:
-                    (self.left.discard if tombstones else self.left.add)(name)
+                product = find_product(registry.snapshot.products, name)
                 self._change(lambda stored: remove(stored, name, tombstones=tombstones))
+                if product is not None:
+                    (self.left.discard if tombstones else self.left.add)(product.topic)
             elif kind == "retire":
-                one = rng.choice(registry.snapshot.assignments)
-                self._change(lambda stored: retire(stored, one.entity, one.slot))
+                slot = rng.choice(registry.snapshot.assignments)
+                self._change(lambda stored: retire(stored, slot.entity, slot.slot))
             else:
                 self._change(lambda stored: pause(stored, name, paused=kind == "pause"))
         except RegistryError as error:
@@ -122,15 +130,19 @@ class EditSimulation(Simulation):
         for one in self.world.registry.snapshot.products:
             self._change(lambda stored, name=one.name: pause(stored, name, paused=False))
 
-    def _apply(self, contents: dict[str, int]) -> None:
-        definitions = load({"entities.yaml": STARS["entities.yaml"], **texts(contents)})
+    def _apply(self, contents: dict[str, int], topics: Mapping[str, str] | None = None) -> None:
+        topics = {**self.topics, **(topics or {})}
+        definitions = load({"entities.yaml": STARS["entities.yaml"], **texts(contents, topics)})
         registry = self.world.registry
         self._change(lambda stored: edit(stored, requirements_of(definitions), registry.has_run))
+        self.contents |= contents
+        self.facts["other topics"] += self.topics != topics
+        self.topics = topics
 
     def _old_version(self) -> str | None:
         """A last document that shows an old version of its product."""
         last = {(m.topic, m.key): m for _, m in self.world.broker.log}
-        versions = {one.name: one.version for one in self.world.registry.snapshot.products}
+        versions = {one.topic: one.version for one in self.world.registry.snapshot.products}
         for (topic, key), message in last.items():
             shown = int(dict(message.headers)["statestore.product_version"] or b"")
             if message.value is not None and topic in versions and shown != versions[topic]:
@@ -139,6 +151,7 @@ class EditSimulation(Simulation):
 
     def _change(self, change: Any) -> None:
         registry = self.world.registry
+        self.shown |= {one.name: one.topic for one in registry.snapshot.products}
         for line in registry.edit(change):
             self.facts["edits"] += 1
             self.world.log(f"edit: {line}")

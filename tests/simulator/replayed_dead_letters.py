@@ -58,8 +58,13 @@ class ReplaySimulation(Simulation):
         self._run_driver(job, lambda job: reports.append(job.driver.replay(letters)))
         while job.driver.pending:
             self._run_background_work(job)
-        self._run_driver(job, lambda job: job.driver.end_replays(reports[0]))
+        if not self._breaks_off():
+            self._run_driver(job, lambda job: job.driver.end_replays(reports[0]))
         self.end_job()
+
+    def _breaks_off(self) -> bool:
+        """Whether the operator stops the replay before it records its end."""
+        return False
 
     def _letters_to_replay(self) -> list[DeadLetter]:
         """The repairable dead letters that are not yet replayed."""

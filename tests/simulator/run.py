@@ -1,6 +1,6 @@
 """Simulates one job from its first start until no work remains. One seed gives one run.
 
-The driver is the real one (`processor.rounds.driver`); only Spark, the clients and the clock are doubles. This module does the
+The driver is the real one (`processor.driver.driver`); only Spark, the clients and the clock are doubles. This module does the
 work of Spark's streaming query: it plans a batch in the checkpoint, gives the batch to the job, and commits the batch. After a
 failure it starts the job again with the same plan, unless the checkpoint is lost.
 """
@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from processor.driver.driver import Driver
 from processor.errors import AccountError
 from processor.job.job import Job
 from processor.job.lease import lease_check
-from processor.job.source import OffsetRanges
-from processor.job.spark_executor import BatchFrame, SparkExecutor
 from processor.plan.plan import Plan
 from processor.product.product import Product
 from processor.progress.epochs import Epochs
@@ -23,8 +22,11 @@ from processor.progress.open_changes import PARTITION
 from processor.progress.walk import PARTITION as WALKS
 from processor.records.message import Message
 from processor.records.record import Record
-from processor.rounds.driver import Driver
+from processor.rounds.job_event import no_report
+from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
+from processor.spark.source import OffsetRanges
+from processor.spark.spark_executor import BatchFrame, SparkExecutor
 from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck, TableClient
 from tests.simulator.check import find_problem
 from tests.simulator.doubles import WorldClock, connect, copy_job
@@ -42,7 +44,7 @@ class Simulation:
     """A run of one seed. `logs`: the records of each partition. `available`: how many of them the source has produced so far.
     `starts`: how often the job started. `tally`: the counts of the jobs that have ended. `problem`: what was wrong, None if
     nothing. `facts`: how often something happened, by name. `staleness`: the longest time in seconds from the write of a row
-    to a document that shows it."""
+    to a document that shows it. `epochs`: of the records."""
 
     seed: int
     shape: Shape
@@ -58,6 +60,7 @@ class Simulation:
     problem: str | None = None
     facts: Counter[str] = field(default_factory=Counter)
     staleness: float = 0.0
+    epochs: Epochs = field(default_factory=lambda: Epochs(steps={}))
 
     @staticmethod
     def change_events(seed: int, events: list[Event]) -> list[Event]:
@@ -203,7 +206,15 @@ class Simulation:
                 run=Run(number=lease.generation),
                 check_lease=lease_check(registry, lease),
             )
-            job = Job(driver=driver, spark=spark, registry=registry, admin=admin, lease=lease, renewal=renewal)
+            job = Job(
+                driver=driver,
+                spark=spark,
+                registry=registry,
+                admin=admin,
+                lease=lease,
+                renewal=renewal,
+                troubles=Troubles(no_report),
+            )
             job.start()
         world.broker.newest_run = lease.generation
         self.job = job
@@ -230,12 +241,15 @@ class Simulation:
         number = checkpoint.batch
         world.log(f"batch {number}: {dict(batch.ranges)}")
 
+        epochs = self.epochs
+
         def body(job: Job) -> None:
             job.take_version()
             for ranges, partitions in slices:
                 frame: Any = Frame(world, partitions)
                 starts = {partition: start for partition, (start, _) in ranges.ranges.items()}
-                work = BatchFrame(frame=frame, records=sum(map(len, partitions)), epochs=Epochs(steps={}))
+                work = BatchFrame(frame=frame, records=sum(map(len, partitions)), epochs=epochs)
+                job.driver.incarnations = epochs.incarnations
                 job.driver.process_batch(work, starts, number)
                 job.driver.background_work()
 

@@ -3,6 +3,7 @@
 A script is a text of steps, separated by semicolons:
 
     apply PRODUCT N          an operator gives the product its content N (`tests.simulator.edit_shapes`)
+    topic PRODUCT TOPIC      an operator gives the product another topic
     republish PRODUCT        an operator publishes it again
     remove PRODUCT           an operator removes it, with tombstones
     move ENTITY COLUMN       an operator moves the slot of this column to the next free slot
@@ -33,6 +34,9 @@ STEPS = {
     "a product goes during its first batch": "apply profile 0; remove profile; records 2; batch; quiet",
     "a step wakes during a move": (
         "apply profile 0; records 3; quiet; move star username; fault; work; zombies; records 4; batch; quiet"
+    ),
+    "a user goes while the product has another topic": (
+        "apply profile 0; records 1; quiet; topic profile other; quiet; records 2; quiet; topic profile profile; quiet"
     ),
     "a publication reads by a freed slot": (
         "apply profile 0; records 2; quiet; fault; records 3; quiet; move star username; quiet; records 4; quiet; zombies; quiet"
@@ -75,6 +79,8 @@ class ScriptedEditSimulation(EditSimulation):
         world, job = self.world, self.job
         if verb == "apply":
             self._apply({name: int(value)})
+        elif verb == "topic":
+            self._apply({name: self.contents[name]}, {name: value})
         elif verb == "republish":
             self._change(lambda stored: republish(stored, name))
         elif verb == "remove":

@@ -49,6 +49,7 @@ SCRIPTS = {
     "a publication wakes after a newer document": "user x username=a; star 0 username=a; star 0; user x",
     "a product goes during its first batch": "user x username=a; star 0 username=a",
     "a step wakes during a move": "user x username=a; star 0 username=a; star 1 username=a; user x",
+    "a user goes while the product has another topic": "user x username=a; user x gone",
     "a publication reads by a freed slot": "user x username=a; star 0 username=a; user x; star 1 username=a",
 }
 """Scripts by name."""

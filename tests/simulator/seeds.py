@@ -14,6 +14,20 @@ from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 
 CHUNK = 50
+SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000"))
+"""Random histories of the general test. Each other kind of histories runs a share of them."""
+FEWEST = 3.0
+"""A sample that should show a fault fewer times may show none."""
+
+
+def share(part: int) -> int:
+    """So many histories of a kind: one in `part` of SEEDS, but one at least."""
+    return max(1, SEEDS // part)
+
+
+def at_least(expected: float) -> int:
+    """The least count that a test asks of a sample: `expected`, which grows with SEEDS; 0 where a sample is too small."""
+    return int(expected) if expected >= FEWEST else 0
 
 
 @dataclass(slots=True, kw_only=True)

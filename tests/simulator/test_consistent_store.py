@@ -3,7 +3,6 @@
 Only replays and erasures open changes there, because no batch repeats them. `consistent_protections.py` has what this mode needs.
 """
 
-import os
 from collections import Counter
 from typing import Any
 
@@ -17,6 +16,7 @@ from tests.simulator.large_documents import LargeDocumentSimulation
 from tests.simulator.registry_edits import EditSimulation
 from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation
+from tests.simulator.seeds import at_least, share
 from tests.simulator.simulate import simulate
 from tests.simulator.spark import Session
 from tests.simulator.stray_changes import OVERRIDES as STRAYS
@@ -24,7 +24,7 @@ from tests.simulator.stray_changes import StraySimulation
 from tests.simulator.without.switch import replacing
 from tests.simulator.worlds import CONSISTENT
 
-SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000")) // 40
+SEEDS = share(40)
 HARD = {
     "zombie_chance": 1.0,
     "zombie_turn_chance": 0.6,
@@ -73,7 +73,7 @@ def test_every_history_ends_right(kind: str, conditions: dict[str, Any]) -> None
     settled = sum(run.total_tally()["settled"] for run in runs)
     assert (settled > 0) == (kind in SETTLED)
     faults = sum((run.world.faults for run in runs), start=Counter[str]())
-    assert faults["zombie job"] + faults["zombie task"] > SEEDS // 10
+    assert faults["zombie job"] + faults["zombie task"] >= at_least(SEEDS / 10)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - SETTLED))

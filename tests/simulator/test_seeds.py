@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulator.seeds import explain, run_many
+from tests.simulator.seeds import SEEDS, explain, run_many
 from tests.simulator.simulate import simulate
 
 ROOT = Path(__file__).parents[2]
-SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000"))
 DIGEST = "from tests.simulator.simulate import simulate\nfor seed in range(40): print(simulate(seed, trace=True).world.trace)"
 
 

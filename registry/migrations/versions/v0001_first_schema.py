@@ -258,6 +258,9 @@ def _runs() -> None:
         sa.Column("applied_version", sa.BigInteger, comment="the last registry version that the job applied"),
         sa.Column("report", sa.JSON, comment="the state of the run, as it reported it last"),
         sa.Column("reported_at", sa.DateTime(timezone=True)),
+        sa.Column("ended_run", sa.BigInteger, comment="the last run that published something, as reported last"),
+        sa.Column("ended_round", sa.BigInteger, comment="its last round that published something and ended"),
+        sa.Column("ended", sa.JSON, comment="how the last run ended; null: it lives, or ended without a word"),
         sa.PrimaryKeyConstraint("job", name="leases_pk"),
     )
     op.create_table(

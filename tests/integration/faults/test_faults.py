@@ -8,16 +8,16 @@ from random import Random
 
 import pytest
 
-from processor.cli.output import to_records
+from processor.cli.printing.output import to_records
 from processor.definitions.load import load, read_directory
 from processor.demo.github import build_history, load_events
 from processor.demo.report import differing_keys
+from processor.driver.clock import VirtualClock
 from processor.inspect.oracle import oracle
 from processor.plan.planning import plan_alone
 from processor.progress.open_changes import PARTITION
 from processor.records import canonical_json
 from processor.records.recorded_topics import read_records
-from processor.rounds.clock import VirtualClock
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial, batches
 from statestore.dynamodb import DynamoStore, Patience
@@ -76,10 +76,10 @@ def draw_lags(random: Random) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(
-    ("api", "seed", "events", "ledger_batch"),
+    ("api", "seed", "events"),
     [
-        ("moto", 1, EVENTS, 1),
-        *(pytest.param("dynamodb_local", n, 2 * EVENTS, (1, 25)[n % 2], marks=pytest.mark.slow) for n in range(2, 6)),
+        ("moto", 1, EVENTS),
+        *(pytest.param("dynamodb_local", n, 2 * EVENTS, marks=pytest.mark.slow) for n in range(2, 6)),
     ],
 )
 @pytest.mark.usefixtures("credentials")
@@ -91,7 +91,6 @@ def test_the_last_documents_equal_the_sql_answer_despite_faults_and_late_indexes
     api: str,
     seed: int,
     events: int,
-    ledger_batch: int,
 ) -> None:
     history = build_history(load_events(EXAMPLE / "events.ndjson.gz")[:events])
     recorded = tmp_path / "topics.jsonl"
@@ -106,7 +105,7 @@ def test_the_last_documents_equal_the_sql_answer_despite_faults_and_late_indexes
     direct = open_table(endpoint_url=address)
     direct.create(settings.slots)
     with proxy(address, faults, pages, late) as endpoint:
-        store = open_table(endpoint_url=endpoint, patience=Patience(attempts=3, read_s=0.5), ledger_batch=ledger_batch)
+        store = open_table(endpoint_url=endpoint, patience=Patience(attempts=3, read_s=0.5))
         plan = plan_alone(definitions, settings.slots)
         job = RestartedTrial(Trial(plan=plan, settings=settings, other_store=store, clock=clock))
         for chunk in batches(read_records(str(recorded)), 25):

@@ -18,12 +18,11 @@ from pyspark.sql import SparkSession
 
 from processor.definitions.load import load
 from processor.job.job import Job
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox
-from processor.job.kafka.reader import read_topic
 from processor.job.open_job import open_job
-from processor.job.open_registry import open_registry
 from processor.job.run_job import run_job, run_replays
+from processor.kafka.admin import Admin
+from processor.kafka.outbox import KafkaOutbox
+from processor.kafka.reader import read_topic
 from processor.local.jars import spark_kafka_jars
 from processor.local.parts import Addresses, embedded_parts
 from processor.plan.plan import Plan
@@ -33,6 +32,7 @@ from processor.records.dead_letters import read_dead_letters, rejected_record
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.job_event import no_report
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from registry.repository import Registry

@@ -52,7 +52,7 @@ def _run(ended: RunningJob) -> None:
         ended.failures.append(failure)
 
 
-def wait_until(condition: Callable[[], bool], running_job: RunningJob | None = None) -> None:
+def wait_until(condition: Callable[[], bool], running_job: Any = None) -> None:
     """Waits until the condition holds; fails at once when the job has failed."""
     until = monotonic() + DEADLINE
     while not condition():

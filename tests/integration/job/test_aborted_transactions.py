@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.kafka.reader import read_topic
+from processor.kafka.outbox import TransactionalOutbox
+from processor.kafka.reader import read_sample, read_topic
 from processor.records.message import Message
 from tests.sampled import sampled
 
@@ -40,6 +40,20 @@ class Source:
 
 def names(scene: Scene) -> dict[int, str]:
     return {document["id"]: document["name"] for document in scene.documents().values()}
+
+
+def test_a_sample_of_the_last_records_has_committed_records_only(scene: Scene) -> None:
+    source = Source(scene)
+    for number in range(5):
+        source.write({number: f"user {number}"}, commit=True)
+    source.write({9: "ABORTED"}, commit=False)
+    brokers, topic = scene.settings.bootstrap_servers, source.topic
+    every = [record.offset for record in read_topic(brokers, {}, topic) if record.partition == 0]
+    assert len(every) == 5
+    for most, least in ((1, 0), (100, 5), (10_000, 5)):
+        sample = [record.offset for record in read_sample(brokers, {}, topic, most)]
+        assert sample == every[len(every) - len(sample) :]
+        assert len(sample) >= least
 
 
 @pytest.mark.parametrize("batch_size", sampled([1, 100], 100))

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from processor.errors import Fenced, ForeignPart, StatestoreError
-from processor.job.copy_state import copy_state
-from processor.job.open_registry import open_registry
-from processor.job.worker import open_store
 from processor.progress.identity import replace_identity, unfinished
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings, setting_flags
+from processor.spark.worker import open_store
+from processor.upkeep.copy_state import copy_state
 from registry.errors import LeaseHeld
 from registry.model import Lease
 from statestore.copy_items import CopyCounts, CopyStep

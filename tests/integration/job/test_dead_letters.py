@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from processor.errors import TooManyRejects
-from processor.job.kafka.admin import Admin
-from processor.job.topic_epochs import record_boundary
+from processor.kafka.admin import Admin
+from processor.topics.topic_epochs import record_boundary
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -56,7 +56,9 @@ def test_changes_of_a_row_in_two_partitions_are_dead_letters_until_a_new_epoch(
         for reason in reasons
     )
 
-    record_boundary(scene.registry, Admin(scene.settings.bootstrap_servers, {}), topic)
+    record_boundary(
+        scene.registry, Admin(scene.settings.bootstrap_servers, {}), topic, who="a test", why="one partition"
+    )
     scene.produce(rows.user(1, "sent again"), partition=1)
     scene.run()
     assert scene.documents()['{"id":1}']["name"] == "sent again"

@@ -10,11 +10,11 @@ import pytest
 
 from processor.definitions.load import load
 from processor.errors import ForeignPart
-from processor.job.open_registry import open_registry
-from processor.job.rebuild_registry import rebuild_registry
-from processor.job.topic_epochs import record_boundary
-from processor.job.worker import open_store
 from processor.plan.planning import plan_of
+from processor.settings.open_registry import open_registry
+from processor.spark.worker import open_store
+from processor.topics.topic_epochs import record_boundary
+from processor.upkeep.rebuild_registry import rebuild_registry
 from registry.repository.registry import no_check
 from tests.integration.job.plain_client import plain_client
 
@@ -110,7 +110,7 @@ def test_a_new_registry_takes_over_the_table_of_a_lost_one(scene: Scene, rows: S
     scene.run()
     scene.registry.move("star", 1, 3, who="a test", why="the new registry assigns another slot")
     for topic in ("user", "star"):
-        record_boundary(scene.registry, scene.admin(), scene.topic(topic))
+        record_boundary(scene.registry, scene.admin(), scene.topic(topic), who="a test", why="lost records")
     scene.produce(rows.user(0, "bob"), rows.star("bob", "repo9"), partition=0)
     scene.run()
     scene.produce(rows.gone(rows.user(2, "cyd")), rows.star("ada", "repo9"), partition=0)

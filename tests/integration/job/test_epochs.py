@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from processor.errors import BoundaryError
-from processor.job.topic_epochs import record_boundary
 from processor.progress.walk import PARTITION as WALKS
+from processor.topics.topic_epochs import record_boundary
 from tests.integration.job.plain_client import plain_client
 from tests.sampled import sampled
 
@@ -52,7 +52,7 @@ def test_added_partitions_stop_the_job_until_their_boundary_is_recorded(scene: S
     ):
         scene.run()
 
-    boundaries = record_boundary(scene.registry, scene.admin(), topic)
+    boundaries = record_boundary(scene.registry, scene.admin(), topic, who="a test", why="a new boundary")
     assert [(b.partition, b.from_offset, b.epoch) for b in boundaries] == [(0, 1, 2), (1, 9, 2), (2, 0, 2)]
     scene.run()
     assert scene.documents()[ADA]["name"] == "new"
@@ -75,7 +75,7 @@ def test_a_boundary_can_be_recorded_while_a_partition_is_empty(scene: Scene, row
     topic = scene.topic("user")
     admin = broker(scene)
     admin.create_partitions([NewPartitions(topic, 3)])[topic].result(300)
-    boundaries = record_boundary(scene.registry, scene.admin(), topic)
+    boundaries = record_boundary(scene.registry, scene.admin(), topic, who="a test", why="a new boundary")
     assert [(b.partition, b.from_offset, b.epoch) for b in boundaries] == [(0, 0, 2), (1, 3, 2), (2, 0, 2)]
     scene.produce(rows.user(3, "moved"), partition=0)
     scene.run()
@@ -98,7 +98,7 @@ def test_a_topic_that_was_created_again_stops_the_job_until_its_boundary_is_reco
     ):
         scene.run()
 
-    boundaries = record_boundary(scene.registry, scene.admin(), topic)
+    boundaries = record_boundary(scene.registry, scene.admin(), topic, who="a test", why="a new boundary")
     assert [(b.partition, b.from_offset, b.epoch) for b in boundaries] == [(0, 0, 2), (1, 0, 2)]
     scene.lose_checkpoint()  # it counts offsets of the topic that is gone
     scene.run()

@@ -5,6 +5,9 @@ topic of dead letters, the checkpoint, and all output of the jobs.
 """
 
 import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,8 +17,16 @@ import psycopg
 import pytest
 
 from processor.cli.main import main
+from processor.definitions.load import load
+from processor.plan.planning import plan_of, requirements_of
 from processor.progress.packed_text import unpack
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import setting_flags
+from processor.spark.worker import open_store
+from processor.topics.topic_epochs import record_boundary
+from processor.upkeep.rebuild_registry import rebuild_registry
+from registry.repository.registry import no_check
+from tests.integration.job.profile_definitions import profile_definitions
 
 Scene = Any  # conftest's
 pytestmark = [
@@ -80,6 +91,69 @@ def test_nothing_keeps_an_erased_row_and_only_new_records_bring_it_back(
     scene.produce(rows.user(1, "a new start"), partition=0)
     scene.run()
     assert scene.documents()['{"id":1}'] == {"id": 1, "name": "a new start", "stars": []}
+
+
+@pytest.fixture
+def erase(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
+    """Gives `statestore erase` for a user, and returns the exit status."""
+
+    def give(key: str) -> int:
+        for name, _ in setting_flags():
+            monkeypatch.setenv(f"STATESTORE_{name.upper()}", str(getattr(scene.settings, name)))
+        return main(["erase", "user", key])
+
+    return give
+
+
+def test_a_new_registry_does_not_bring_an_erased_row_back(
+    scene: Scene, rows: SimpleNamespace, erase: Callable[[str], int]
+) -> None:
+    scene.produce(rows.user(1, MARK), rows.user(2, OTHER), partition=0)
+    scene.run()
+    assert erase('{"id": 1}') == 0
+    schema = f"{scene.settings.registry_schema}_new"
+    settings = replace(scene.settings, registry_schema=schema, checkpoint=f"{scene.settings.checkpoint}-new")
+    definitions = load(profile_definitions(scene.settings.job))
+    with open_registry(settings) as registry, closing(open_store(settings)) as store:
+        rebuild_registry(settings, definitions, registry, store, who="a test", check=no_check, report=lambda _: None)
+        assert {b.epoch for b in registry.epochs([scene.topic("star"), scene.topic("user")])} == {2}
+        new = replace(scene, settings=settings, registry=registry, plan=plan_of(registry.snapshot()))
+        assert new.run().tally["ignored: erased"] == 1
+        assert set(new.documents()) == {'{"id":2}'}
+        assert [item for item in _stored_items(new) if MARK in item] == []
+        new.produce(rows.user(1, "a new start"), partition=0)
+        new.run()
+        assert new.documents()['{"id":1}']["name"] == "a new start"
+
+
+def test_a_topic_that_an_entity_had_before_does_not_bring_an_erased_row_back(
+    scene: Scene, rows: SimpleNamespace, erase: Callable[[str], int]
+) -> None:
+    first, second = scene.topic("user"), f"{scene.settings.job}.second"
+    scene.admin().ensure([second], partitions=2, compacted=False)
+    scene.produce(rows.user(1, MARK), rows.user(2, OTHER), partition=0)
+    scene.run()
+    _move(scene, second)
+    scene.produce(rows.user(1, f"{MARK} second"), partition=0)
+    scene.run()
+    assert erase('{"id": 1}') == 0
+    _move(scene, first)
+    # from its first record, as newer than all others
+    record_boundary(scene.registry, scene.admin(), first, who="a test", why="a new boundary")
+    scene.lose_checkpoint()
+    assert scene.run().tally["ignored: erased"] == 1
+    assert set(scene.documents()) == {'{"id":2}'}
+    assert [item for item in _stored_items(scene) if MARK in item] == []
+
+
+def _move(scene: Scene, topic: str) -> None:
+    """Gives the users another topic."""
+    definitions = profile_definitions(scene.settings.job)
+    entities = json.loads(definitions["entities.yaml"])
+    entities["user"]["topic"] = topic
+    required = requirements_of(load(definitions | {"entities.yaml": json.dumps(entities)}))
+    scene.registry.apply(required, who="a test", why="another topic")
+    scene.plan = plan_of(scene.registry.snapshot())
 
 
 def _stored_items(scene: Scene) -> list[str]:

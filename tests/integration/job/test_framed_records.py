@@ -10,8 +10,10 @@ from tests.required import require_schema_packages
 
 require_schema_packages()
 
+from tests.integration.job.running_job import wait_until  # noqa: E402
+from tests.integration.job.surviving_job import surviving  # noqa: E402
 from tests.registry_stub import registry_stub  # noqa: E402
-from tests.unit.job.schema_registry.framed import avro  # noqa: E402
+from tests.unit.schema_registry.framed import avro  # noqa: E402
 
 Scene = Any  # conftest's
 pytestmark = [
@@ -71,3 +73,19 @@ def test_documents_of_avro_are_those_of_json_and_a_failing_registry_only_delays_
     assert documents['{"id":1}'] == {"id": 1, "name": "user39", "stars": [{"repo": "r2", "note": ""}]}
     assert documents['{"id":39}'] == {"id": 39, "name": "user39", "stars": [{"repo": "r2", "note": ""}]}
     assert len(asked) < 40  # three ids, by each of the worker processes, and not by each of the records
+
+
+def test_a_running_job_waits_for_its_schema_registry(scene: Scene) -> None:
+    with registry_stub() as stub:
+        key, value = stub.add(KEY), stub.add(USER)
+        access = (("url", stub.url),)
+        with surviving(scene, schema_registry=access) as survivor:
+            stub.fails = [503] * 100_000
+            scene.produce(("user", avro(key, KEY, {"id": 1}), avro(value, USER, {"id": 1, "name": "ada"})))
+            wait_until(lambda: survivor.says("degraded", "schema registry"), survivor)
+            assert scene.documents() == {}
+            stub.fails = []
+            wait_until(lambda: '{"id":1}' in scene.documents(), survivor)
+            wait_until(lambda: survivor.says("recovered", "schema registry"), survivor)
+        assert survivor.failures == []
+    assert scene.rejected() == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from processor.job.kafka.outbox import KafkaOutbox
+from processor.kafka.outbox import KafkaOutbox
 from processor.records.message import Message
 from processor.rounds.freshness import BUCKETS, read_freshness
 

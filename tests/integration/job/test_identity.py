@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from processor.cli.chosen_plan import stored_state
-from processor.cli.run_command import prepare_plan
+from processor.cli.operators.run_command import prepare_plan
 from processor.definitions.load import load
 from processor.errors import Fenced, ForeignPart
-from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.open_registry import open_registry
-from processor.job.worker import open_store, transactional_id
+from processor.kafka.outbox import TransactionalOutbox
 from processor.plan.planning import plan_of, requirements_of
 from processor.records.message import Message
+from processor.settings.open_registry import open_registry
+from processor.spark.worker import open_store, transactional_id
 from registry.errors import LeaseHeld, RegistryMissing
 from tests.integration.job.plain_client import plain_client
 from tests.sampled import sampled

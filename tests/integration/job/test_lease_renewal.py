@@ -15,11 +15,12 @@ from typing import Any
 import psutil
 import pytest
 
+from benchmarks.job_process import run_command
+from processor.driver.driver import Driver
 from processor.errors import Fenced, StatestoreError
 from processor.job.run_job import run_job
-from processor.rounds.driver import Driver
 from registry.errors import LeaseHeld
-from tests.faulty.processes import run_command, write_settings
+from tests.faulty.processes import write_settings
 from tests.integration.job.plain_client import plain_client
 from tests.sampled import sampled
 

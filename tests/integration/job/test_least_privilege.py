@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from processor.job.worker import open_store
 from processor.settings.settings import setting_flags
+from processor.spark.worker import open_store
 from tests.faulty.proxy import proxy
 from tests.recorder.role import Role
 
@@ -23,7 +23,7 @@ NOT_OF_EDITS = {"DescribeContinuousBackups", "DescribeTimeToLive", "Scan"}
 
 @pytest.fixture
 def scene(new_scene: Callable[..., Any], dynamodb_local: str) -> Any:
-    """A scene on DynamoDB Local, which knows PartiQL, over a table that somebody else made."""
+    """A scene on DynamoDB Local, over a table that somebody else made."""
     scene = new_scene(endpoint=dynamodb_local)
     store = open_store(scene.settings)
     store.create(scene.settings.slots)
@@ -49,7 +49,7 @@ def test_the_policies_allow_exactly_what_each_role_does(scene: Any, rows: Simple
     scene.produce(rows.user(1, "ada"), rows.star("ada", "one"), rows.star("ada", "two"), ("star", b"{", b"{}"))
     scene.run(endpoint=endpoint, fan_out_page=1)
     scene.produce(rows.user(1, "grace"), rows.user(2, "ada"), rows.star("grace", "three"))
-    scene.run(endpoint=endpoint, fan_out_page=1, ledger_batch=25)
+    scene.run(endpoint=endpoint, fan_out_page=1)
     assert scene.documents() == scene.truth()
     assert job.used == job.allowed
 

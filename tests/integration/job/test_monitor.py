@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from processor.job.kafka.lag import LagWatch, TopicLag, Unread, read_unread
-from processor.job.kafka.reader import read_topic
 from processor.job.run_job import run_job
+from processor.kafka.lag import LagWatch, TopicLag, Unread, read_unread
+from processor.kafka.reader import read_topic
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -22,7 +22,7 @@ def test_the_lag_counts_unread_records_and_shows_the_oldest(scene: Scene, rows: 
     times = [record.timestamp / 1000 for record in read_topic(scene.settings.bootstrap_servers, {}, user)]
     watch = LagWatch()
     watch.keep(look([user, star, "missing"], {(star, 1): 1}), at=times[0] - 1)
-    assert watch.lags({(star, 1): 1}) == {user: TopicLag(3, times[0]), star: TopicLag(0, None)}
+    assert watch.lags([user, star], {(star, 1): 1}) == {user: TopicLag(3, times[0]), star: TopicLag(0, None)}
     assert look([user], {(user, 0): 2})[user, 0] == Unread(range(2, 3), times[2])
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import pyspark
 import pytest
 
+from benchmarks.job_process import run_command
 from processor.job.run_job import run_job
 from processor.rounds.job_event import JobEvent
-from tests.faulty.processes import run_command, write_settings
+from tests.faulty.processes import write_settings
 from tests.other_spark import PYTHONS, NoPython, spark_python
 
 Scene = Any  # conftest's

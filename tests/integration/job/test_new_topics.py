@@ -1,6 +1,7 @@
 """Topics that an entity did not read before: another topic for its rows, or the topic of a new entity."""
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from processor.definitions.load import load
 from processor.errors import CheckpointError
 from processor.plan.planning import plan_of, requirements_of
+from processor.topics.topic_epochs import record_boundary
 from tests.sampled import sampled
 
 Scene = Any  # conftest's
@@ -37,28 +39,81 @@ def name_of_ada(scene: Scene) -> str:
     return str(scene.documents("names")[ADA]["name"])
 
 
-def test_changes_of_an_entitys_new_topic_are_newer_than_all_that_it_stored(scene: Scene, rows: SimpleNamespace) -> None:
+def test_an_entity_reads_its_former_topic_to_its_end_and_then_its_next_one(scene: Scene, rows: SimpleNamespace) -> None:
     name = scene.settings.job
     first, second = f"{name}.user", f"{name}.user2"
     apply(scene, {"user": first})
-    scene.produce(*(rows.user(1, f"first{n}") for n in range(9)), partition=0)
+    scene.produce(*(rows.user(1, f"first{n}") for n in range(9)), rows.user(2, "bob"), partition=0)
     scene.run()
+    scene.produce(rows.gone(rows.user(2, "bob")), rows.user(3, "eve"), partition=0)  # before the source moves
 
     apply(scene, {"user": second})
+    assert scene.run().tally["read"] == 2  # the next topic has no record yet
+    assert '{"id":2}' not in scene.documents("names")
     scene.produce(rows.user(1, "second"), partition=1)  # at offset 0, and the row is from offset 8
-    with pytest.raises(CheckpointError, match=rf"no longer reads {first} .* run with another --checkpoint"):
-        scene.run()
-    scene.lose_checkpoint()
-    scene.run()
+    assert scene.run().tally["read"] == 1
     assert name_of_ada(scene) == "second"
+    assert scene.run().tally["read"] == 0
 
     apply(scene, {"user": first})
     scene.produce(rows.user(1, "first again"), partition=0)
+    assert scene.run().tally["read"] == 1  # it goes on where the entity left it
+    assert name_of_ada(scene) == "first again"
+    boundaries = [(b.topic, b.from_offset, b.epoch) for b in scene.registry.epochs([first, second]) if b.partition == 0]
+    assert boundaries == [(first, 0, 1), (first, 12, 2), (first, 12, 5), (second, 0, 3), (second, 0, 4)]
+
     scene.lose_checkpoint()
     scene.run()
-    assert name_of_ada(scene) == "first again"
-    epochs = {(b.topic, b.epoch) for b in scene.registry.epochs([first, second])}
-    assert epochs == {(first, 1), (second, 2), (first, 3)}
+    names = {key: document["name"] for key, document in scene.documents("names").items()}
+    assert names == {ADA: "first again", '{"id":3}': "eve"}
+
+
+def test_a_new_checkpoint_and_an_old_one_read_the_topics_of_an_entity_in_their_order(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    name = scene.settings.job
+    first, second = f"{name}.user", f"{name}.user2"
+    apply(scene, {"user": first})
+    scene.produce(rows.user(1, "first"), partition=0)
+    scene.run()
+    scene.produce(rows.user(2, "unread"), partition=0)
+    apply(scene, {"user": second})
+    scene.produce(rows.user(1, "second"), partition=0)
+    copy = shutil.copytree(scene.settings.checkpoint, f"{scene.settings.checkpoint}-copy")
+
+    scene.lose_checkpoint()
+    scene.run()
+    assert {one["name"] for one in scene.documents("names").values()} == {"second", "unread"}
+    assert scene.run(checkpoint=str(copy)).tally["read"] == 1  # of the next topic: the entity has left the former one
+    assert {one["name"] for one in scene.documents("names").values()} == {"second", "unread"}
+
+
+def test_an_operator_can_give_up_the_rest_of_a_former_topic(scene: Scene, rows: SimpleNamespace) -> None:
+    name = scene.settings.job
+    first, second = f"{name}.user", f"{name}.user2"
+    apply(scene, {"user": first})
+    scene.produce(rows.user(1, "first"), partition=0)
+    scene.run()
+    scene.produce(rows.user(2, "given up"), partition=0)
+    apply(scene, {"user": second})
+    record_boundary(scene.registry, scene.admin(), second, who="a test", why="from its first record")
+    scene.produce(rows.user(1, "second"), partition=0)
+    scene.run()
+    assert {one["name"] for one in scene.documents("names").values()} == {"second"}
+
+
+def test_a_former_topic_that_is_gone_holds_nothing_up(scene: Scene, rows: SimpleNamespace) -> None:
+    name = scene.settings.job
+    first, second = f"{name}.user", f"{name}.user2"
+    apply(scene, {"user": first})
+    scene.produce(rows.user(1, "first"), partition=0)
+    scene.run()
+    apply(scene, {"user": second})
+    broker = AdminClient({"bootstrap.servers": scene.settings.bootstrap_servers})
+    broker.delete_topics([first])[first].result(300)
+    scene.produce(rows.user(1, "second"), partition=0)
+    scene.run()
+    assert name_of_ada(scene) == "second"
 
 
 @pytest.mark.slow
@@ -69,14 +124,15 @@ def test_entities_that_swap_their_topics_go_on_with_newer_versions(scene: Scene,
     scene.produce(*(rows.user(1, f"one{n}") for n in range(9)), partition=0)
     scene.produce(("guest", {"id": 1}, {"id": 1, "name": "two"}), partition=0)
     scene.run()
+    scene.produce(rows.user(2, "unread"), partition=0)
 
     apply(scene, {"user": name, "guest": one})  # two entities never have one topic
     apply(scene, {"user": two, "guest": one})
-    with pytest.raises(CheckpointError, match=f"no longer reads {one}, {two} as"):
-        scene.run()
-    scene.lose_checkpoint()
     scene.run()
     assert name_of_ada(scene) == "two"
+    assert scene.documents("names")['{"id":2}']["name"] == "unread"
+    with scene.opened() as job:
+        assert scene.stored(job, "guest", "1")["name"] == "one8"
     before = scene.registry.epochs([one, two])
     scene.produce(rows.user(1, "newer"), partition=0)
     scene.run()

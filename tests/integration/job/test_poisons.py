@@ -10,9 +10,9 @@ import pytest
 
 from processor.definitions.load import load
 from processor.inspect.oracle import oracle
-from processor.job.kafka.outbox import KafkaOutbox
-from processor.job.kafka.reader import read_topic
 from processor.job.run_job import run_replays
+from processor.kafka.outbox import KafkaOutbox
+from processor.kafka.reader import read_topic
 from processor.plan.planning import plan_of, requirements_of
 from processor.records import canonical_json
 from processor.records.dead_letters import DeadLetter, RefusedBy, read_dead_letters

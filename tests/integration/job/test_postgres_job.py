@@ -17,9 +17,9 @@ import pytest
 from processor.cli.main import main
 from processor.job import open_job
 from processor.job.binding import adopt_table, bind_parts
-from processor.job.worker import open_postgres, open_store
 from processor.progress.identity import IDENTITY
 from processor.settings.settings import Settings
+from processor.spark.worker import open_postgres, open_store
 from registry.repository import Registry
 from statestore.errors import FencedWrite
 from statestore.keys import Key

@@ -49,6 +49,29 @@ def test_a_changed_product_goes_out_as_a_new_version_and_retracts_what_it_has_no
     assert {dict(r.headers)["statestore.product_version"] for r in scene.published("names")[-3:]} == {b"2"}
 
 
+def test_a_topic_that_a_product_gets_again_loses_the_documents_whose_roots_went_meanwhile(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    """The product is live in its other topic when the first root goes, and removed when the second one goes."""
+    first, other = f"{scene.settings.job}.names", f"{scene.settings.job}.others"
+    scene.add("names", fields=["id", "name"])
+    scene.produce(rows.user(1, "ada"), rows.user(2, "bob"), rows.user(3, "cyd"))
+    scene.run()
+    scene.add("names", fields=["id", "name"], topic=other)
+    scene.run()
+    scene.produce(rows.gone(rows.user(1, "")))
+    scene.run()
+    assert scene.last_values(other)['{"id":1}'] is None
+    assert scene.last_values(first)['{"id":1}'] is not None
+    scene.registry.remove("names", tombstones=False, who="a test", why="nobody reads it")
+    scene.produce(rows.gone(rows.user(2, "")))
+    scene.run()
+    scene.add("names", fields=["id", "name"])
+    scene.run()
+    assert scene.documents("names") == scene.truth("names")
+    assert scene.last_values(first) == {'{"id":1}': None, '{"id":2}': None, '{"id":3}': b'{"id":3,"name":"cyd"}'}
+
+
 def test_edits_reach_a_job_that_runs(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"), rows.star("ada", "r", note="ada"))
     with running(scene) as job:
@@ -156,7 +179,7 @@ def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: Sim
 def test_a_topic_that_is_missing_stops_nothing(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processor.job.source_topics.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("processor.topics.source_topics.LOOK_SECONDS", 0.5)
     scene.produce(rows.user(1, "ada"))
     lines: list[str] = []
     with running(scene, report=lambda event: lines.append(event.text)) as job:

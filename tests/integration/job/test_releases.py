@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
-from processor.job.open_registry import open_registry
-from processor.job.worker import open_dynamo
 from processor.plan.planning import plan_of, requirements_of
+from processor.settings.open_registry import open_registry
+from processor.spark.worker import open_dynamo
 from statestore.errors import Terminal
 from statestore.item_format import FORMAT
 from statestore.keys import Key

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.job import run_again
+from processor.job import outage_wait, run_again
 from processor.progress.ledger import run_key
 from processor.rounds.job_event import JobEvent
 from statestore.store import Delete, Equals
@@ -118,25 +118,23 @@ class FailingWrites:
 def test_a_batch_that_the_store_fails_is_done_again_after_one_line(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_again, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(outage_wait, "FIRST_SECONDS", 0.0)
     scene.produce(rows.user(1, "ada"), rows.star("ada", "repo"))
     failing, events = FailingWrites(), list[JobEvent]()
 
     def report(event: JobEvent) -> None:
         events.append(event)
-        if event.what == "failed":
+        if event.what == "degraded":
             failing.works.set()
 
     with proxy(scene.settings.endpoint, failing) as endpoint, ExitStack() as stack:
         job = run_again.run_again(
-            lambda: stack.enter_context(scene.opened(endpoint=endpoint, report=report)),
-            once=True,
-            stopping=Event(),
-            report=report,
+            lambda: stack.enter_context(scene.opened(endpoint=endpoint, report=report)), once=True, stopping=Event()
         )
     (line,) = [event.text for event in events if event.level == "warning"]
-    assert line.startswith(f"the batch failed: table {scene.settings.table}: writing ")
-    assert line.endswith("try again; the job starts again in 0 s (failure 1 of 5 in a row)")
+    assert line.startswith(f"store: the batch failed: table {scene.settings.table}: writing ")
+    place = f"try again (the store is at {endpoint}); the job waits, and then goes on where it was, for 0 s: "
+    assert place in line
     assert "\n" not in line
     assert job.lease.generation == 2
     assert scene.documents() == scene.truth()

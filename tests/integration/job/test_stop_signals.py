@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.faulty.processes import run_command, write_settings
+from benchmarks.job_process import run_command
+from tests.faulty.processes import write_settings
 from tests.faulty.proxy import Answer, Relay, Request, proxy
 
 Scene = Any  # conftest's
@@ -78,6 +79,10 @@ def test_a_paused_job_stops(scene: Scene, tmp_path: Path) -> None:
         first, *others = stop(process, log)
     assert first == "finishing this batch; a second signal ends the process at once"
     assert "stopped; the next start does unfinished work again" in others
+    (job,) = scene.registry.jobs()
+    assert job.last_end is not None
+    assert (job.last_end.how, job.last_end.text) == ("stopped", "")
+    assert (job.report or {})["doing"] == "has ended"
 
 
 class StuckProbes:
@@ -106,6 +111,7 @@ def test_a_job_whose_settling_does_not_end_stops_and_the_next_settles_again(
             if signals == 1:
                 assert stop(process, log)[0].startswith("finishing this batch")
                 assert "the next start does " in log.read_text()
+                assert [job.last_end.how for job in scene.registry.jobs() if job.last_end] == ["stopped"]
             else:
                 process.send_signal(signal.SIGTERM)
                 wait_for("finishing this batch", log, process)

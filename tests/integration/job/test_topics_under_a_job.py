@@ -1,5 +1,6 @@
 """Topics and a broker that change while the job runs: the job goes on, or ends with one line that names the command to give."""
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -11,8 +12,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic
 
+from processor.definitions.load import load
 from processor.errors import BoundaryError, CheckpointError
 from processor.local.kafka_broker import start_kafka
+from processor.plan.planning import requirements_of
+from tests.integration.job.profile_definitions import profile_definitions
 from tests.integration.job.running_job import (
     RunningJob,
     broker,
@@ -84,6 +88,45 @@ def _created(admin: Any, topic: str) -> bool:
     except Exception:  # the broker has not yet forgotten the former topic
         return False
     return True
+
+
+def test_an_entity_moves_to_another_topic_and_back_under_the_job(scene: Scene, rows: SimpleNamespace) -> None:
+    first, second = scene.topic("user"), f"{scene.settings.job}.second"
+    scene.produce(rows.user(1, "ada"), partition=0)
+    scene.admin().ensure([second], partitions=2, compacted=False)
+
+    def name() -> str | None:
+        return (scene.documents().get('{"id":1}') or {}).get("name")
+
+    def move(topic: str) -> None:
+        definitions = profile_definitions(scene.settings.job)
+        entities = json.loads(definitions["entities.yaml"])
+        entities["user"]["topic"] = topic
+        required = requirements_of(load(definitions | {"entities.yaml": json.dumps(entities)}))
+        scene.registry.apply(required, who="a test", why="its source moves")
+
+    def epochs(topic: str) -> int:
+        return len(scene.registry.epochs([topic]))
+
+    with running(scene) as job:
+        wait_until(lambda: name() == "ada", job)
+        move(second)
+        wait_until(lambda: job.job.moves.former == {"user": first}, job)
+        scene.produce(rows.user(1, "written to the former topic"), partition=0)
+        wait_until(lambda: name() == "written to the former topic", job)
+        assert not epochs(second)
+        scene.plan = scene.plan.with_topics({"user": second})
+        scene.produce(rows.user(1, "second"), partition=1)
+        wait_until(lambda: name() == "second", job)
+        move(first)
+        wait_until(lambda: job.job.moves.former == {"user": second}, job)
+        scene.produce(rows.user(1, "second still"), partition=1)
+        wait_until(lambda: name() == "second still", job)
+        scene.plan = scene.plan.with_topics({"user": first})
+        scene.produce(rows.user(1, "first again"), partition=0)
+        wait_until(lambda: name() == "first again", job)
+    assert scene.run().tally["read"] == 0
+    assert not job.failures
 
 
 def test_records_that_retention_removes_under_the_job_end_it_and_the_line_names_the_stale_rows(

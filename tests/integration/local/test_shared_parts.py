@@ -14,10 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from processor.cli.local_command import add_parser
-from processor.job.worker import open_store
+from processor.cli.machine.local_command import add_parser
 from processor.local.shared_parts import down, status, up
 from processor.settings.settings import Settings
+from processor.spark.worker import open_store
 from statestore.keys import Key
 from statestore.store import Write
 

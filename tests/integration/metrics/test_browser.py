@@ -12,6 +12,7 @@ from tests.required import required_program
 from tests.unit.metrics.run_report import run_report
 
 EVIL = "<script>document.title = 'taken over'</script><img src=x onerror=\"document.title = 'taken over'\">"
+MISSING = {EVIL: {"entity": EVIL, "near": EVIL, "products": [EVIL]}}
 pytestmark = pytest.mark.slow
 
 
@@ -64,7 +65,11 @@ def test_the_page_fetches_itself_again_and_shows_the_new_state(
 
 
 def test_hostile_texts_run_no_script(chromium: str, address: str, states: list[RunState], tmp_path: Path) -> None:
-    report = run_report() | {"doing": EVIL, "last_dead_letter": EVIL, "missing_topics": [EVIL]}
+    report = run_report() | {
+        "doing": EVIL,
+        "last_dead_letter": EVIL,
+        "missing_topics": MISSING,
+    }
     states[:] = [RunState(report, ()), RunState(report, (EVIL,))]
     shown = dom(chromium, address, tmp_path, "--virtual-time-budget=12000")
     assert "<title>taken over" not in shown

@@ -173,7 +173,7 @@ def test_an_edit_waits_only_so_long_for_one_that_psql_leaves_open(
     registry.apply(required, who="me", why="first")
     with psql.begin() as connection:
         connection.execute(text("SELECT edit_by_hand('a test')"))
-        connection.execute(text("UPDATE products SET topic = 'other'"))
+        connection.execute(text("UPDATE products SET version = 2, topic = 'other'"))
         with (
             pytest.raises(RegistryBusy, match="another edit holds the registry"),
             registry._database.transaction(lock_seconds=1) as other,

@@ -63,16 +63,14 @@ def test_a_product_waits_for_new_edges_of_stored_rows(registry: Registry) -> Non
 
 
 @pytest.mark.parametrize(
-    ("edit", "refused"),
+    "edit",
     [
-        ("UPDATE access_paths SET edges = '{id}' WHERE edges = '{org}'", "is not served"),
-        ("UPDATE access_paths SET edges = NULL WHERE edges = '{org}'", "is not served"),
-        ("UPDATE access_paths SET slot = 1 WHERE edges IS NOT NULL", "access_paths_"),
+        "UPDATE access_paths SET edges = '{id}' WHERE edges = '{org}'",
+        "UPDATE access_paths SET edges = NULL WHERE edges = '{org}'",
+        "UPDATE access_paths SET slot = 1 WHERE edges IS NOT NULL",
     ],
 )
-def test_psql_takes_no_edges_from_a_join_that_needs_them(
-    registry: Registry, psql: Engine, edit: str, refused: str
-) -> None:
+def test_psql_takes_no_edges_from_a_join_that_needs_them(registry: Registry, psql: Engine, edit: str) -> None:
     registry.apply(required(PRODUCT), who="me", why="first")
-    with pytest.raises(IntegrityError, match=refused), psql.begin() as connection:
+    with pytest.raises(IntegrityError, match="changes only its slot"), psql.begin() as connection:
         connection.execute(text(f"SELECT edit_by_hand('a test'); {edit}"))

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
+from processor.cli.edits.history_command import history_lines
 from registry.errors import EpochConflict
 from registry.model import EpochBoundary
 from registry.repository import Registry
@@ -47,3 +48,13 @@ def test_psql_cannot_change_a_boundary_either(registry: Registry, psql: Engine, 
 def test_boundaries_do_not_raise_the_registrys_version(registry: Registry) -> None:
     registry.add_epochs([FIRST])
     assert registry.snapshot().version == 0
+
+
+def test_the_history_shows_the_boundaries_that_an_operator_records_with_the_reason(registry: Registry) -> None:
+    """A job that reads a topic for the first time records a boundary too, and edits nothing."""
+    registry.add_epochs([FIRST])
+    assert registry.snapshot().version == 0
+    registry.record_epochs([LATER], who="op", why="four partitions now")
+    (entry,) = registry.history()
+    assert (entry.version, entry.who, entry.why, entry.entry) == (1, "op", "four partitions now", "epochs")
+    assert f"epoch {LATER.epoch} from offset {LATER.from_offset}" in list(history_lines([entry]))[1]

@@ -109,7 +109,7 @@ def test_a_job_that_starts_during_an_edit_waits_for_it(
     with ThreadPoolExecutor(1) as pool:
         with psql.begin() as connection:
             connection.execute(text("SELECT edit_by_hand('a test')"))
-            connection.execute(text("UPDATE products SET topic = 'other'"))
+            connection.execute(text("UPDATE products SET version = 2, topic = 'other'"))
             report = pool.submit(registry.applied, lease, 1)
             with pytest.raises(TimeoutError):
                 report.result(timeout=0.3)

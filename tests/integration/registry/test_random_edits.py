@@ -9,7 +9,7 @@ from registry import operations
 from registry.advance import advance
 from registry.edit import edit
 from registry.edited import Edit, edited, served_joins
-from registry.errors import NoAssignment, NoProduct, NoSlot, SlotRetires, SlotUsed
+from registry.errors import NoAssignment, NoProduct, NoSlot, ProductPaused, SlotRetires, SlotUsed
 from registry.model import KEY, EdgePath, JoinPaths, JoinSpec, Lease, Need, ProductEntry, Requirements, Snapshot
 from registry.repository import Registry
 from tests.sampled import sampled
@@ -41,7 +41,7 @@ PATHS = [
     edge_join("repo", "owner", "user", "username"),
 ]
 ALL = ("user", "star", "repo")
-EXPECTED = (NoSlot, SlotRetires, SlotUsed, NoProduct, NoAssignment)
+EXPECTED = (NoSlot, SlotRetires, SlotUsed, NoProduct, NoAssignment, ProductPaused)
 """Refusals that an operator may get for a wrong wish."""
 
 

@@ -65,6 +65,7 @@ def test_an_operator_applies_and_a_job_takes_the_steps(
     operator.pause("profile", who="op", why="x")
     operator.pause(None, who="op", why="x")
     operator.retire("repo", 1, who="op", why="unused")
+    operator.resume("profile", who="op", why="x")
     operator.remove("profile", tombstones=True, who="op", why="x")
     for _ in range(2):
         version = job.snapshot().version

@@ -70,3 +70,18 @@ def test_the_error_for_a_registry_without_statistics_names_the_command_to_run(re
         connection.execute(text("DROP TABLE entity_statistics"))
     with pytest.raises(RegistryMissing, match="an older one: run `statestore apply`"):
         registry.statistics()
+
+
+def test_an_erasure_takes_its_values_out_and_leaves_the_counts(registry: Registry, required: Requirements) -> None:
+    registry.apply(required, who="me", why="first")
+    registry.keep_statistics(FIRST)
+    assert registry.forget_statistics({"octocat", "nobody"}) == 2
+    assert registry.forget_statistics({"octocat"}) == 0
+    assert registry.forget_statistics(()) == 0
+    read = registry.statistics()
+    assert read is not None
+    assert [(one.most, one.value, one.shown_value) for one in read.joins] == [
+        (2, "acme#tool", "'acme#tool'"),
+        (1200, None, "an erased value"),
+        (1, None, "an erased value"),
+    ]

@@ -7,13 +7,14 @@ import pytest
 from sqlalchemy import Engine, text
 
 from processor.cli.main import main
-from processor.cli.run_command import prepare_plan
+from processor.cli.operators.run_command import prepare_plan
 from processor.definitions.load import load
 from processor.definitions.problems import DefinitionError
 from processor.errors import PlanError
 from processor.plan.planning import plan_of
 from processor.settings.settings import Settings
 from registry.errors import TopicTaken
+from registry.model import EpochBoundary
 from registry.repository import Registry
 
 Verb = Callable[..., int]
@@ -121,8 +122,8 @@ def test_run_refuses_definitions_that_break_the_registry(
     ("edit", "entry"),
     [
         ("UPDATE entities SET topic = 'elsewhere' WHERE name = 'user'", "entity user"),
-        ("DELETE FROM product_joins", "product stars"),
-        ("UPDATE products SET root = 'star' WHERE name = 'stars'", "product stars"),
+        ("UPDATE products SET version = 2; DELETE FROM product_joins", "product stars"),
+        ("UPDATE products SET version = 2, root = 'star' WHERE name = 'stars'", "product stars"),
     ],
 )
 def test_an_edit_by_hand_that_leaves_the_definition_behind_stops_every_job_until_the_next_apply(
@@ -152,6 +153,31 @@ def test_columns_of_stored_rows_keep_their_meaning(
     assert registry.snapshot() == before
     assert verb("apply", USER.replace("name: string", "name: json, age: int"), PROFILE) == 0
     assert "documents over a changed entity stay as they are" in capsys.readouterr().err
+
+
+def test_plan_and_apply_say_how_an_entity_comes_to_another_topic(
+    verb: Verb, registry: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verb("apply", USER, PROFILE) == 0
+
+    def read(topic: str, epoch: int) -> None:
+        where = EpochBoundary(topic=topic, topic_id=topic, partition=0, from_offset=0, epoch=epoch, entity="user")
+        registry.add_epochs([where])
+
+    read("t.user", 1)
+    move = (
+        "entity user moves from topic t.user to t.people: once t.people has a new record, the job reads t.user to its end, and "
+        "then t.people. Let the source end its writes to t.user before it writes to t.people. "
+        "`statestore epoch t.people` gives up the rest of t.user"
+    )
+    other = USER.replace("t.user", "t.people")
+    for name in ("plan", "apply"):
+        capsys.readouterr()
+        assert verb(name, other, PROFILE) == 0
+        assert move in "".join(capsys.readouterr())
+    read("t.people", 2)
+    assert verb("apply", other, PROFILE) == 0
+    assert "moves from topic" not in "".join(capsys.readouterr())
 
 
 def test_a_column_that_nothing_uses_is_dropped_and_its_type_is_remembered(

@@ -45,15 +45,16 @@ REFUSED = {
         "waiting_joins_join_id_fk",
     ),
     "a live product over a slot that does not serve": (
-        "INSERT INTO product_joins SELECT 'profile', join_id, 9 FROM waiting_joins ON CONFLICT DO NOTHING",
+        "INSERT INTO product_joins SELECT 'profile', join_id, 9 FROM waiting_joins ON CONFLICT DO NOTHING;"
+        "UPDATE products SET version = 2",
         "is not served",
     ),
     "a waiting product with an entity's topic": (
-        "UPDATE waiting_products SET topic = 't.repo'",
+        "UPDATE waiting_products SET version = 3, topic = 't.repo'",
         "topic t.repo: two entries have it",
     ),
     "another product with a waiting product's topic": (
-        "UPDATE waiting_products SET topic = 'next';"
+        "UPDATE waiting_products SET version = 3, topic = 'next';"
         "INSERT INTO products (name, topic, root, definition, version) VALUES ('x', 'next', 'user', '{}', 1)",
         "topic next: two entries have it",
     ),
@@ -133,9 +134,11 @@ def test_a_product_goes_live_with_the_version_that_it_waits_with(waiting: Regist
         ("DELETE FROM waiting_products", set()),
         ("UPDATE entities SET topic = topic || 'x'", set()),
         (
-            "UPDATE joins SET strong = true WHERE child_columns = '{owner}';"
-            "UPDATE access_paths SET slot = NULL, edges = '{owner}' WHERE entity = 'repo' AND slot IS NOT NULL",
-            {"repo"},
+            "INSERT INTO joins (child, child_columns, parent, parent_columns, strong)"
+            " VALUES ('repo', '{owner}', 'star', '{owner}', true);"
+            "INSERT INTO access_paths SELECT max(id), 'up', 'star', NULL, '{owner}' FROM joins;"
+            "INSERT INTO access_paths SELECT max(id), 'down', 'repo', NULL, '{owner}' FROM joins",
+            {"repo", "star"},
         ),
     ],
 )

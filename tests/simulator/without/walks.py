@@ -10,12 +10,12 @@ import processor.progress.walks as walks
 import processor.rounds.walk_part as walk_part
 import processor.steps.fill as fill
 import processor.steps.publish as publish
+from processor.driver.round_runner import RoundRunner
 from processor.job.job import Job
 from processor.plan.plan import Plan
 from processor.progress.ledger import NO_DOCUMENT, LedgerEntry
 from processor.progress.walks import Walks
 from processor.rounds.round import Part
-from processor.rounds.round_runner import RoundRunner
 from registry.advance import advance
 from registry.model import Lease
 from statestore.store import Write
@@ -64,7 +64,14 @@ def _with_documents(roots: Any) -> Any:
 
 
 documents_only = replacing((walk_part, "_roots", _with_documents))
-any_version_of_document = replacing((LedgerEntry, "shows", lambda _: lambda self, digest, _: self.hash == digest))
+any_version_of_document = replacing((LedgerEntry, "shows", lambda _: lambda self, digest, *_: self.hash == digest))
+
+
+def _in_any_topic(shows: Any) -> Any:
+    return lambda self, digest, version, _: shows(self, digest, version, self.topic)
+
+
+any_topic_of_tombstone = replacing((LedgerEntry, "shows", _in_any_topic))
 
 
 def _resumed_in_the_middle(adopt: Any) -> Any:

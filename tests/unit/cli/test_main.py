@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli import get_command
+from processor.cli.authors import get_command
 from processor.cli.main import GROUPS, VERBS, main
 from processor.local import shared_parts
 from processor.local.parts import Addresses
@@ -122,3 +122,44 @@ def test_bash_completes_verbs_flags_and_actions(capsys: Any) -> None:
     assert complete(script, "statestore", "get", "p", "--bootstrap") == {"--bootstrap-servers"}
     assert complete(script, "statestore", "rejects", "re") == {"replay"}
     assert complete(script, "statestore", "rejects", "list", "--ea") == {"--each"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["statsu"], "there is no 'statsu'; did you mean 'status'?"),
+        (["local", "upp"], "there is no 'upp'; did you mean 'up'?"),
+        (["status", "--jsno"], "statestore status: there is no flag --jsno; did you mean --json?"),
+        (["run", "--tabel=x"], "statestore run: there is no flag --tabel; did you mean --table?"),
+        (["status", "extra"], "unrecognized arguments: extra"),
+        (["zzzzzz"], "there is no 'zzzzzz'; choose from demo, try,"),
+    ],
+)
+def test_a_wrong_word_gets_the_nearest_right_one(words: list[str], message: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+NUMBERS = [
+    ("try", "--batch"),
+    ("run", "--batch"),
+    ("verify", "--sample"),
+    ("statistics", "--sample"),
+    ("history", "--limit"),
+    ("undo", "VERSION"),
+    ("add-slots", "N"),
+    ("rejects list", "--partition"),
+    ("try", "--lag"),
+]
+
+
+@pytest.mark.parametrize(("verb", "flag"), NUMBERS)
+def test_a_number_that_no_machine_counts_to_is_wrong_usage(verb: str, flag: str, capsys: Any) -> None:
+    needed = {"try": ["--definitions", ".", "--from", "-"]}.get(verb, [])
+    given = [flag, "9" * 23] if flag.startswith("-") else ["9" * 23]
+    with pytest.raises(SystemExit) as ended:
+        main([*verb.split(), *needed, *given])
+    assert ended.value.code == 2
+    assert "must be" in capsys.readouterr().err

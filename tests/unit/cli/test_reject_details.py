@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from processor.cli import rejects_command
 from processor.cli.main import main
+from processor.cli.operators import rejects_command
 from processor.definitions.load import load
+from processor.driver.clock import VirtualClock
 from processor.errors import KafkaError
-from processor.job import dead_letter_topic
 from processor.plan.planning import plan_alone
 from processor.progress.replays import PARTITION, ReplayReport, refuse_replay, refused_replays, replay_key
 from processor.records.dead_letters import DeadLetter, RefusedBy
 from processor.records.record import CutRecord, Record, Rejected
-from processor.rounds.clock import VirtualClock
+from processor.topics import dead_letter_topic
 from statestore.memory import MemoryStore
 
 ENTITIES = {"user": {"key": ["id"], "columns": {"id": "int", "name": "string", "born": "date", "age": "int"}}}

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from processor.cli.edit_report import user_name
 from processor.cli.main import main
+from processor.cli.printing.edit_report import user_name
 from processor.definitions.load import load, read_directory
 from processor.errors import KafkaError
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox
-from processor.job.kafka.reader import read_topic
+from processor.kafka.admin import Admin
+from processor.kafka.outbox import KafkaOutbox
+from processor.kafka.reader import read_topic
 from processor.product.document_key import read_root_key
 from processor.records.dead_letters import read_dead_letters, reject_message
 from processor.records.record import Record, Rejected
@@ -130,3 +130,18 @@ def test_a_foreign_message_in_the_dead_letter_topic_is_left_out() -> None:
     (letter,) = read_dead_letters(topic, foreign)
     assert (letter.rejected.record, letter.rejected.reason) == (record, "broken")
     assert [message.offset for message in foreign] == [0, 1, 2, 3, 4]
+
+
+def test_a_key_with_a_member_twice_is_refused_because_nobody_knows_which_is_meant() -> None:
+    user = load(read_directory(EXAMPLE)).entities["user"]
+    with pytest.raises(ValueError, match=r'is not clear: the member "email" is there twice; write it once'):
+        read_root_key(user, '{"email": "a", "email": "b"}')
+
+
+@pytest.mark.parametrize("place", ['"topic": "user", "value": {"id": 1, "id": 2}', '"topic": "user", "topic": "user"'])
+def test_a_line_of_recorded_topics_with_a_member_twice_is_refused(tmp_path: Path, capsys: Any, place: str) -> None:
+    file = tmp_path / "topics.jsonl"
+    file.write_text("{" + place + "}\n")
+    line = error_of(capsys, "try", "--definitions", str(EXAMPLE), "--from", str(file))
+    assert f"{file}:1: not clear: the member " in line
+    assert "is there twice; write it once" in line

@@ -56,6 +56,7 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
     plain_names = names.filter(lambda text: parse_element(text) is None)
     columns = draw(st.dictionaries(plain_names, st.sampled_from(TYPES + UNORDERED), min_size=1, max_size=6))
     scalar = [column for column, written in columns.items() if written in TYPES]
+    numbers = [column for column, written in columns.items() if written.startswith(("decimal", "float"))]
     if not scalar:
         columns["id"], scalar = "int", ["id"]
     return Entity(
@@ -66,6 +67,7 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
         shards=draw(st.integers(1, 100)),
         format=draw(st.sampled_from([None, "debezium", "flattened", "plain"])),
         truncate=draw(st.sampled_from(["refuse", "ignore", "delete"])),
+        decimals=draw(st.sampled_from([None, "text", "bytes", dict.fromkeys(numbers[:1], "bytes")])),
     )
 
 

@@ -15,7 +15,7 @@ from statestore.errors import Terminal
 from statestore.keys import row_key
 from statestore.memory import MemoryStore
 from statestore.store import Write
-from tests.unit.doctor.healthy import NOW, REGISTRY, TABLE, TIME, Healthy, fail
+from tests.unit.doctor.healthy import DURABLE, NOW, REGISTRY, TABLE, TIME, Healthy, fail
 
 REFUSED = ConnectionRefusedError(111, "Connection refused")
 
@@ -49,6 +49,10 @@ def set_to(path: str, value: Any) -> Callable[[Healthy], object]:
 
 def registry(**changed: Any) -> Callable[[Healthy], object]:
     return set_to("registry.found", replace(REGISTRY, **changed))
+
+
+def durable(**changed: Any) -> Callable[[Healthy], object]:
+    return set_to("registry_durability", DURABLE._replace(**changed))
 
 
 def table(**changed: Any) -> Callable[[Healthy], object]:
@@ -125,6 +129,14 @@ PART_FAULTS = [
     Fault("an unknown Spark", set_to("spark_version", "5.0.0"), "spark", "warning", "5.0.0", "use Spark 3.5"),
     Fault("no Java", set_to("java", fail(NO_JAVA)), "java", "failure", "no java on PATH", "Java 17"),
     Fault("no connector", set_to("connector", False), "jars", "warning", "not here yet", "Maven Central"),
+    Fault(
+        "a mistyped variable",
+        set_to("environment", {"STATESTORE_BATCHSIZE": "10"}),
+        "variables",
+        "warning",
+        "no setting reads the variable STATESTORE_BATCHSIZE",
+        "did you mean STATESTORE_BATCH_SIZE?",
+    ),
     Fault("W of 0", settings(wait_seconds=0.0), "waits", "warning", "W is 0 s", "--wait-seconds"),
     Fault("W of an hour", settings(wait_seconds=3600.0), "waits", "warning", "3600 s", "--wait-seconds"),
     Fault("markers for a day", settings(marker_days=1), "markers", "warning", "marker_days is 1", "--marker-days"),
@@ -187,6 +199,24 @@ PART_FAULTS = [
         "failure",
         "0099",
         "install that release",
+    ),
+    Fault("no fsync", durable(fsync=False), "commits", "warning", "fsync is off", "restart or reload"),
+    Fault("torn pages", durable(full_page_writes=False), "commits", "warning", "breaks pages", "set it to on"),
+    Fault(
+        "a late standby",
+        durable(standbys=1, behind=4096),
+        "commits",
+        "warning",
+        "no commit waits for a standby, and the farthest lacks 4,096 bytes",
+        "synchronous_standby_names",
+    ),
+    Fault(
+        "a hidden standby",
+        durable(standbys=1, hidden=1),
+        "commits",
+        "warning",
+        "how far its standbys are: 1",
+        "GRANT",
     ),
     Fault("an older registry", registry(current=False), "registry", "warning", "older", "migrates it"),
     Fault("a reader", registry(missing=("INSERT on leases",)), "rights", "failure", "INSERT on leases", "GRANT"),

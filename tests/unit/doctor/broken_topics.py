@@ -4,10 +4,13 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from processor.errors import SettingError
-from processor.job.kafka.cluster_probe import HIDDEN
+from processor.kafka.cluster_probe import HIDDEN
 from processor.progress.identity import replace_identity
+from processor.records.column_types import parse_type
+from processor.records.record import Record
 from registry.model import Binding, EpochBoundary
 from statestore.memory import MemoryStore
 from tests.unit.doctor.broken import PART_FAULTS, Fault, set_to, settings
@@ -38,6 +41,24 @@ def truncates_deleted(around: Healthy) -> None:
     entities = dict(around.plan.entities)
     entities["user"] = replace(entities["user"], entity=replace(entities["user"].entity, truncate="delete"))
     around.plan = replace(around.plan, entities=entities)
+
+
+def priced(*values: Any, **more: Any) -> Callable[[Healthy], object]:
+    """The entity `user` has a column `price`, with these values in its last records."""
+
+    def breaks(around: Healthy) -> None:
+        entities = dict(around.plan.entities)
+        user = entities["user"].entity
+        columns = {**user.columns, "price": parse_type("decimal(10,2)")}
+        entities["user"] = replace(entities["user"], entity=replace(user, columns=columns, **more))
+        around.plan = replace(around.plan, entities=entities)
+        rows = ({"before": None, "after": {"email": "a", "price": value}, "op": "c", "source": {}} for value in values)
+        around.kafka.records["user"] = [
+            Record(topic="user", partition=0, offset=n, key=None, value=json.dumps(row).encode())
+            for n, row in enumerate(rows)
+        ]
+
+    return breaks
 
 
 def gone(around: Healthy) -> None:
@@ -129,6 +150,17 @@ FAULTS = [
         "user: has 2 partitions, and entity user has `truncate: delete`",
         "one partition",
     ),
+    Fault(
+        "decimals as bytes",
+        priced("BNI=", "1000", None, 7),
+        "source records",
+        "warning",
+        "user: column price of entity user arrives without a schema, as Debezium's bytes",
+        "decimals: bytes",
+    ),
+    Fault("decimals as text", priced("12345", "1000"), "source records", "warning", "as digits", "decimals: text"),
+    Fault("decimals as either", priced("1000"), "source records", "warning", "may be digits or", "handling.mode"),
+    Fault("decimals as both", priced("BNI=", "1.5"), "source records", "warning", "in others", "the newer records"),
     Fault("new partitions", recorded("id of user", 1), "source topics", "failure", "2 partitions", "statestore epoch"),
     Fault(
         "records for a day",

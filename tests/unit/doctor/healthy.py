@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from processor.definitions.load import load, read_directory
-from processor.job.kafka.cluster_probe import ClusterState, TopicState
+from processor.kafka.cluster_probe import ClusterState, TopicState
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.progress.identity import write_identity
+from processor.records.record import Record
 from processor.settings.settings import Settings
 from registry.job_status import JobStatus
 from registry.model import Binding, EpochBoundary, Snapshot
 from registry.registry_state import RegistryState
 from statestore.memory import MemoryStore
+from statestore.postgres.durability import Durability
 from statestore.table import slot_names
 from statestore.table_state import TableState
 
@@ -35,6 +37,7 @@ TABLE = TableState(
     protected=True,
     recoverable=True,
 )
+DURABLE = Durability(fsync=True, full_page_writes=True, waits="on")
 REGISTRY = RegistryState(now=NOW, user="etl", tls=True, exists=True, release=18, revision="0001")
 PLAN = plan_alone(load(read_directory(Path(__file__).parents[3] / "examples" / "github")), slots=20)
 
@@ -109,6 +112,10 @@ class KafkaDouble:
     brokers: tuple[tuple[str, int], ...] = (("b1.example.org", 9092), ("b2.example.org", 9092))
     config: dict[str, str] = field(default_factory=lambda: {"transaction.max.timeout.ms": "900000"})
     found: dict[str, TopicState] = field(default_factory=healthy_topics)
+    records: dict[str, list[Record]] = field(default_factory=dict)
+
+    def last_records(self, topic: str, most: int) -> list[Record]:
+        return self.records.get(topic, [])
 
     def cluster(self) -> ClusterState:
         return ClusterState(self.brokers, self.config)
@@ -138,14 +145,20 @@ class Healthy:
     registry: RegistryDouble = field(default_factory=RegistryDouble)
     table: TableDouble = field(default_factory=TableDouble)
     table_state: TableState | None = TABLE
+    registry_durability: Durability = DURABLE
+    table_durability: Durability = DURABLE
     store: Any = field(default_factory=healthy_store)
     plan: Plan = PLAN
     kafka: KafkaDouble = field(default_factory=KafkaDouble)
+    environment: dict[str, str] = field(default_factory=lambda: {"STATESTORE_TABLE": "t", "STATESTORE_MY_SECRET": "s"})
     clock: float = NOW
     python_version: tuple[int, int] = (3, 11)
     spark_version: str | None = "3.5.7"
     connector: bool = True
     closed: dict[str, OSError] = field(default_factory=dict)
+
+    def variables(self) -> dict[str, str]:
+        return self.environment
 
     def now(self) -> float:
         return self.clock

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 
-from processor.cli import doctor_command
 from processor.cli.main import main
+from processor.cli.operators import doctor_command
 from processor.doctor import doctor_checks, surroundings
-from processor.doctor.doctor_checks import CHECKS
+from processor.doctor.doctor_checks import CHECKS, CHECKS_OF_POSTGRES
 from processor.doctor.examine import examine
 from processor.doctor.finding import DoctorCheck, Finding
+from processor.local import shared_parts
+from processor.local.parts import Addresses
 from processor.settings.settings import Settings
 from registry.model import Binding
 from tests.unit.doctor.broken import REFUSED, Fault
 from tests.unit.doctor.broken_topics import FAULTS
-from tests.unit.doctor.healthy import TABLE, Healthy, fail
+from tests.unit.doctor.healthy import DURABLE, TABLE, Healthy, fail
 
 CANARY = "canary-7391"
 
@@ -48,11 +50,11 @@ def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Healthy:
     return made
 
 
-def examined(capsys: Any) -> tuple[int, list[dict[str, str]]]:
+def examined(capsys: Any, *flags: str) -> tuple[int, list[dict[str, str]]]:
     """The exit status of the verb, and its findings."""
     parser = ArgumentParser()
     doctor_command.add_parser(parser.add_subparsers())
-    status = doctor_command.run(parser.parse_args(["doctor", "--json"]))
+    status = doctor_command.run(parser.parse_args(["doctor", "--json", *flags]))
     return status, json.loads(capsys.readouterr().out)["findings"]
 
 
@@ -219,3 +221,49 @@ def test_each_check_has_a_name_of_its_own_and_needs_only_earlier_ones() -> None:
         assert set(check.needs) <= set(names[:n])
         assert check.cure
         assert check.looks_at
+
+
+def test_the_server_of_a_table_in_postgres_is_looked_at_too(around: Healthy) -> None:
+    around.settings = replace(around.settings, store="postgres")
+    around.table_durability = DURABLE._replace(fsync=False, waits="off")
+    found = [one.finding for one in examine(CHECKS_OF_POSTGRES, around) if one.check.name == "table commits"]
+    assert [(one.state, one.text.partition(":")[0]) for one in found] == [("warning", "fsync is off")]
+
+
+def test_a_database_that_answers_before_it_syncs_is_named_and_harms_nobody(around: Healthy, capsys: Any) -> None:
+    around.registry_durability = DURABLE._replace(waits="off", standbys=2, synchronous=1)
+    _, findings = examined(capsys)
+    (found,) = [one for one in findings if one["check"] == "commits"]
+    assert found["state"] == "ok"
+    assert "the sessions of the job wait for each commit, though synchronous_commit is off elsewhere" in found["text"]
+    assert "1 of 2 standbys have it too" in found["text"]
+
+
+def test_a_dead_part_of_local_up_is_the_first_finding_and_the_others_follow(
+    around: Healthy, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = Addresses(bootstrap_servers="b:1", registry_url="postgresql://h/d", dynamodb_endpoint="")
+    dead = shared_parts.PartsStatus(addresses=addresses, alive={"Kafka": False, "Postgres": True})
+    monkeypatch.setattr(shared_parts, "status", lambda _: dead)
+    status, findings = examined(capsys, "--embedded")
+    assert status == 1
+    assert findings[0] == {
+        "check": "parts",
+        "looks_at": "the settings",
+        "state": "failure",
+        "text": "Kafka: died since `local up`",
+        "cure": "Start it again with `statestore local up`",
+    }
+    assert [one["state"] for one in findings if one["check"] == "registry login"] == ["ok"]
+
+
+def test_a_secret_that_is_not_in_its_place_is_the_first_finding_and_what_needs_none_is_looked_at(
+    around: Healthy, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATESTORE_REGISTRY_PASSWORD", "env:NOWHERE")
+    status, findings = examined(capsys)
+    states = {one["check"]: (one["state"], one["text"]) for one in findings}
+    assert status == 1
+    assert states["secrets"] == ("failure", "registry_password: the variable NOWHERE is not set")
+    assert states["registry login"] == ("skipped", "secrets failed")
+    assert states["kafka login"][0] == states["table"][0] == "ok"

@@ -1,6 +1,14 @@
 """Every failure has one line for the operator."""
 
-from processor.job.failures import error_line
+from importlib import import_module
+
+import pytest
+
+from processor.errors import TopicRefused
+from processor.job.failures import error_line, outage_of
+from processor.job.outside_parts import OUTAGES
+from registry.errors import LeaseLost, RegistryMissing, RegistryUnreachable
+from statestore.errors import Terminal
 
 
 class JvmError(Exception):
@@ -37,3 +45,55 @@ def test_the_line_is_the_last_error_of_a_chain() -> None:
     )
     text = f"{chain}Traceback (most recent call last):\n  File y\nstatestore.errors.Transient: table t: try again\n"
     assert error_line(RuntimeError(text)) == "table t: try again"
+
+
+TASK = "Job aborted\nTraceback (most recent call last):\n  File x, line 1, in y\n    z()\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "part"),
+    [
+        (
+            "registry.errors.RegistryUnreachable: no connection to the registry at h:5432/states (--registry)",
+            "registry",
+        ),
+        ("registry.errors.RegistryBusy: another edit holds the registry", "registry"),
+        ("statestore.errors.Transient: table t: writing: connection refused", "store"),
+        ("statestore.errors.Throttled: table t: writing: throttled", "store"),
+        ("processor.errors.SchemaRegistryAway: the schema registry http://h does not answer", "schema registry"),
+        ("processor.errors.KafkaError: the transaction failed: Timed out", "broker"),
+    ],
+)
+def test_the_failure_of_a_task_over_a_part_that_does_not_answer_is_an_outage(error: str, part: str) -> None:
+    outage = outage_of(RuntimeError(TASK.format(error)), "the batch")
+    assert outage is not None
+    assert (outage.part, outage.throttled) == (part, "Throttled" in error)
+    assert str(outage) == f"the batch failed: {error.partition(': ')[2]}"
+
+
+def test_the_same_failure_of_the_driver_is_an_outage() -> None:
+    found = outage_of(RegistryUnreachable("no connection"), "the work between batches")
+    assert (str(found), found and found.part) == ("the work between batches failed: no connection", "registry")
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["processor.errors.Fenced: generation 1 lost its lease", "statestore.errors.Terminal: no table", "ValueError: x"],
+)
+def test_a_failure_that_lasts_is_no_outage(error: str) -> None:
+    assert outage_of(RuntimeError(TASK.format(error)), "the batch") is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [TopicRefused("topic", "too large"), LeaseLost("another run"), RegistryMissing("none"), Terminal("no table")],
+)
+def test_an_error_that_needs_a_person_is_no_outage(error: Exception) -> None:
+    assert outage_of(error, "the batch") is None
+
+
+def test_every_name_of_an_outage_is_that_of_an_error() -> None:
+    """The failure of a task comes as text, so the list has names."""
+    for name in OUTAGES:
+        module, _, error = name.rpartition(".")
+        assert issubclass(getattr(import_module(module), error), Exception)

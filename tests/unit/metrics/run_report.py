@@ -7,12 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from processor.definitions.load import load
-from processor.job.kafka.lag import TopicLag
 from processor.job.monitor import JobMonitor, LastBatch
+from processor.kafka.lag import TopicLag
 from processor.plan.planning import plan_alone
 from processor.records.record import Record
 from processor.rounds.freshness import count_ages
+from processor.rounds.job_event import Report, no_report
 from processor.rounds.stage_times import BATCH, stage_time
+from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.memory import MemoryStore
@@ -65,23 +67,33 @@ def busy_trial() -> Trial:
     return trial
 
 
+def monitored(trial: Trial, report: Report = no_report) -> Any:
+    """A job around the driver of a trial, as the monitor reads it."""
+    return SimpleNamespace(
+        driver=trial.driver,
+        lease=SimpleNamespace(job=JOB),
+        renewal=SimpleNamespace(age=3.2),
+        steward=None,
+        topics=SimpleNamespace(missing={}, streamed={"user"}, wrong=""),
+        moves=SimpleNamespace(former={"star": "star"}),
+        positions={},
+        readers={"user": "user"},
+        troubles=Troubles(report, clock=lambda: 40.0),
+        doing="reads its topics",
+        ended=False,
+        last_batch=LastBatch(number=3, at=90.0, records=12, documents=5),
+        settings=trial.settings,
+        paused=False,
+    )
+
+
 def run_report() -> dict[str, Any]:
     """The report. A trial lacks Spark's tasks, which count ages, and the stream, which times batches; this one has no walk, and
     its overlay leaves nothing to correct. So these counts are put in."""
     trial = busy_trial()
     trial.driver.tally.update(count_ages([0.3, 2.0, 7.0, 1_000.0]) + stage_time(BATCH, 0.0))
     trial.driver.tally.update(Counter(walked=4, deleted=2, corrections=1))
-    job = SimpleNamespace(
-        driver=trial.driver,
-        lease=SimpleNamespace(job=JOB),
-        renewal=SimpleNamespace(age=3.2),
-        steward=None,
-        topics=SimpleNamespace(readers={"user": "user"}, present={"user"}, streamed={"user"}),
-        positions={},
-        doing="reads its topics",
-        last_batch=LastBatch(number=3, at=90.0, records=12, documents=5),
-        settings=trial.settings,
-        paused=False,
-    )
+    job = monitored(trial)
+    job.troubles.begin("registry", "127.0.0.1:5432/statestore does not answer", "start Postgres")
     monitor = JobMonitor(job, clock=lambda: 100.0)
     return monitor.state({"user": TopicLag(7, 40.0), "star": TopicLag(0, None)})

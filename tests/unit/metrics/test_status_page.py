@@ -9,6 +9,7 @@ from tests.unit.metrics.run_report import run_report
 
 REPORT = run_report()
 EVIL = "<img src=x onerror=alert(1)>\"'&"
+MISSING = {EVIL: {"entity": EVIL, "near": EVIL, "products": [EVIL]}}
 
 
 def evil(value: Any) -> Any:
@@ -19,7 +20,7 @@ def evil(value: Any) -> Any:
         case dict():
             return {f"{name}{EVIL}" if name in ("user", "star") else name: evil(one) for name, one in value.items()}
         case list():
-            return [EVIL]
+            return [evil(one) for one in value] or [EVIL]
     return value
 
 
@@ -45,8 +46,8 @@ def test_the_page_shows_what_status_shows() -> None:
         "job main: reads its topics",
         f"registry version {REPORT['registry_version']}",
         "product profile stopped: too large",
-        "oldest unpublished 60 s",
-        "user 7 60 s",
+        "oldest unpublished 1 min",
+        "user 7 records, 1 min",
         "open changes",
         "Query",
         "publish",
@@ -62,7 +63,10 @@ def test_the_page_of_a_job_that_starts_and_of_a_job_in_good_health() -> None:
 
 def test_hostile_names_and_reasons_stay_text() -> None:
     hostile = {name: evil(value) for name, value in REPORT.items() if name not in ("counts", "last_batch")}
-    page = status_page(REPORT | hostile | {"missing_topics": [EVIL], "walks": [EVIL]}, [EVIL])
+    page = status_page(
+        REPORT | hostile | {"missing_topics": MISSING, "walks": [EVIL]},
+        [EVIL],
+    )
     plain, found = Tags(status_page(REPORT, ["x"])), Tags(page)
     assert {tag for tag, _ in found.tags} == {tag for tag, _ in plain.tags}
     assert not any(name.startswith("on") for _, attributes in found.tags for name in attributes)

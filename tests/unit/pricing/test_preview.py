@@ -13,8 +13,8 @@ from textwrap import dedent
 
 import pytest
 
+from processor.cli.authors.plan_command import empty_registry, preview_lines
 from processor.cli.main import main
-from processor.cli.plan_command import empty_registry, preview_lines
 from processor.definitions.load import load, read_directory
 from processor.plan.planning import requirements_of
 from processor.pricing.preview import preview

@@ -151,3 +151,21 @@ def test_prices_of_another_region_come_from_a_file(tmp_path: Path) -> None:
         read_prices(str(file))
     with pytest.raises(SettingError, match="cannot be read"):
         read_prices(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["extract(year from born)", "coalesce(extract(month from born), 0)", "born > '1900-01-01'", "count(stars.at)"],
+)
+def test_an_update_that_an_expression_reads_is_priced_with_its_document(expression: str) -> None:
+    """The sample's date may stay in its year, and the update of a real row need not."""
+    join = "{stars: {many: star, on: {who: id}}}"
+    found = prices_by_event(
+        {
+            "entities.yaml": "{user: {key: [id], columns: {id: int, born: date}},\n"
+            " star: {key: [id], columns: {id: int, who: int, at: date}}}",
+            "p.yaml": f'{{product: p, root: user, join: {join}, fields: {{shown: "{expression}"}}}}',
+        }
+    )
+    event = "star: update of at" if "at)" in expression else "user: update of born"
+    assert (found[event].documents, found[event].requests["UpdateItem"]) == (1, 4 if "at)" in expression else 3)

@@ -37,11 +37,31 @@ def test_the_marker_stays_in_the_epoch_of_the_row_so_that_new_records_may_come_f
 
 def test_the_item_has_a_hash_in_place_of_the_key() -> None:
     store, key = MemoryStore(1), erasure_key("user", "ada@example.org")
-    store.write(write_erasure(key, NEW))
+    written = NEW._replace(ends={"id of user": {0: 7, 1: 0}})
+    store.write(write_erasure(key, written))
     (item,) = store.partition("ERASED")
     assert "ada" not in str(item)
-    assert read_erasure(item) == NEW
+    assert read_erasure(item) == written
     erased = erased_in([item])
     assert may_be_erased(erased, "user", "ada@example.org")
     assert not may_be_erased(erased, "star", "ada@example.org")
     assert not may_be_erased(frozenset(), "user", "ada@example.org")
+
+
+def test_in_an_incarnation_that_the_erasure_knows_the_offset_decides_and_not_the_epoch() -> None:
+    known = NEW._replace(ends={"id of user": {0: 7, 1: 0}})
+    assert known.covers(encode_version(4, 0, 6), "id of user")
+    assert not known.covers(encode_version(1, 0, 7), "id of user")
+    assert not known.covers(encode_version(1, 2, 0), "id of user")  # of a partition that was added later
+    assert not known.covers(encode_version(4, 0, 6), "created again")
+    assert known.covers(encode_version(2, 0, 8), "gone before")
+
+
+def test_an_erasure_of_a_row_that_was_erased_before_covers_what_that_one_covered() -> None:
+    earlier = NEW._replace(ends={"former": {0: 9}, "present": {0: 3}})
+    later = Erasure({0: encode_version(5, 0, 4)}, ends={"present": {0: 4}}).after(earlier)
+    assert later.covers(encode_version(6, 0, 8), "former")
+    assert later.covers(encode_version(6, 0, 3), "present")
+    assert not later.covers(encode_version(6, 0, 4), "present")
+    assert later.sequences == {"profile": 4}
+    assert (later.epoch, Erasure({}).epoch) == (5, 0)

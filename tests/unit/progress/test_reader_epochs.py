@@ -35,3 +35,14 @@ def test_the_next_epoch_is_above_those_of_the_topic_and_of_its_reader() -> None:
 
 def test_a_topic_that_comes_back_has_its_new_epoch_from_its_beginning() -> None:
     assert read_epochs([FIRST, MOVED, boundary("a", 5, "user")]).of("a", 0, 0) == 5
+
+
+def test_a_later_epoch_from_an_earlier_offset_counts_for_the_whole_rest_of_the_partition() -> None:
+    epochs = read_epochs([FIRST, boundary("a", 4, "user", from_offset=9), boundary("a", 6, "user", from_offset=2)])
+    assert [epochs.of("a", 0, offset) for offset in (1, 2, 8, 9, 100)] == [3, 6, 6, 6, 6]
+
+
+def test_the_epochs_of_a_topic_name_its_incarnations() -> None:
+    epochs = read_epochs([FIRST, boundary("a", 4, "user", topic_id="again")])
+    assert epochs.incarnations == {("a", 3): "id of a", ("a", 4): "again"}
+    assert epochs.of("a", 0, 0) == 4

@@ -22,11 +22,6 @@ def head(operation: str, agent: str = "statestore", service: str = "dynamodb") -
         ("UpdateItem", {"TableName": "t"}, {"dynamodb:UpdateItem"}),
         ("Query", {"TableName": "t"}, {"dynamodb:Query"}),
         ("Query", {"TableName": "t", "IndexName": "GSI_1"}, {"dynamodb:Query index"}),
-        (
-            "BatchExecuteStatement",
-            {"Statements": [{"Statement": 'INSERT INTO "t" VALUE {}'}, {"Statement": 'UPDATE "t" SET a=?'}]},
-            {"dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate"},
-        ),
     ],
 )
 def test_a_request_needs_the_actions_of_iam(operation: str, body: object, needs: set[str]) -> None:

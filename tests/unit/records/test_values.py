@@ -16,9 +16,11 @@ from processor.records.values import DEBEZIUM, PLAIN, Reading, canonical_value
 NAMES = ["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TYPES = [*NAMES, "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "timestamp(ns)"]
 ENDLESS = "(no finite number; declare json to pass it through as it comes)"
-BYTES = "(for Debezium's bytes: send schemas, or declare decimal(precision,scale) and format)"
+BYTES = "(for Debezium's bytes: declare `decimals: bytes` and decimal(precision,scale), or send schemas)"
 YEARS = "(outside the years 0001 to 9999; declare json to pass it through as it comes)"
+EITHER = "(it may be a number or Debezium's bytes: declare `decimals: text` or `decimals: bytes`, or send schemas)"
 BASE64_2 = Reading(text="bytes", scale=2)
+NO_SCALE = Reading(text="bytes", scale=None)
 
 
 @pytest.mark.parametrize("text", [*TYPES, *(f"{text}[]" for text in TYPES)])
@@ -180,14 +182,24 @@ def test_an_integer_that_python_does_not_print_is_refused(column: str) -> None:
         ("float", "BNI=", BASE64_2, "Decimal('12.34')"),
         ("int", "BNI=", Reading(text="bytes"), "1234"),
         ("decimal", "12.34", BASE64_2, "expected decimal, found text '12.34' (not Debezium's bytes)"),
-        ("decimal(12,2)", "BNI=", DEBEZIUM, "Decimal('12.34')"),
+        ("decimal", 7, BASE64_2, "Decimal('7')"),
+        ("decimal", D("1.5"), BASE64_2, "Decimal('1.5')"),
+        ("decimal", {"scale": 1, "value": "Nw=="}, BASE64_2, "Decimal('5.5')"),
+        ("decimal", "BNI=", NO_SCALE, "expected decimal, found text 'BNI=' (the entity has `decimals: bytes`: declare"),
+        ("decimal", "12.34", NO_SCALE, "expected decimal, found text '12.34' (not Debezium's bytes)"),
         ("decimal(12,2)", "12.34", DEBEZIUM, "Decimal('12.34')"),
+        ("decimal(12,2)", "12345", DEBEZIUM, "Decimal('12345')"),
         ("decimal(12,2)", "10", DEBEZIUM, "Decimal('10')"),
         ("decimal(12,2)", D("1.5"), DEBEZIUM, "Decimal('1.5')"),
-        ("decimal(2,1)", "1000", DEBEZIUM, "Decimal('1000')"),
+        ("decimal(12,2)", "BNI=", DEBEZIUM, f"expected decimal(12,2), found text 'BNI=' {BYTES}"),
+        ("decimal(12,2)", "free", DEBEZIUM, f"expected decimal(12,2), found text 'free' {BYTES}"),
+        ("decimal(12,2)", "Infinity", DEBEZIUM, f"expected decimal(12,2), found text 'Infinity' {ENDLESS}"),
         ("decimal", "BNI=", DEBEZIUM, f"expected decimal, found text 'BNI=' {BYTES}"),
-        ("decimal", "1000", DEBEZIUM, "Decimal('1000')"),
-        ("decimal(12,2)[]", ["BNI=", None], DEBEZIUM, "[Decimal('12.34'), None]"),
+        ("decimal", "1000", DEBEZIUM, f"expected decimal, found text '1000' {EITHER}"),
+        ("decimal(2,1)", "1000", DEBEZIUM, f"expected decimal(2,1), found text '1000' {EITHER}"),
+        ("float", "1000", DEBEZIUM, f"expected float, found text '1000' {EITHER}"),
+        ("decimal(12,2)[]", ["1.5", None], DEBEZIUM, "[Decimal('1.5'), None]"),
+        ("decimal(12,2)[]", ["BNI=", None], BASE64_2, "[Decimal('12.34'), None]"),
         ("timestamp", 1, Reading(unit="us"), "'1970-01-01T00:00:00.000001Z'"),
         ("json", '{"a": 1.50}', Reading(text="json"), "{'a': Decimal('1.50')}"),
         (
@@ -201,10 +213,6 @@ def test_an_integer_that_python_does_not_print_is_refused(column: str) -> None:
 )
 def test_the_source_decides_how_text_is_read(column: str, value: Any, reading: Reading, expected: str) -> None:
     assert read(column, value, reading).startswith(expected)
-
-
-def test_text_that_may_be_a_number_or_bytes_is_refused() -> None:
-    assert "it may be a number or Debezium's bytes" in read("decimal(12,2)", "1000", DEBEZIUM)
 
 
 @given(st.integers(min_value=-(10**38) + 1, max_value=10**38 - 1), st.integers(min_value=0, max_value=38))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from processor.cli.slots_command import board_text
+from processor.cli.edits.slots_command import board_text
 from registry.edit import edit
 from registry.edited import edited
 from registry.errors import ColumnHeld, ColumnUsed, Malformed

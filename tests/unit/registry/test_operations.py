@@ -7,9 +7,10 @@ import pytest
 from registry.advance import completed
 from registry.edit import edit
 from registry.edited import Edit, edited
-from registry.errors import NoAssignment, NoMoreSlots, NoMove, NoProduct, NoTopic, SlotUsed
+from registry.errors import NoAssignment, NoMoreSlots, NoMove, NoProduct, NoTopic, ProductPaused, SlotUsed
 from registry.model import Assignment, AssignmentState, Requirements, Snapshot
 from registry.operations import add_slots, move, pause, pause_topic, remove, republish, retire
+from registry.pending import pending_lines
 from tests.unit.registry.test_waiting import ALL, products, with_join
 
 
@@ -87,6 +88,23 @@ def test_a_product_that_is_retracted_stays_until_its_tombstones_are_out(waiting:
     stored = edited(waiting, change)
     assert [(one.version, one.retracted) for one in stored.products] == [(3, True)]
     assert remove(stored, "user_profile", tombstones=True).changes == ()
+
+
+def test_a_paused_product_publishes_no_tombstones_before_it_is_resumed(applied: Snapshot) -> None:
+    """A second operator would end the pause of the first one without a word."""
+    stored = edited(applied, pause(applied, "user_profile", paused=True))
+    with pytest.raises(ProductPaused, match=r"is paused, so .* `statestore resume user_profile --why REASON`"):
+        remove(stored, "user_profile", tombstones=True)
+    assert remove(stored, "user_profile", tombstones=False).removed == ("user_profile",)
+
+
+def test_a_product_that_is_retracted_can_pause(applied: Snapshot) -> None:
+    stored = edited(applied, remove(applied, "user_profile", tombstones=True))
+    stored = edited(stored, pause(stored, "user_profile", paused=True))
+    assert list(pending_lines(stored))[:2] == [
+        "product user_profile: paused, the job publishes nothing of it until `statestore resume`",
+        "product user_profile: the job replaces its documents by tombstones, then removes it",
+    ]
 
 
 def test_a_retracted_product_comes_back_with_an_apply(applied: Snapshot, github: Requirements) -> None:

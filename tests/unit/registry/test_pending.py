@@ -42,6 +42,7 @@ def test_pauses_retractions_and_moved_slots_have_a_line(applied: Snapshot) -> No
         "all work: paused, the job reads no batches until `statestore resume`",
         "product user_profile: paused, the job publishes nothing of it until `statestore resume`",
     ]
+    stored = edited(stored, pause(stored, "user_profile", paused=False))
     stored = replace(edited(stored, remove(stored, "user_profile", tombstones=True)), paused=False)
     stored = edited(stored, move(stored, "star", 1, 3))
     for _ in range(3):

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from processor.cli.slots_command import board_text
+from processor.cli.edits.slots_command import board_text
 from registry.edited import edited
 from registry.job_status import JobStatus
 from registry.model import AssignmentState, Progress, Snapshot

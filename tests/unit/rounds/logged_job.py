@@ -5,18 +5,18 @@ from collections.abc import Callable
 from typing import Any
 
 from processor.definitions.load import load
+from processor.driver.clock import VirtualClock
+from processor.driver.driver import Driver
 from processor.plan.planning import plan_alone
 from processor.progress.fan_outs import FanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChange, SettleOutcome, changes_key
 from processor.progress.overlay import DriverOverlay
-from processor.rounds.clock import VirtualClock
-from processor.rounds.driver import Driver
 from processor.rounds.round import LaneResult, Part, PartResult, Round
 from processor.settings.settings import Settings
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import AbsentOrBelow, Delete, Done, Refused, Write, WriteOutcome
+from statestore.store import Absent, AbsentOrBelow, Delete, Done, Equals, Refused, Write, WriteOutcome
 
 DEFINITIONS = {
     "entities.yaml": """
@@ -109,8 +109,11 @@ def settling(*, shown: bool, due: float = 5.0, again: bool = False) -> LaneResul
     return lane(parts=(PartResult(settled=(SettleOutcome(due_change, "1", CHANGE.slots, shown),)),))
 
 
-def end_of_round(through: int, **attempts: Any) -> Write:
-    return Write(RUN_ITEM, {"_f": 1, "through": through, **attempts}, when=AbsentOrBelow("through", through))
+def end_of_round(through: int, before: int | None = None, **attempts: Any) -> Write:
+    """`before`: the last round with messages before, -1 for none; by default that with the number before."""
+    known = through - 1 if before is None else before
+    when = Absent() if known < 0 else Equals("through", known)
+    return Write(RUN_ITEM, {"_f": 1, "through": through, **attempts}, when=when)
 
 
 def fan_out_write(after: str, pages: int) -> Write:

@@ -10,12 +10,12 @@ from tests.required import require_schema_packages
 require_schema_packages()
 
 from processor.definitions.load import load  # noqa: E402
-from processor.job.schema_registry.open_schemas import open_avro_writer  # noqa: E402
 from processor.plan.planning import plan_alone  # noqa: E402
 from processor.progress.open_changes import PARTITION  # noqa: E402
 from processor.records import canonical_json  # noqa: E402
 from processor.records.dead_letters import DeadLetter, rejected_record  # noqa: E402
 from processor.records.record import Record  # noqa: E402
+from processor.schema_registry.open_schemas import open_avro_writer  # noqa: E402
 from processor.settings.settings import Settings  # noqa: E402
 from processor.trial.trial import Trial  # noqa: E402
 from tests.unit.product.avro_trip import NUMBER, AvroTrip  # noqa: E402

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from processor.driver.driver import Driver
 from processor.progress.fan_outs import FoundRoots, ResumedFanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import Sight, write_changes
-from processor.rounds.driver import Driver
 from processor.rounds.follow_up_parts import backlog_part, resume_part, settle_part
 from processor.rounds.round import PartResult
 from processor.settings.settings import Settings
@@ -45,7 +45,7 @@ def test_background_work_settles_then_continues_fan_outs_then_publishes_the_back
     job.driver.background_work()
     assert job.log == [
         *("check lease", settle_part),
-        *("check lease", resume_part, end_of_round(2), fan_out_write("9", pages=1)),
+        *("check lease", resume_part, end_of_round(2, before=-1), fan_out_write("9", pages=1)),
         *("check lease", backlog_part, end_of_round(3), Delete(key=earlier)),
     ]
     assert job.works[1:] == [[[CHANGE._replace(due=10.0)]], [[FAN_OUT]], [[("profile", "8"), ("profile", "9")]]]

@@ -6,8 +6,8 @@ from math import inf
 
 import pytest
 
-from processor.cli.job_log import event_text
-from processor.cli.output import freshness_histogram, freshness_text
+from processor.cli.printing.job_log import event_text
+from processor.cli.printing.output import freshness_histogram, freshness_text
 from processor.rounds.freshness import BOUNDS, UNKNOWN, Freshness, count_ages, oldest, read_freshness
 from processor.rounds.job_event import JobEvent
 
@@ -81,5 +81,11 @@ def test_a_round_and_a_run_without_known_ages_show_none() -> None:
 
 
 def test_ages_above_the_last_bound_are_shown_as_such() -> None:
-    assert freshness_text(count_ages([0.09, 800])) == "freshness p50 0.10 s, p99 over 630 s"
-    assert freshness_text(count_ages([700, 800])) == "freshness over 630 s"
+    assert freshness_text(count_ages([0.09, 800])) == "freshness p50 0.10 s, p99 over 10 min 30 s"
+    assert freshness_text(count_ages([700, 800])) == "freshness over 10 min 30 s"
+    assert freshness_text(count_ages([0.5, 375_389_347])) == "freshness p50 0.50 s, p99 over 10 min 30 s"
+    assert freshness_text(count_ages([90, 95])) == "freshness p50 1 min 30 s, p99 1 min 40 s"
+
+
+def test_documents_of_records_that_are_years_old_say_so() -> None:
+    assert freshness_text(count_ages([375_389_347, 375_389_000])) == "freshness of old records: 11 years on average"

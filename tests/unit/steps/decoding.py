@@ -1,19 +1,24 @@
 """Entities, and records given to decode: each function here answers one part of the outcome."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from processor.records.column_types import parse_type
-from processor.records.entity import Entity, RecordFormat
+from processor.records.entity import DecimalForm, Entity, RecordFormat
 from processor.records.record import Change, Decoded, Record, Rejected
 from processor.steps.decode import decode
 
+Forms = DecimalForm | Mapping[str, DecimalForm]
 
-def entity(name: str, key: str, columns: str, format: RecordFormat | None = None) -> Entity:
+
+def entity(
+    name: str, key: str, columns: str, format: RecordFormat | None = None, decimals: Forms | None = None
+) -> Entity:
     """`columns`: `id int, at timestamp(ms)`."""
     pairs = (column.strip().rsplit(" ", 1) for column in columns.split(", "))
     types = {name: parse_type(text) for name, text in pairs}
-    return Entity(name=name, topic=name, key=tuple(key.split()), columns=types, format=format)
+    return Entity(name=name, topic=name, key=tuple(key.split()), columns=types, format=format, decimals=decimals)
 
 
 USER = entity("user", "email", "id int, email string, username string, at timestamp")

@@ -33,15 +33,16 @@ def publishing(value: bytes | None) -> Step[Any]:
     return publish(CONTEXT, "7", lambda: document(value))
 
 
-def entry(seq: int, value: bytes | None, *, mark: str, version: int = 4) -> Item:
+def entry(seq: int, value: bytes | None, *, mark: str, version: int = 4, topic: str = "profiles") -> Item:
     """The ledger entry of root 7 after a publisher reserved `value`."""
     key = {"PK": ENTRY.pk, "SK": ENTRY.sk}
-    return {**key, "_f": 1, "seq": seq, "hash": hash_of(value), "mark": mark, "key": '{"id":7}', "version": version}
+    values = {"_f": 1, "seq": seq, "hash": hash_of(value), "mark": mark, "key": '{"id":7}'}
+    return {**key, **values, "version": version, "topic": topic}
 
 
 def reservation(seq: int, value: bytes | None, when: Condition) -> Write:
-    values = {"_f": 1, "seq": seq, "hash": hash_of(value), "mark": "3.8.1.0", "key": '{"id":7}', "version": 4}
-    return Write(ENTRY, values, when=when)
+    values = {"_f": 1, "seq": seq, "hash": hash_of(value), "mark": "3.8.1.0", "key": '{"id":7}'}
+    return Write(ENTRY, {**values, "version": 4, "topic": "profiles"}, when=when)
 
 
 def message(seq: int, value: bytes | None) -> Send:

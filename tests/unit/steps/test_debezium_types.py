@@ -46,7 +46,7 @@ def test_a_row_of_the_page_is_true(row: TypeRow) -> None:
     for _, column, arrived in found:
         assert row.arrives == (canonical_json.dumps(arrived[column]) if column in arrived else "no column")
     for record, column, _ in (found[0], found[-1]):  # without a schema, and with it
-        result = decode(record, entity("sample", "id", f"id int, {column} {row.declare}"))
+        result = decode(record, entity("sample", "id", f"id int, {column} {row.declare}", decimals=row.decimals))
         if isinstance(result, Rejected):
             assert row.published.startswith("dead letter: ")
             assert row.published.removeprefix("dead letter: ") in result.reason
@@ -76,7 +76,8 @@ def test_a_document_of_all_types_is_as_the_page_says(server: str, file: str, lik
     shown = {name: rows[place] for name, place in COLUMNS[server].items()}
     columns = {"id": "int"} | {name: row.declare for name, row in shown.items()}
     records = list(read_records(str(SAMPLES / f"{file}.jsonl.gz")))[:2]
-    form = {"format": "flattened"} if "flattened" in file else {}
+    form: dict[str, Any] = {"format": "flattened"} if "flattened" in file else {}
+    form["decimals"] = {name: row.decimals for name, row in shown.items() if row.decimals}
     for document in documents(records, {"columns": columns} | form):
         assert {name: published(document[name]) for name in shown} == {
             name: row.published for name, row in shown.items()

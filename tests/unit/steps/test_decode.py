@@ -146,8 +146,8 @@ def test_a_key_that_is_missing_or_broken_or_differs_is_a_dead_letter(
         ({"id": 7, "tags": ["a", 1]}, "column 'tags': element 2: expected string[], found number 1"),
         (
             {"id": 7, "amount": "BNI="},
-            "column 'amount': expected decimal(12,2), found text 'BNI=' (for Debezium's bytes: send schemas, or declare "
-            "decimal(precision,scale) and format)",
+            "column 'amount': expected decimal(12,2), found text 'BNI=' (for Debezium's bytes: declare "
+            "`decimals: bytes` and decimal(precision,scale), or send schemas)",
         ),
         ({"id": 7, "at": "x" * 99}, f"column 'at': expected timestamp, found text '{'x' * 59}…'"),
         (
@@ -178,7 +178,7 @@ def test_a_pinned_format_is_not_guessed() -> None:
     debezium = entity("debezium", "id", "id int", format="debezium")
     assert "expected a Debezium envelope" in reason(debezium, {"id": 7}, {"id": 7})
     assert change(debezium, {"id": 7}, None) == ((7,), None)
-    flattened = entity("flattened", "id", "id int, amount decimal(12,2)", format="flattened")
+    flattened = entity("flattened", "id", "id int, amount decimal(12,2)", format="flattened", decimals="bytes")
     assert change(flattened, None, {"id": 7, "amount": "BNI=", "__x": 1}) == (
         (7,),
         {"id": 7, "amount": Decimal("12.34")},

@@ -7,6 +7,7 @@ import pytest
 
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
+from processor.progress.erasures import Erasure
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from processor.settings.settings import Settings
@@ -58,7 +59,7 @@ class World:
 
     def erase(self, email: str = ADA) -> dict[str, int]:
         driver = self.trial.driver
-        driver.erase("user", email, {0: encode_version(0, 0, self.ends)})
+        driver.erase("user", email, Erasure({0: encode_version(0, 0, self.ends)}))
         self.trial.finish()
         return driver.retire_entries("user", email)
 

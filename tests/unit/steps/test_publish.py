@@ -95,6 +95,19 @@ def test_a_root_without_a_document_gets_no_tombstone_for_another_version_of_the_
     assert dialogue(publishing(None), [(ENTRY, before)], [(ROW, None)]) == "unchanged"
 
 
+def test_a_root_without_a_document_gets_a_tombstone_in_each_topic_that_its_product_changes_to() -> None:
+    """The other topic may show a document from the time before."""
+    before = entry(6, None, mark="3.7.1.0", version=3, topic="others")
+    outcome = dialogue(
+        publishing(None),
+        [(ENTRY, before)],
+        [(ROW, None)],
+        [(reservation(7, None, Equals("seq", 6)), Done(before))],
+        [(message(7, None), None)],
+    )
+    assert outcome == "published"
+
+
 EARLIER_RUN = Key("RUNS", "0000000002")
 
 
@@ -172,13 +185,23 @@ def test_a_root_that_never_had_a_document_gets_no_tombstone() -> None:
     assert dialogue(publishing(None), [(ENTRY, None)], [(ROW, None)]) == "unchanged"
 
 
+def test_a_root_without_a_known_key_gets_no_tombstone_in_a_topic_with_earlier_messages() -> None:
+    step = publish(replace(CONTEXT, earlier=9), "7", lambda: document(None))
+    assert dialogue(step, [(ENTRY, None)], [(ROW, None)]) == "unchanged"
+
+
+def test_an_erased_root_whose_entry_keeps_no_key_gets_no_tombstone_in_another_topic() -> None:
+    before = {**entry(6, None, mark="3.7.1.0", version=3, topic="others"), "key": "", "ttl": 1}
+    assert dialogue(publishing(None), [(ENTRY, before)], [(ROW, None)]) == "unchanged"
+
+
 def test_a_root_that_is_still_gone_gets_no_second_tombstone() -> None:
     assert dialogue(publishing(None), [(ENTRY, entry(6, None, mark="3.7.1.0"))], [(ROW, None)]) == "unchanged"
 
 
 def test_invalidating_an_entry_begins_again_after_a_refusal() -> None:
     mark = Mark(run=3, round=8, lane=0, attempt=0)
-    invalidated = {"_f": 1, "seq": 6, "hash": "?", "mark": "3.8.0.0", "key": '{"id":7}', "version": 0}
+    invalidated = {"_f": 1, "seq": 6, "hash": "?", "mark": "3.8.0.0", "key": '{"id":7}', "version": 0, "topic": ""}
     five, six = entry(5, ADA, mark="3.7.1.0"), entry(6, BOB, mark="3.8.1.0")
     dialogue(
         invalidate("profile", "7", '{"id":7}', mark),

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from processor.progress.open_changes import PARTITION, changes_key, read_changes
-from processor.progress.replays import noted_keys, replay_key
+from processor.progress.replays import end_replay, noted_keys, replay_key
 from processor.records.record import Record
 from processor.steps.decode import decode
 from processor.steps.replay import replay
+from statestore.table import TTL
 from tests.unit.steps.dialogue import answers_of
 from tests.unit.steps.replay_world import WIDE, World, outcomes
 
@@ -45,6 +46,9 @@ def test_every_key_is_durable_before_the_row_is_written_and_the_row_keeps_its_pe
     replaying = StepwiseReplay(world, world.star(who="cyd"))
     note, opens = replaying.answer()
     assert {write.key.pk for write in (note, opens)} == {"REPLAYS", PARTITION}
+    assert TTL in note.set  # the keys go with the markers of their time
+    assert TTL not in opens.set
+    assert {TTL, "rows"} <= set(end_replay(world.star(), "applied").remove)  # the outcome stays
     (opened,) = read_changes(opens.set)
     assert opened.former == {(1, "ada"), (1, "bob")}
     assert opened.slots == ((1, "cyd"),)

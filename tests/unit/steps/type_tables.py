@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from processor.records import canonical_json
+from processor.records.entity import DecimalForm
 from processor.records.record import Record
 from processor.records.recorded_topics import read_records
 from tests.capture import mariadb_types, postgres_types
@@ -23,11 +24,12 @@ SCHEMAS = {"without": (False,), "with": (True,), "both": (False, True)}
 
 class TypeRow(NamedTuple):
     """A row of a table: `value` of a column of `type` arrives under `settings` as `arrives`. `published`: JSON, or the reason of
-    the dead letter after `dead letter: `."""
+    the dead letter after `dead letter: `. `declare`: the type of the column; `decimals`: what the entity says of its decimals."""
 
+    line: int
+    decimals: DecimalForm | None
     server: str
     setting: str
-    line: int
     type: str
     value: str
     settings: str
@@ -55,7 +57,8 @@ def type_rows() -> Iterator[TypeRow]:
             setting = next(iter(re.findall(r"`([a-z.]+\.(?:mode|datatypes))`", line)), "")
         elif server and line.startswith("| `"):
             cells = [cell.strip().strip("`") for cell in line.strip("|").split(" | ")]
-            yield TypeRow(server, setting, number, *cells)
+            cells[5], more, _ = cells[5].partition("`, `decimals: bytes")
+            yield TypeRow(number, "bytes" if more else None, server, setting, *cells)
 
 
 def files(row: TypeRow) -> list[str]:

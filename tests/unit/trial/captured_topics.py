@@ -13,7 +13,7 @@ from tests.unit.steps.type_tables import SAMPLES
 USERS = {"id": "int", "name": "string", "balance": "decimal(12,2)", "bio": "string"}
 ORDERS = {"id": "int", "user_id": "int", "note": "string"}
 ENTITIES = {
-    "users": {"topic": "app.public.users", "key": ["id"], "columns": USERS},
+    "users": {"topic": "app.public.users", "key": ["id"], "columns": USERS, "decimals": "bytes"},
     "orders": {"topic": "app.public.orders", "key": ["id"], "columns": ORDERS},
     "labels": {"topic": "app.public.labels", "key": ["id"], "columns": {"id": "string", "note": "string"}},
 }

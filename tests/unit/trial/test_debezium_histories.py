@@ -34,12 +34,13 @@ def test_flattened_records_with_members_of_debezium_need_no_pinned_format(
     assert try_capture(f"postgres-history{form}", tmp_path, capsys).documents == expected_documents(ROWS)
 
 
-def test_flattened_records_without_members_of_debezium_name_the_cure_in_their_dead_letters(
+def test_bytes_of_decimals_whose_form_the_entity_does_not_say_name_the_cure_in_their_dead_letters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = try_capture("postgres-history-tombstone", tmp_path, capsys)
+    users = {name: value for name, value in ENTITIES["users"].items() if name != "decimals"}
+    outcome = try_capture("postgres-history-tombstone", tmp_path, capsys, entities=ENTITIES | {"users": users})
     reasons = {letter["reason"] for letter in outcome.dead_letters}
-    cure = "(for Debezium's bytes: send schemas, or declare decimal(precision,scale) and format)"
+    cure = "(for Debezium's bytes: declare `decimals: bytes` and decimal(precision,scale), or send schemas)"
     assert f"column 'balance': expected decimal(12,2), found text 'BNI=' {cure}" in reasons
     assert all(reason.endswith(cure) for reason in reasons)
 

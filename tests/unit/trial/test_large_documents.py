@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from processor.cli import get_command, verify_command
+from processor.cli.authors import get_command
 from processor.cli.main import main
-from processor.cli.output import UNFIT_LINE
+from processor.cli.operators import verify_command
+from processor.cli.printing.output import UNFIT_LINE
 from processor.definitions.load import load
 from processor.errors import TopicRefused
 from processor.inspect.verification import Difference

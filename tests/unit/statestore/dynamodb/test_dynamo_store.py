@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from statestore.dynamodb import DynamoStore, Patience
-from statestore.errors import Terminal, Transient
+from statestore.errors import Terminal, Throttled, Transient
 from statestore.keys import Key
 from statestore.store import Absent, Query, Refused, Write
 
@@ -108,12 +108,12 @@ def test_a_throttled_write_is_tried_again_and_each_try_is_counted(api: Api, stor
 
 
 @pytest.mark.parametrize("code", ["ProvisionedThroughputExceededException", "ThrottlingException"])
-def test_a_write_that_stays_throttled_is_transient(api: Api, store: DynamoStore, code: str) -> None:
+def test_a_write_that_stays_throttled_says_so(api: Api, store: DynamoStore, code: str) -> None:
     api.fail(code)
     api.fail(code)
 
     with pytest.raises(
-        Transient, match=r"table state: writing TABLE#user / octocat: throttled .*: wait, or write less"
+        Throttled, match=r"table state: writing TABLE#user / octocat: throttled .*: wait, or write less"
     ):
         store.write(WRITE)
 

@@ -74,3 +74,13 @@ def test_a_late_answer_is_waited_for_until_the_budget_ends_and_other_failures_on
     monkeypatch.setattr(retries, "monotonic", lambda: 1_181.0)
     assert not patience.tries_again(30, 1_000.0, late)
     assert patience.tries_again(1, 1_000.0, late)  # attempts last as long as without a budget
+
+
+def test_a_job_goes_on_with_a_throttled_request_for_as_long_as_its_patience_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    patient = Patience(attempts=2, throttled_for_s=60.0)
+    for passed, tries in ((0.0, True), (59.0, True), (61.0, False)):
+        monkeypatch.setattr(retries, "monotonic", lambda now=passed: now)
+        assert patient.tries_again(9, 0.0, THROTTLE) is tries
+        assert not patient.tries_again(9, 0.0, refused("InternalServerError", 500))

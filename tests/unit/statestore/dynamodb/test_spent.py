@@ -41,17 +41,14 @@ def test_a_throttled_attempt_counts_as_throttle_and_the_next_attempt_as_retry(ap
     assert store.spent == {"throttles UpdateItem": 1, "retries UpdateItem": 2}
 
 
-def test_keys_that_stay_unprocessed_and_throttled_statements_count_as_throttles(api: Api, store: DynamoStore) -> None:
+def test_keys_that_stay_unprocessed_count_as_throttles(api: Api, store: DynamoStore) -> None:
     left = {"state": {"Keys": [wire(OTHER)]}}
     api.answers += [
         (200, {"Responses": {"state": [wire(USER)]}, "UnprocessedKeys": left}),
         (200, {"Responses": {"state": [wire(OTHER)]}}),
-        (200, {"Responses": [{"Error": {"Code": "ThrottlingError", "Message": "no"}}]}),
-        (200, {"Responses": [{}]}),
     ]
     store.get([USER, OTHER])
-    store.write_batch([WRITE])
-    assert store.spent == {"throttles BatchGetItem": 1, "throttles BatchExecuteStatement": 1}
+    assert store.spent == {"throttles BatchGetItem": 1}
 
 
 def test_a_store_that_sent_nothing_has_spent_nothing(store: DynamoStore) -> None:

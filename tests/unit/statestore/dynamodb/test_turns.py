@@ -1,4 +1,4 @@
-"""How the DynamoDB doorway sends the requests of a turn: side by side, and plain writes together where the store was made so."""
+"""How the DynamoDB doorway sends the requests of a turn: side by side."""
 
 from collections.abc import Iterator, Mapping
 from threading import Barrier
@@ -8,7 +8,7 @@ import pytest
 
 from statestore.dynamodb import DynamoStore
 from statestore.keys import Key
-from statestore.store import Absent, Delete, Done, Equals, Page, Query, Read, Write
+from statestore.store import Delete, Done, Page, Query, Read, Write
 
 USERS = [Key("TABLE#user", f"{n:03d}") for n in range(150)]
 
@@ -28,8 +28,6 @@ class Sent:
                 return {"Items": [{"PK": {"S": "TABLE#star"}, "SK": request["ExpressionAttributeValues"][":v0"]}]}
             case "BatchGetItem":
                 return {"Responses": {"state": request["RequestItems"]["state"]["Keys"]}}
-            case "BatchExecuteStatement":
-                return {"Responses": [{} for _ in request["Statements"]]}
         return {}
 
 
@@ -40,7 +38,7 @@ def sent() -> Sent:
 
 @pytest.fixture
 def store(sent: Sent, credentials: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[DynamoStore]:
-    made = DynamoStore(table="state", endpoint_url="http://127.0.0.1:1", region="eu-west-1", threads=2, ledger_batch=25)
+    made = DynamoStore(table="state", endpoint_url="http://127.0.0.1:1", region="eu-west-1", threads=2)
     monkeypatch.setattr(made, "_send", sent)
     yield made
     made.close()
@@ -57,8 +55,7 @@ def test_batches_of_keys_go_out_side_by_side(store: DynamoStore, sent: Sent) -> 
     assert sent.operations == ["BatchGetItem", "BatchGetItem"]
 
 
-def test_plain_writes_share_requests_and_the_others_go_out_next_to_them(store: DynamoStore, sent: Sent) -> None:
-    plain = [Write(key, {"seq": 2}, when=(Absent(), Equals("seq", 1))[n % 2]) for n, key in enumerate(USERS[:28])]
-    requests: list[Write | Delete] = [Write(USERS[90], {"a": 1}), *plain, Delete(key=USERS[91])]
-    assert store.write_all(requests) == [Done(None)] * 30
-    assert sorted(sent.operations) == ["BatchExecuteStatement"] * 2 + ["DeleteItem", "UpdateItem"]
+def test_writes_and_deletes_go_out_side_by_side(store: DynamoStore, sent: Sent) -> None:
+    requests: list[Write | Delete] = [Write(USERS[90], {"a": 1}), Delete(key=USERS[91])]
+    assert store.write_all(requests) == [Done(None)] * 2
+    assert sorted(sent.operations) == ["DeleteItem", "UpdateItem"]

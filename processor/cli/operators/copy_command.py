@@ -1,0 +1,54 @@
+"""`statestore copy --from ADDRESS --to ADDRESS`: copies the state of a stopped job into another store."""
+
+import argparse
+import sys
+from contextlib import closing
+from dataclasses import replace
+
+from processor.cli.operators.run_command import owner_name
+from processor.cli.options import REGISTRY, TABLE, add_settings, load_settings, reachable_settings
+from processor.cli.printing.progress_bar import ProgressBar
+from processor.settings.open_registry import open_registry
+from statestore.copy_items import CopyStep
+
+_FORMS = (
+    "dynamodb or postgres (the table of the settings), dynamodb://REGION/TABLE, or "
+    "postgresql://USER@HOST/DATABASE?table=TABLE"
+)
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("copy", help="copy the state of a stopped job into another store, and go on there")
+    parser.add_argument(
+        "--from", dest="source", metavar="ADDRESS", required=True, help=f"the table of the job: {_FORMS}"
+    )
+    parser.add_argument(
+        "--to",
+        dest="target",
+        metavar="ADDRESS",
+        required=True,
+        help="an empty or a new table, in one of these forms too",
+    )
+    add_settings(parser, *REGISTRY, *TABLE, "job")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from processor.settings.store_address import settings_at
+    from processor.upkeep.copy_state import copy_state
+
+    password = load_settings(options).store_password
+    with reachable_settings(options) as settings, open_registry(settings) as registry:
+        with_password = replace(settings, store_password=password)
+        source = settings_at("--from", options.source, with_password)
+        target = settings_at("--to", options.target, with_password)
+        with closing(ProgressBar(sys.stderr)) as bar:
+            counts = copy_state(source, target, registry, owner=owner_name(), report=lambda step: _show(bar, step))
+    print(f"{target.place} holds the state of {source.place}: {counts}")
+    print(f"start the job with --store {target.store} --table {target.table}, and with its former checkpoint")
+    return 0
+
+
+def _show(bar: ProgressBar, step: CopyStep) -> None:
+    note = f", waits for {step.late:,} entries of indexes" if step.late else ""
+    bar.show(step.phase, step.done, step.total, about=step.about, note=note)

@@ -1,0 +1,157 @@
+"""A job whose registry or store goes away waits, says so, and goes on by itself: no exit, and no wrong document."""
+
+from collections.abc import Callable, Iterator
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from processor.errors import Outage
+from processor.job import outage_wait
+from tests.contract.postgres_servers import crashing_postgres, execute
+from tests.faulty.proxy import WRITES, Answer, Relay, Request, proxy
+from tests.integration.job.running_job import wait_until
+from tests.integration.job.surviving_job import goes_on, surviving
+
+Scene = Any  # conftest's
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outage_wait, "LONGEST_SECONDS", 1.0)
+    monkeypatch.setattr(outage_wait, "LONGEST_THROTTLED_SECONDS", 1.0)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SimpleNamespace]:
+    """A Postgres that tests may crash: its address, and how."""
+    with crashing_postgres() as (url, crash):
+        yield SimpleNamespace(url=url, crash=crash)
+
+
+def test_an_idle_job_outlives_crashes_of_its_registry(
+    new_scene: Callable[..., Scene], rows: SimpleNamespace, server: SimpleNamespace
+) -> None:
+    scene = new_scene(registry=server.url)
+    with surviving(scene) as survivor:
+        goes_on(scene, survivor, rows.user(1, "ada"))
+        for number in range(2, 4):
+            server.crash()  # for about a second: the job may not even notice
+            goes_on(scene, survivor, rows.user(number, f"user{number}"))
+        server.crash(lambda: wait_until(lambda: survivor.says("degraded", "registry"), survivor))
+        goes_on(scene, survivor, rows.user(4, "dan"))
+        wait_until(lambda: not survivor.troubles.now, survivor)
+    assert survivor.failures == []
+    assert survivor.says("recovered", "registry")
+    (first, *_) = [text for what, text in survivor.lines if what == "degraded"]
+    assert "(--registry)" in first
+    assert server.url.rpartition("@")[2] in first
+    assert "no state is lost" in first
+
+
+def test_a_job_in_a_batch_outlives_a_registry_that_takes_no_writes(
+    new_scene: Callable[..., Scene], rows: SimpleNamespace, server: SimpleNamespace
+) -> None:
+    """A failover's first seconds: the registry answers reads, and the publisher of a lane cannot begin its attempt."""
+    scene = new_scene(registry=server.url)
+    database = server.url.rpartition("/")[2]
+    with surviving(scene) as survivor:
+        goes_on(scene, survivor, rows.user(1, "ada"))
+        before = scene.published()
+        execute(server.url, f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+        end_sessions(server.url)
+        scene.produce(rows.user(2, "bob"))
+        wait_until(lambda: survivor.says("degraded", "registry"), survivor)
+        assert scene.published() == before
+        execute(server.url, f"BEGIN READ WRITE; ALTER DATABASE {database} RESET default_transaction_read_only; COMMIT")
+        end_sessions(server.url)
+        goes_on(scene, survivor, rows.user(3, "cyd"))
+    assert survivor.failures == []
+
+
+def end_sessions(url: str) -> None:
+    execute(
+        url,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL",
+    )
+
+
+def test_a_job_outlives_crashes_of_the_postgres_of_its_store(
+    new_scene: Callable[..., Scene], rows: SimpleNamespace, server: SimpleNamespace
+) -> None:
+    scene = new_scene(store="postgres", store_url=server.url)
+    with surviving(scene) as survivor:
+        for number in range(3):
+            goes_on(scene, survivor, rows.user(number, f"user{number}"), rows.star(f"user{number}", "repo"))
+            server.crash()
+            scene.produce(rows.star(f"user{number}", "next"))
+        goes_on(scene, survivor, rows.star("user1", "another"))
+    assert survivor.failures == []
+
+
+class Weather:
+    """A layer that answers writes, or every request, as a DynamoDB in trouble does, while `bad` is set."""
+
+    def __init__(self, status: int, error: str, operations: tuple[str, ...] = ()) -> None:
+        self.bad, self.refused = Event(), Event()
+        self._answer = Answer(status=status, body={"__type": f"x#{error}", "message": "Throughput exceeds ..."})
+        self._operations = operations
+
+    def __call__(self, request: Request, relay: Relay) -> Answer:
+        if self.bad.is_set() and (not self._operations or request.operation in self._operations):
+            self.refused.set()
+            return self._answer
+        return relay(request)
+
+
+def test_a_job_outlives_a_store_that_throttles_every_write(scene: Scene, rows: SimpleNamespace) -> None:
+    weather = Weather(400, "ProvisionedThroughputExceededException", WRITES)
+    with proxy(scene.settings.endpoint, weather) as endpoint, surviving(scene, endpoint=endpoint) as survivor:
+        goes_on(scene, survivor, rows.user(1, "ada"))
+        weather.bad.set()
+        scene.produce(*(rows.user(number, f"user{number}") for number in range(2, 12)))
+        wait_until(lambda: survivor.says("degraded", "store"), survivor)
+        (trouble,) = survivor.troubles.now
+        assert "throttled" in trouble.text
+        assert "--batch-size" in trouble.cure
+        # a run at rest shows what waits
+        wait_until(lambda: waiting(survivor.jobs[-1]) == 10, survivor)
+        assert survivor.jobs[-1].monitor.report["oldest_unpublished"] is not None
+        weather.bad.clear()
+        wait_until(lambda: scene.documents() == scene.truth(), survivor)
+        wait_until(lambda: survivor.says("recovered", "store"), survivor)
+    assert survivor.failures == []
+
+
+def waiting(job: Any) -> int:
+    """How many records wait, by the last report of the job's monitor."""
+    report = job.monitor.report
+    return sum(lag["records"] for lag in report["topics"].values()) if report else 0
+
+
+def test_a_job_ends_after_its_longest_wait_with_what_where_since_when_and_the_cure(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    weather = Weather(500, "InternalServerError")
+    with (
+        proxy(scene.settings.endpoint, weather) as endpoint,
+        surviving(scene, endpoint=endpoint, outage_seconds=1) as survivor,
+    ):
+        goes_on(scene, survivor, rows.user(1, "ada"))
+        weather.bad.set()
+        scene.produce(rows.user(2, "bob"))
+        failure = survivor.failure()
+    assert isinstance(failure, Outage)
+    for words in (
+        f" at {endpoint}",
+        "InternalServerError",
+        "has waited for the store for ",
+        "since 20",
+        "No state is lost",
+        "start the job again",
+    ):
+        assert words in str(failure)
+    assert scene.run().published >= 1
+    assert scene.documents() == scene.truth()
