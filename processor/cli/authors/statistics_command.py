@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from random import Random, randrange
 
-from processor.cli.authors.try_command import positive
+from processor.cli.arguments import positive
 from processor.cli.chosen_plan import stored_state
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.printing.visible_text import visible

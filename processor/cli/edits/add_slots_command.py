@@ -6,8 +6,7 @@ the next call continues.
 
 import argparse
 
-from processor.cli.authors.try_command import positive
-from processor.cli.edits.operator_command import add_why, reason
+from processor.cli.arguments import add_why, positive, reason
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import print_applied, user_name
 from processor.settings.open_registry import open_registry

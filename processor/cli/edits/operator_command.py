@@ -2,10 +2,10 @@
 before its next batch."""
 
 import argparse
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from processor.cli.arguments import add_why, reason, slot_number
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.edit_report import print_applied, user_name
 from processor.definitions.problems import suggest
@@ -51,27 +51,6 @@ def _add_verb(
     add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run, make=make)
     return parser
-
-
-def add_why(parser: argparse.ArgumentParser) -> None:
-    """Adds `--why REASON`, which `reason` reads."""
-    parser.add_argument("--why", metavar="REASON", default="", help="for the registry's history; the verb needs it")
-
-
-def reason(options: argparse.Namespace) -> str:
-    """The reason of the user. Raises SettingError without one."""
-    why = str(options.why)
-    if not why.strip():
-        raise SettingError("--why is missing: give the reason, which `statestore history` shows later")
-    return why
-
-
-def slot_number(text: str) -> int:
-    """The number of `GSI_3`, or of `3`."""
-    found = re.fullmatch(r"(?:GSI_)?(\d{1,2})", text, re.IGNORECASE | re.ASCII)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"must be a slot like GSI_3, not {text!r}")
-    return int(found[1])
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from processor.cli.authors.try_command import positive
-from processor.cli.edits.operator_command import add_why, reason
+from processor.cli.arguments import add_why, positive, reason
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.edit_report import print_applied, user_name
 from processor.definitions.load import ENTITIES, load

@@ -55,6 +55,10 @@ class StopSignals:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def watch(self, job: "Job | None") -> None:
+        """Ends this job at a signal; None while no job is open."""
+        self.job = job
+
     def _stop(self, number: int, _frame: object) -> None:
         if self.stopping.is_set():
             os._exit(128 + number)

@@ -10,10 +10,17 @@ from random import Random, randrange
 from time import sleep
 from uuid import uuid4
 
-from processor.cli.authors.try_command import positive
+from processor.cli.arguments import positive
 from processor.cli.chosen_plan import stored_state
-from processor.cli.operators.run_command import owner_name, require_settings
-from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
+from processor.cli.options import (
+    KAFKA,
+    REGISTRY,
+    TABLE,
+    add_settings,
+    print_progress,
+    reachable_settings,
+    require_settings,
+)
 from processor.cli.printing.difference_lines import difference_lines
 from processor.cli.printing.output import UNFIT_LINE
 from processor.cli.printing.visible_text import visible_line, visible_lines
@@ -27,6 +34,7 @@ from processor.inspect.verification import (
     Verifier,
     with_open_changes,
 )
+from processor.job.owner_name import owner_name
 from processor.plan.plan import Plan
 from processor.plan.planning import product_of
 from processor.progress.ledger import entry_key, read_entry

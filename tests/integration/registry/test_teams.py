@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import Engine, text
 
 from processor.cli.main import main
-from processor.cli.operators.run_command import prepare_plan
 from processor.definitions.load import load
 from processor.definitions.problems import DefinitionError
 from processor.errors import PlanError
+from processor.job.prepare_plan import prepare_plan
 from processor.plan.planning import plan_of
 from processor.settings.settings import Settings
 from registry.errors import TopicTaken
