@@ -2,7 +2,7 @@
 
     1. Read the registry. At a new version: record that the job applies it, then let the driver adopt its plan.
     2. Walks bring the stored rows up to it (`processor.progress.walks`).
-    3. Take the next steps of assignments and products in the registry (`registry.advance`). This makes a new version: again 1.
+    3. Take the next steps of assignments and products in the registry (`registry.edits.advance`): a new version, so again 1.
 
 One version at a time: no round runs by two, and a step needs the version before it applied. The registry refuses a step when an
 operator has edited it meanwhile.
@@ -20,7 +20,7 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
 from processor.progress.walk import Walk, WalkName
 from processor.rounds.job_event import JobEvent
-from registry.advance import advance
+from registry.edits.advance import advance
 from registry.errors import RegistryRefused, SnapshotOutdated
 from registry.model import Applied, Lease, Progress, Snapshot
 

@@ -170,7 +170,7 @@ def prepare_job(
 
             def keep_progress(progress: list[Progress]) -> None:
                 """Shows how far the walks are, and how many rows the last statistics counted."""
-                taken = registry.statistics()
+                taken = registry.statistics.last()
                 rows = {one.entity: one.rows for one in taken.entities} if taken else {}
                 roots = {name: product.product.root for name, product in driver.plan.products.items()}
                 entities = [(one, one.walk.split()[1]) for one in progress]

@@ -58,7 +58,7 @@ def run_to_end(
             )
             opened(job)
             with suppress(RegistryError):  # the run itself waits for a registry that does not answer
-                registry.begin_run(job.lease)
+                registry.runs.begin(job.lease)
             try:
                 while waiting:
                     waiting.pop().produce()

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
             plan, store, sample=options.sample, random=random, at=datetime.now(UTC), map_counts=pool.map
         )
         with open_registry(settings) as registry:
-            registry.keep_statistics(taken)
+            registry.statistics.keep(taken)
     print(
         json.dumps(asdict(taken), indent=2, default=datetime.isoformat)
         if options.json

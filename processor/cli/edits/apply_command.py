@@ -17,7 +17,7 @@ from processor.cli.options import (
 from processor.cli.printing.edit_report import applied_json, print_applied, user_name, wait_for_jobs
 from processor.plan.planning import check_after, requirements_of
 from processor.settings.open_registry import open_registry
-from registry.edited import plan_id
+from registry.edits.edit import plan_id
 from registry.errors import PlanOutdated
 from registry.model import Snapshot
 

@@ -11,7 +11,10 @@ from processor.cli.printing.edit_report import print_applied, user_name
 from processor.definitions.problems import suggest
 from processor.errors import SettingError, StatestoreError
 from processor.settings.open_registry import open_registry
-from registry.errors import NoAssignment, NoProduct, NoTopic
+from registry.edits import operations
+from registry.edits.edit import Signature
+from registry.edits.operations import NoTopic
+from registry.errors import NoAssignment, NoProduct
 from registry.model import Applied, Snapshot
 
 if TYPE_CHECKING:
@@ -80,28 +83,28 @@ def _near_slots(stored: Snapshot, entity: str) -> str:
     return f"{entity} has {', '.join(held) or 'no slots'}"
 
 
-def _signed(options: argparse.Namespace) -> dict[str, str]:
-    return {"who": user_name(), "why": reason(options)}
+def _signed(options: argparse.Namespace) -> Signature:
+    return Signature(user_name(), reason(options))
 
 
 def _remove(registry: "Registry", options: argparse.Namespace) -> Applied:
-    return registry.remove(options.product, tombstones=options.tombstones, **_signed(options))
+    return registry.operate(_signed(options), operations.remove, options.product, tombstones=options.tombstones)
 
 
 def _republish(registry: "Registry", options: argparse.Namespace) -> Applied:
-    return registry.republish(options.product, **_signed(options))
+    return registry.operate(_signed(options), operations.republish, options.product)
 
 
 def _pause(registry: "Registry", options: argparse.Namespace) -> Applied:
     if _topic(options):
-        return registry.pause_topic(options.topic, paused=True, **_signed(options))
-    return registry.pause(options.product, **_signed(options))
+        return registry.operate(_signed(options), operations.pause_topic, options.topic, paused=True)
+    return registry.operate(_signed(options), operations.pause, options.product, paused=True)
 
 
 def _resume(registry: "Registry", options: argparse.Namespace) -> Applied:
     if _topic(options):
-        return registry.pause_topic(options.topic, paused=False, **_signed(options))
-    return registry.resume(options.product, **_signed(options))
+        return registry.operate(_signed(options), operations.pause_topic, options.topic, paused=False)
+    return registry.operate(_signed(options), operations.pause, options.product, paused=False)
 
 
 def _topic(options: argparse.Namespace) -> bool:
@@ -112,8 +115,8 @@ def _topic(options: argparse.Namespace) -> bool:
 
 
 def _retire(registry: "Registry", options: argparse.Namespace) -> Applied:
-    return registry.retire(options.entity, options.slot, **_signed(options))
+    return registry.operate(_signed(options), operations.retire, options.entity, options.slot)
 
 
 def _move(registry: "Registry", options: argparse.Namespace) -> Applied:
-    return registry.move(options.entity, options.slot, options.target, **_signed(options))
+    return registry.operate(_signed(options), operations.move, options.entity, options.slot, options.target)

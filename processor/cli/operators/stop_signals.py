@@ -86,4 +86,4 @@ class StopSignals:
     def _release(self) -> None:
         if self.job is not None:
             with suppress(Exception):
-                self.job.registry.end_run(self.job.lease.job, self.job.lease.owner, "stopped")
+                self.job.registry.runs.end(self.job.lease.job, self.job.lease.owner, "stopped")

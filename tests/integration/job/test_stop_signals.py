@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from benchmarks.job_process import run_command
+from registry.edits import operations
+from registry.edits.edit import Signature
 from tests.faulty.processes import write_settings
 from tests.faulty.proxy import Answer, Relay, Request, proxy
 
@@ -74,7 +76,7 @@ def test_a_job_that_waits_for_the_indexes_at_its_start_stops_and_gives_the_lease
 
 
 def test_a_paused_job_stops(scene: Scene, tmp_path: Path) -> None:
-    scene.registry.pause(None, who="a test", why="a pause")
+    scene.registry.operate(Signature("a test", "a pause"), operations.pause, None, paused=True)
     with started(scene, tmp_path, "all work is paused, and the job reads no topic") as (process, log):
         first, *others = stop(process, log)
     assert first == "finishing this batch; a second signal ends the process at once"
