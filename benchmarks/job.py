@@ -38,7 +38,6 @@ from processor.definitions.load import load, read_directory
 from processor.job.feed import read_feed
 from processor.job.job import Job
 from processor.job.open_job import open_job
-from processor.job.owner_name import owner_name
 from processor.job.prepare_plan import prepare_plan
 from processor.job.run_job import run_job
 from processor.kafka.reader import read_topic
@@ -50,6 +49,7 @@ from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.rounds.job_event import JobEvent
 from processor.settings.open_registry import open_registry
+from processor.settings.owner_name import owner_name
 from processor.settings.settings import Settings, read_settings
 from processor.spark.worker import open_store
 

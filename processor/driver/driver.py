@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TypeVar
 
 from processor.driver.executor import Work
+from processor.driver.publish_setup import PublishSetup
 from processor.driver.round_runner import RoundRunner
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
@@ -85,10 +86,11 @@ class Driver(RoundRunner):
         if self.run.number > 1:
             self.clock.sleep(self.wait)
 
-    def adopt(self, plan: Plan) -> None:
+    def adopt(self, plan: Plan, setup: PublishSetup | None = None) -> None:
         """Works by this plan from now on: the plan of a version of the registry. Call it after `start`, and between rounds.
-        Begins the walks that the edit makes necessary."""
+        Begins the walks that the edit makes necessary. `setup`: for this plan; None leaves it as it is."""
         self.check_lease()
+        self.setup = setup or self.setup
         if not self.walks.claimed:
             self.walks.load(self.store.partition(WALKS))
 

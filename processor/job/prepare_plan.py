@@ -1,12 +1,12 @@
 """The plan of a run: that of the registry, after the definitions that the run brings."""
 
 from processor.job.binding import check_new_registry
-from processor.job.owner_name import owner_name
 from processor.plan.plan import Plan
 from processor.plan.planning import check_after, plan_of, requirements_of
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.product.product import Definitions
 from processor.settings.open_registry import open_registry
+from processor.settings.owner_name import owner_name
 from processor.settings.settings import Settings
 
 

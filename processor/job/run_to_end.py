@@ -9,13 +9,13 @@ from threading import Event
 from processor.job.feed import Feed
 from processor.job.job import Job
 from processor.job.open_job import prepare_job
-from processor.job.owner_name import owner_name
 from processor.job.run_again import run_again
 from processor.job.run_job import keep_last_progress
 from processor.plan.plan import Plan
 from processor.rounds.job_event import Report
 from processor.rounds.troubles import Troubles
 from processor.settings.open_registry import open_registry
+from processor.settings.owner_name import owner_name
 from processor.settings.settings import Settings
 from registry.errors import RegistryError
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from processor.cli.options import REGISTRY, TABLE, add_settings, load_settings, reachable_settings
 from processor.cli.printing.progress_bar import ProgressBar
-from processor.job.owner_name import owner_name
 from processor.settings.open_registry import open_registry
+from processor.settings.owner_name import owner_name
 from statestore.copy_items import CopyStep
 
 _FORMS = (

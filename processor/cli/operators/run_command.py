@@ -31,9 +31,9 @@ from processor.cli.printing.output import (
     write_rejects,
 )
 from processor.errors import SettingError, StatestoreError, Stopped
-from processor.job.owner_name import owner_name
 from processor.progress.backlog import stopped_line
 from processor.rounds.job_event import JobEvent
+from processor.settings.owner_name import owner_name
 from processor.settings.settings import Settings
 from registry.errors import RegistryError
 from statestore.errors import StoreError

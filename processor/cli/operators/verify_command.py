@@ -34,13 +34,13 @@ from processor.inspect.verification import (
     Verifier,
     with_open_changes,
 )
-from processor.job.owner_name import owner_name
 from processor.plan.plan import Plan
 from processor.plan.planning import product_of
 from processor.progress.ledger import entry_key, read_entry
 from processor.records import canonical_json
 from processor.rounds.step_runner import StepRunner
 from processor.settings.open_registry import open_registry
+from processor.settings.owner_name import owner_name
 from processor.settings.resolve_secrets import resolve_schema_registry
 from processor.settings.settings import Settings
 from statestore.store import Store

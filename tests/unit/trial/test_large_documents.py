@@ -14,6 +14,7 @@ from processor.cli.main import main
 from processor.cli.operators import verify_command
 from processor.cli.printing.output import UNFIT_LINE
 from processor.definitions.load import load
+from processor.driver.publish_setup import PublishSetup
 from processor.errors import TopicRefused
 from processor.inspect.verification import Difference
 from processor.plan.planning import plan_alone
@@ -36,7 +37,7 @@ def started(before: Trial | None = None, limit: int = LIMIT) -> Trial:
     """A job; after `before`, the next run over the same table."""
     plan, run = plan_alone(load(DEFINITIONS), 20), before.run + 1 if before else 1
     trial = Trial(plan=plan, settings=Settings(), run=run, other_store=before.store if before else None)
-    trial.driver.message_limits = {"names": limit}
+    trial.driver.setup = PublishSetup(message_limits={"names": limit})
     trial.driver.start()
     return trial
 
