@@ -104,14 +104,14 @@ class Driver(RoundRunner):
         self._activate(self.backlog.stopped)
 
     def hold(self) -> None:
-        """Publishes nothing until `release`: the job is far behind, and writes rows first."""
+        """Publishes nothing until `end_hold`: the job is far behind, and writes rows first."""
         self.check_lease()
         self._keep_walks(self.walks.hold(self.plan, self.clock.date()))
 
-    def release(self) -> None:
+    def end_hold(self) -> None:
         """Publishes each root once, as the rows are now, and from now on again what changes."""
         self.check_lease()
-        self._keep_walks(self.walks.release(self.plan))
+        self._keep_walks(self.walks.end_hold(self.plan))
 
     def process_batch(self, records: Work, starts: Mapping[Partition, int], batch: int = 0) -> Counter[str]:
         """Processes a micro-batch, or a piece of it; returns its counts. `starts`: its first offset in each partition."""

@@ -282,7 +282,7 @@ class Job:
         self.monitor.stop()
         self.renewal.stop()
         with suppress(RegistryUnreachable, RegistryBusy):
-            self.registry.release(self.lease)
+            self.registry.give_back(self.lease)
 
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
         self.driver.check_lease()

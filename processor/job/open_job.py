@@ -133,7 +133,7 @@ def prepare_job(
         except BaseException:
             renewal.stop()
             with suppress(RegistryUnreachable, RegistryBusy):
-                registry.release(lease)
+                registry.give_back(lease)
             raise
         job.monitor.start()
         failing.pop_all()

@@ -6,7 +6,7 @@ The job never learns a form from values: it asks for `decimals` in the entity, a
 from collections.abc import Iterable, Iterator, Mapping
 
 from processor.records import canonical_json
-from processor.records.debezium import DebeziumImage, read_image
+from processor.records.change_formats import DebeziumImage, read_image
 from processor.records.entity import Entity
 from processor.records.framing import is_framed
 from processor.records.numbers import TextForm, text_form

@@ -79,7 +79,7 @@ class Repair:
             return driver.tally
         finally:
             renewal.stop()
-            self.registry.release(lease)
+            self.registry.give_back(lease)
 
     def _driver(self, lease: Lease) -> Driver:
         def begin(round_: Round) -> tuple[int, TransactionalOutbox]:

@@ -105,7 +105,7 @@ def begin_attempt(connection: Connection, lease: Lease, lane: int, round_: int) 
     return connection.execute(counted.returning(attempts.c.attempt)).scalar_one_or_none()
 
 
-def release(connection: Connection, lease: Lease) -> None:
+def give_back(connection: Connection, lease: Lease) -> None:
     """Gives the lease back. A lost lease stays with its owner."""
     connection.execute(update(leases).where(_is(lease)).values(owner=None))
 

@@ -255,10 +255,10 @@ class Registry:
         with self._database.transaction() as connection:
             return leases.begin_attempt(connection, lease, lane, round_)
 
-    def release(self, lease: Lease) -> None:
+    def give_back(self, lease: Lease) -> None:
         """Gives the lease back, if this run still has it."""
         with self._database.transaction() as connection:
-            leases.release(connection, lease)
+            leases.give_back(connection, lease)
 
     def applied(self, lease: Lease, version: int) -> None:
         """Records that the job works by this version, before the job's first write by it.

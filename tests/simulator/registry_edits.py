@@ -82,7 +82,7 @@ class EditSimulation(Simulation):
             return True
         if self.job is not None and self.rng.random() < 0.05:  # far behind, or no more
             behind = self.job.driver.walks.behind
-            self._run_driver(self.job, lambda job: job.driver.release() if behind else job.driver.hold())
+            self._run_driver(self.job, lambda job: job.driver.end_hold() if behind else job.driver.hold())
             return True
         if Simulation._act(self):
             return True
@@ -92,7 +92,7 @@ class EditSimulation(Simulation):
         self._resume_all()
         registry, job = self.world.registry, self.job
         if job is not None and job.driver.walks.behind:
-            self._run_driver(job, lambda job: job.driver.release())
+            self._run_driver(job, lambda job: job.driver.end_hold())
             return True
         if job is not None and (job.steward is None or job.steward.snapshot != registry.snapshot):
             self._run_background_work(job)

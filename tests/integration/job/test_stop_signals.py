@@ -69,7 +69,7 @@ def test_a_job_that_waits_for_the_indexes_at_its_start_stops_and_gives_the_lease
     scene: Scene, tmp_path: Path
 ) -> None:
     settings = scene.settings
-    scene.registry.release(scene.registry.take_lease(settings.job, "before", 2, take_over=False, expires_after=5))
+    scene.registry.give_back(scene.registry.take_lease(settings.job, "before", 2, take_over=False, expires_after=5))
     with started(scene, tmp_path, f"waits {FOREVER} s until", wait_seconds=FOREVER) as (process, log):
         assert stop(process, log)[-1] == "stopped"
     scene.registry.take_lease(settings.job, "after", 2, take_over=False, expires_after=5)

@@ -17,7 +17,7 @@ def test_jobs_are_alive_while_a_run_renews_its_lease(registry: Registry) -> None
     assert (job.job, job.owner, job.alive, job.generation, job.applied_version) == ("job", "here", True, 1, None)
     assert abs(datetime.now(UTC) - job.renewed_at) < timedelta(minutes=5)
     registry.applied(lease, 0)
-    registry.release(lease)
+    registry.give_back(lease)
     (job,) = registry.jobs()
     assert (job.owner, job.alive, job.applied_version) == (None, False, 0)
     registry.take_lease("job", "there", 4, take_over=False, expires_after=0.1)

@@ -89,7 +89,7 @@ def test_a_job_keeps_its_lease_its_epochs_and_its_boards(registry_of: dict[str, 
     assert reader.progress() == (line,)
     assert reader.history(1)
     assert [(one.job, one.report) for one in reader.jobs()] == [("job", {"open_changes": 1})]
-    job.release(lease)
+    job.give_back(lease)
 
 
 DENIED = [

@@ -193,7 +193,7 @@ def test_an_operator_skips_no_step_of_a_living_job(
     run(psql, "UPDATE assignments SET changed_version = 0 WHERE entity = 'repo'")
     with pytest.raises(IntegrityError, match="has not applied registry version 3"):
         run(psql, "UPDATE assignments SET state = 'backfilling' WHERE entity = 'repo'")
-    registry.release(lease)
+    registry.give_back(lease)
     run(psql, "UPDATE assignments SET state = 'backfilling' WHERE entity = 'repo'")
 
 

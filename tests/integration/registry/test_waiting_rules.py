@@ -18,7 +18,7 @@ def waiting(registry: Registry, required: Requirements, more: Requirements) -> R
     registry.apply(required, who="me", why="first")
     lease = registry.take_lease("job", "here", 4, take_over=False, expires_after=60)
     registry.applied(lease, 1)
-    registry.release(lease)
+    registry.give_back(lease)
     registry.apply(more, who="me", why="one more join")
     return registry
 

@@ -204,7 +204,7 @@ class AwayRegistry:
     def epochs(self, *_: object) -> list[object]:
         raise RegistryUnreachable("no connection to the registry")
 
-    def release(self, _lease: Lease) -> None:
+    def give_back(self, _lease: Lease) -> None:
         raise RegistryUnreachable("no connection to the registry")
 
 
