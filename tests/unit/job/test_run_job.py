@@ -69,7 +69,7 @@ class FakeJob(Job):
         given: dict[str, Any] = {
             "driver": driver,
             "spark": None,
-            "registry": SimpleNamespace(epochs=lambda *_: [], release=lambda _lease: None),
+            "registry": SimpleNamespace(epochs=lambda *_: [], give_back=lambda _lease: None),
             "admin": SimpleNamespace(
                 topics=lambda names, _seconds: dict.fromkeys(self.existing & {*names}, 1),
                 names=lambda _seconds: frozenset(),
