@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TypeVar
 
 from processor.driver.executor import Work
+from processor.driver.publish_setup import PublishSetup
 from processor.driver.round_runner import RoundRunner
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
@@ -88,10 +89,11 @@ class Driver(RoundRunner):
         if self.run.number > 1:
             self.clock.sleep(self.wait)
 
-    def adopt(self, plan: Plan) -> None:
+    def adopt(self, plan: Plan, setup: PublishSetup | None = None) -> None:
         """Works by this plan from now on: the plan of a version of the registry. Call it after `start`, and between rounds.
-        Begins the walks that the edit makes necessary."""
+        Begins the walks that the edit makes necessary. `setup`: for this plan; None leaves it as it is."""
         self.check_lease()
+        self.setup = setup or self.setup
         if not self.walks.claimed:
             self.walks.load(self.store.partition(WALKS))
 
@@ -106,14 +108,14 @@ class Driver(RoundRunner):
         self._activate(self.backlog.stopped)
 
     def hold(self) -> None:
-        """Publishes nothing until `release`: the job is far behind, and writes rows first."""
+        """Publishes nothing until `end_hold`: the job is far behind, and writes rows first."""
         self.check_lease()
         self._keep_walks(self.walks.hold(self.plan, self.clock.date()))
 
-    def release(self) -> None:
+    def end_hold(self) -> None:
         """Publishes each root once, as the rows are now, and from now on again what changes."""
         self.check_lease()
-        self._keep_walks(self.walks.release(self.plan))
+        self._keep_walks(self.walks.end_hold(self.plan))
 
     def process_batch(self, records: Work, starts: Mapping[Partition, int], batch: int = 0) -> Counter[str]:
         """Processes a micro-batch, or a piece of it; returns its counts. `starts`: its first offset in each partition."""

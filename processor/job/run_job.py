@@ -24,6 +24,7 @@ from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.job_event import JobEvent
 from processor.topics.dead_letter_topic import portions, with_whole_record
+from registry.errors import RegistryError
 
 ENDED_BY_ITSELF = "Spark ended the stream without an error, and the job reads its topics no longer: start the job again"
 
@@ -162,3 +163,10 @@ def wait_for_end(query: StreamingQuery, seconds: int) -> bool:
         return bool(query.awaitTermination(seconds))
     except Exception:
         return True
+
+
+def keep_last_progress(job: Job) -> None:
+    """Shows operators how far the walks were when the job ended. The steward shows it once a second while the job runs."""
+    if job.steward is not None:
+        with suppress(RegistryError):
+            job.steward.keep_progress(job.driver.walks.progress(job.driver.clock.date()))

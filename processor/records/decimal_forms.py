@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from processor.records import canonical_json
-from processor.records.debezium import DebeziumImage, read_image
+from processor.records.change_formats import DebeziumImage, read_image
 from processor.records.entity import ColumnType, Entity
 from processor.records.framing import is_framed
 from processor.records.numbers import text_form

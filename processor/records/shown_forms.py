@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from processor.records.debezium import DebeziumImage, key_schemas, unwrap
+from processor.records.change_formats import DebeziumImage, key_schemas, unwrap
 from processor.records.entity import ColumnType, DecimalForm, Entity
 from processor.records.numbers import text_form
 from processor.records.record import Value

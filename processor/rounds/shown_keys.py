@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from processor.records.broken_json import read_beginning
-from processor.records.debezium import DebeziumImage, read_image, unwrap
+from processor.records.change_formats import DebeziumImage, read_image, unwrap
 from processor.records.entity import Entity
 from processor.records.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.records.record import UNAVAILABLE, Record, Value

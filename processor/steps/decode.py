@@ -18,7 +18,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from processor.records import canonical_json
-from processor.records.debezium import (
+from processor.records.change_formats import (
     PLACEHOLDERS,
     DebeziumImage,
     NoImage,

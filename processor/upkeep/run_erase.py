@@ -62,7 +62,7 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
     try:
         erasure, new = _erasure(job, entity, source.topic)
         erased = driver.erase(entity, sk, erasure)
-        statistics = job.registry.forget_statistics(_join_keys(erased.before))
+        statistics = job.registry.statistics.forget(_join_keys(erased.before))
         finish_background_work(job)
         left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.pending else ())
         tombstones = driver.retire_entries(entity, sk)

@@ -12,8 +12,9 @@ from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
 from registry.job_status import How, RunMark
+from registry.job_tables import attempts, leases
 from registry.model import Lease
-from registry.tables import attempts, leases, meta
+from registry.tables import meta
 
 
 def take(connection: Connection, wanted: Lease, *, take_over: bool, expires_after: float) -> Lease:
@@ -104,7 +105,7 @@ def begin_attempt(connection: Connection, lease: Lease, lane: int, round_: int) 
     return connection.execute(counted.returning(attempts.c.attempt)).scalar_one_or_none()
 
 
-def release(connection: Connection, lease: Lease) -> None:
+def give_back(connection: Connection, lease: Lease) -> None:
     """Gives the lease back. A lost lease stays with its owner."""
     connection.execute(update(leases).where(_is(lease)).values(owner=None))
 

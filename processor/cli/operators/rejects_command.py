@@ -9,11 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from processor.cli.arguments import add_why, reason
 from processor.cli.chosen_plan import stored_state
-from processor.cli.edits.operator_command import add_why, reason
 from processor.cli.operators.dead_letter_choice import add_choice, is_at, is_chosen, positions
-from processor.cli.operators.run_command import require_settings
-from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings
+from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings, require_settings
 from processor.cli.printing.dead_letter_text import each_line, full_text, group_lines, json_line, record_position
 from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.visible_text import visible_line

@@ -21,9 +21,9 @@ from processor.durations import duration_text
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.rounds.troubles import degraded_lines
 from processor.settings.open_registry import open_registry
+from registry.edits.pending import pending_lines
 from registry.job_status import How, JobStatus, RunEnd
 from registry.model import Snapshot
-from registry.pending import pending_lines
 
 if TYPE_CHECKING:
     from registry.repository import Registry
