@@ -32,6 +32,7 @@ from registry.repository.look import look
 from registry.repository.migrate import migrate
 from registry.repository.operator_edits import OperatorEdits
 from registry.repository.read import has_run, read
+from registry.repository.requested_replays import RequestedReplays
 from registry.repository.write import announce, lock, sign, write
 from registry.state_statistics import Statistics
 
@@ -43,7 +44,7 @@ def no_check(_before: Snapshot, _after: Snapshot) -> None:
     """The check of a caller who runs no jobs."""
 
 
-class Registry(OperatorEdits):
+class Registry(OperatorEdits, RequestedReplays):
     """A registry in one schema of a Postgres database. Safe to share between threads, not across a fork.
 
     Every method may raise RegistryUnreachable and UnknownRevision, and every method but `migrate` RegistryMissing. Methods
