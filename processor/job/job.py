@@ -55,12 +55,13 @@ LAST_ROUND_SECONDS = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start). `replays`: those that operators ask for, None in a run of a verb. `moves`: of its entities to other topics. `topics`: those that the stream reads;
-    `positions`: where it reads on in each partition. `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None
-    while it goes on: StreamOutdated, Stopped, or the failure of a batch. `troubles`: what the job waits for; they outlast a job
-    that opens again. `stopping`: an operator sets it; `begun`: the job took over what earlier runs left; `calm_since`: when it
-    began, or its last batch ended; `rests`: it does nothing more; `ended`: it gave its lease back."""
+    """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None:
+    the job works by the plan of its start). `replays`: those that operators ask for, None in a run of a verb. `moves`: of its
+    entities to other topics. `topics`: those that the stream reads; `positions`: where it reads on in each partition.
+    `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None while it goes on: StreamOutdated, Stopped, or
+    the failure of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator
+    sets it; `begun`: the job took over what earlier runs left; `calm_since`: when it began, or its last batch ended; `rests`:
+    it does nothing more; `ended`: it gave its lease back."""
 
     driver: Driver
     spark: SparkSession

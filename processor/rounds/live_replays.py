@@ -11,8 +11,8 @@ change stays durable until it is settled, whatever run opened it.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from processor.progress.epochs import Incarnations
 from processor.progress.replays import ReplayReport, ended_replays, note_key
@@ -39,19 +39,20 @@ class RequestedLetters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedPortion:
-    """A portion whose documents are not all published. `rows`: those whose changes are not settled yet; `work`: the fan-outs and
-    the walks that publish roots of the settled rows."""
+    """A portion whose documents are not all published. `reasons`: those that the letters have. `rows`: those whose changes are
+    not settled yet; `work`: the fan-outs and the walks that publish roots of the settled rows."""
 
     reports: tuple[ReplayReport, ...]
+    reasons: Mapping[LetterPlace, str]
     rows: frozenset[Key]
     work: frozenset[tuple[object, ...]] = frozenset()
 
 
 @dataclass(slots=True, kw_only=True)
 class LiveReplays:
-    """The replays of a run. `read`: reads dead letters; `whole`: reads the record of a cut one. `request`: the number of the request that it works at; `waiting`: its
-    portions that the run has read; `portion`: the one that it replayed. `seconds`: between two looks for a request; `next_look`:
-    when the next one is due, on the job's clock."""
+    """The replays of a run. `read`: reads dead letters; `whole`: reads the record of a cut one. `request`: the number of the
+    request that it works at; `waiting`: its portions that the run has read; `portion`: the one that it replayed. `seconds`:
+    between two looks for a request; `next_look`: when the next one is due, on the job's clock."""
 
     driver: Driver
     registry: ReplayRequests
@@ -115,7 +116,8 @@ class LiveReplays:
         self.driver.incarnations = self.incarnations
         reports = self.driver.replay(self.whole(one) for one in letters if place_of(one.rejected.record) not in ended)
         rows = {change.key for report in reports if report.opened for change in report.opened[1]}
-        self.portion = ReplayedPortion(reports=tuple(reports), rows=frozenset(rows))
+        reasons = {place_of(one.rejected.record): one.rejected.reason for one in letters}
+        self.portion = ReplayedPortion(reports=tuple(reports), reasons=reasons, rows=frozenset(rows))
 
     def _ended(self, places: Collection[LetterPlace]) -> dict[LetterPlace, LetterOutcome]:
         """The outcomes of those letters whose replay has ended, or that somebody dropped."""
@@ -129,7 +131,7 @@ class LiveReplays:
         rows = frozenset(row for row in portion.rows if row in changes and changes[row].again)
         begun = frozenset(self._unpublished()) if portion.rows and not rows else frozenset[tuple[object, ...]]()
         work = (portion.work & frozenset(self._unpublished())) | begun
-        return ReplayedPortion(reports=portion.reports, rows=rows, work=work)
+        return replace(portion, rows=rows, work=work)
 
     def _is_published(self, portion: ReplayedPortion) -> bool:
         """Whether the documents of the portion are published, as far as this run can."""
@@ -145,7 +147,9 @@ class LiveReplays:
 
     def _end(self, portion: ReplayedPortion) -> None:
         self.driver.end_replays(portion.reports)
-        self.registry.note_replays(self.lease, self.request, [_outcome_of(report) for report in portion.reports])
+        self.registry.note_replays(
+            self.lease, self.request, [_outcome_of(report, portion.reasons) for report in portion.reports]
+        )
 
 
 def place_of(record: Record) -> LetterPlace:
@@ -153,5 +157,8 @@ def place_of(record: Record) -> LetterPlace:
     return LetterPlace(record.topic, record.partition, record.offset, record.epoch)
 
 
-def _outcome_of(report: ReplayReport) -> LetterOutcome:
-    return LetterOutcome(place_of(report.record), report.outcome, report.plain or report.reason)
+def _outcome_of(report: ReplayReport, reasons: Mapping[LetterPlace, str]) -> LetterOutcome:
+    """The outcome of a letter, without values of its record. A letter that was refused for its own reason again gets no other."""
+    place = place_of(report.record)
+    is_known = report.reason == reasons.get(place)
+    return LetterOutcome(place, report.outcome, "" if is_known else report.plain or report.reason)

@@ -13,7 +13,8 @@ EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), 
 
 class Registry:
     """The content of the registry, the generations of the lease, and the attempts of the tasks of each lane. `applied_version`:
-    of the last run. `has_run`: the entities with which a job has run. `requests`: of replays; `when_noted`: called with each outcome of one."""
+    of the last run. `has_run`: the entities with which a job has run. `requests`: of replays; `when_noted`: called with each
+    outcome."""
 
     def __init__(self) -> None:
         self.generation = 0

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from processor.job.job import Job
 from processor.progress.replays import PARTITION, ended_replays, note_key
 from processor.records.dead_letters import DeadLetter
 from processor.records.message import Message
@@ -67,9 +66,7 @@ class LiveReplaySimulation(ReplaySimulation):
         if self.facts["erases"]:
             return
         registry: Any = job.registry
-        job.replays = LiveReplays(
-            driver=job.driver, registry=registry, lease=job.lease, read=self._read, seconds=0.0
-        )
+        job.replays = LiveReplays(driver=job.driver, registry=registry, lease=job.lease, read=self._read, seconds=0.0)
 
     def _read(self, places: Sequence[LetterPlace]) -> RequestedLetters:
         def read() -> RequestedLetters:
