@@ -43,16 +43,17 @@ def run_replay(options: argparse.Namespace) -> int:
         with open_registry(settings) as registry:
             job = None if options.take_over else living_job(registry, settings.job)
             if job is not None:
-                replayed = ask(registry, job, waiting, why=options.why)
-            else:
-                replayed = _replay_alone(settings, registry, waiting, take_over=options.take_over)
-    return _report(waiting, replayed)
+                return _report(waiting, ask(registry, job, waiting, why=options.why))
+            replayed, published = _replay_alone(settings, registry, waiting, take_over=options.take_over)
+    status = _report(waiting, replayed)
+    print(f"{published} documents published", file=sys.stderr)
+    return status
 
 
 def _replay_alone(
     settings: "Settings", registry: "Registry", waiting: "Sequence[DeadLetter]", *, take_over: bool
-) -> list[ReplayReport]:
-    """Replays the letters in a run of its own."""
+) -> tuple[list[ReplayReport], int]:
+    """Replays the letters in a run of its own. Returns how many documents it published, too."""
     from processor.cli.job_log import JobLog
     from processor.cli.operator_run import open_operator_run
     from processor.cli.stop_signals import StopSignals
@@ -61,8 +62,7 @@ def _replay_alone(
     with StopSignals(JobLog()).handled() as signals:
         job = open_operator_run(settings, registry, signals, take_over=take_over)
         replayed = list(run_replays(job, waiting))
-    print(f"{job.driver.tally['corrections']} documents published", file=sys.stderr)
-    return replayed
+    return replayed, job.driver.tally["corrections"]
 
 
 def _report(waiting: "Sequence[DeadLetter]", replayed: Sequence[ReplayReport]) -> int:
