@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from processor.errors import KafkaError
 from processor.progress.epochs import Incarnations
 from processor.progress.replays import ReplayReport, ended_replays, note_key
 from processor.records.dead_letters import DeadLetter
@@ -26,6 +27,8 @@ from statestore.keys import Key
 
 MOST_LETTERS = 5_000
 """The letters that the driver holds: for more it reads the dead letter topic again."""
+AGAIN_SECONDS = 30.0
+"""Between two tries to read the dead letter topic."""
 GONE = "the topic of dead letters has this letter no more"
 
 
@@ -92,7 +95,13 @@ class LiveReplays:
         if found is None:
             self.next_look = self.driver.clock.now() + self.seconds
             return
-        letters = self.read(found.places) if found.places else RequestedLetters(portions=())
+        try:
+            letters = self.read(found.places) if found.places else RequestedLetters(portions=())
+        except KafkaError as error:  # batches go on: the job may lack the right to read this topic
+            self.next_look = self.driver.clock.now() + AGAIN_SECONDS
+            text = f"request {found.request} waits, the job tries again in {AGAIN_SECONDS:g} s: {error}"
+            self.driver.report(JobEvent(what="replay", text=text, level="warning"))
+            return
         there = {place_of(letter.rejected.record) for portion in letters.portions for letter in portion}
         gone = [place for place in found.places if place not in there]
         self.request, self.waiting, self.incarnations = found.request, tuple(letters.portions), letters.incarnations
@@ -114,10 +123,17 @@ class LiveReplays:
         if ended := self._ended([place_of(letter.rejected.record) for letter in letters]):
             self.registry.note_replays(self.lease, self.request, list(ended.values()))
         self.driver.incarnations = self.incarnations
-        reports = self.driver.replay(self.whole(one) for one in letters if place_of(one.rejected.record) not in ended)
+        reports = self.driver.replay(self._whole(one) for one in letters if place_of(one.rejected.record) not in ended)
         rows = {change.key for report in reports if report.opened for change in report.opened[1]}
         reasons = {place_of(one.rejected.record): one.rejected.reason for one in letters}
         self.portion = ReplayedPortion(reports=tuple(reports), reasons=reasons, rows=frozenset(rows))
+
+    def _whole(self, letter: DeadLetter) -> DeadLetter:
+        """The letter with its whole record. A letter whose source topic is out of reach stays cut, and is refused."""
+        try:
+            return self.whole(letter)
+        except KafkaError:
+            return letter
 
     def _ended(self, places: Collection[LetterPlace]) -> dict[LetterPlace, LetterOutcome]:
         """The outcomes of those letters whose replay has ended, or that somebody dropped."""

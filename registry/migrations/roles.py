@@ -29,8 +29,8 @@ _JOB: Final = {
     "entity_statistics": _ALL,
     "join_statistics": _ALL,
     "walk_progress": _ALL,
-    "replay_requests": "UPDATE",
-    "replay_letters": "UPDATE",
+    "replay_requests": "INSERT, UPDATE",
+    "replay_letters": "INSERT, UPDATE",
 }
 _EDITOR: Final = {"meta": "UPDATE", "history": "INSERT", **dict.fromkeys(DERIVED, "INSERT, UPDATE")}
 """The rights of everybody who edits: the version, and the tables that triggers write."""

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from processor.errors import KafkaError
 from processor.progress.open_changes import OpenChange
 from processor.progress.replays import ReplayReport, drop
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
-from processor.rounds.live_replays import GONE, LiveReplays, RequestedLetters, place_of
+from processor.rounds.job_event import JobEvent
+from processor.rounds.live_replays import AGAIN_SECONDS, GONE, LiveReplays, RequestedLetters, place_of
 from registry.model import Lease
 from registry.replay_request import LetterOutcome, LetterPlace, WaitingLetters
 from statestore.keys import Key
@@ -64,9 +66,10 @@ class FakeDriver:
         self.incarnations: Any = {}
         self.ended: list[ReplayReport] = []
         self.refused = False
+        self.events: list[str] = []
 
-    def report(self, _: object) -> None:
-        pass
+    def report(self, event: JobEvent) -> None:
+        self.events.append(event.text)
 
     def replay(self, letters: Any) -> list[ReplayReport]:
         records = [one.rejected.record for one in letters]
@@ -202,5 +205,30 @@ def test_a_job_looks_for_requests_once_a_second(replays: LiveReplays, desk: Desk
     replays.turn()
     assert driver.replayed == []
     driver.now = 1.0
+    replays.turn()
+    assert driver.replayed == [[1, 2]]
+
+
+def test_a_topic_of_dead_letters_that_cannot_be_read_ends_no_job(replays: LiveReplays, driver: FakeDriver) -> None:
+    read = replays.read
+
+    def away(_: Sequence[LetterPlace]) -> RequestedLetters:
+        raise KafkaError("the job may not read statestore.rejects")
+
+    replays.read = away
+    replays.turn()
+    assert driver.events == ["request 1 waits, the job tries again in 30 s: the job may not read statestore.rejects"]
+    replays.read, driver.now = read, AGAIN_SECONDS
+    replays.turn()
+    assert driver.replayed == [[1, 2]]
+
+
+def test_a_letter_whose_record_is_out_of_reach_is_replayed_as_the_part_that_it_keeps(
+    replays: LiveReplays, driver: FakeDriver
+) -> None:
+    def away(_: DeadLetter) -> DeadLetter:
+        raise KafkaError("no topic user")
+
+    replays.whole = away
     replays.turn()
     assert driver.replayed == [[1, 2]]
