@@ -10,7 +10,7 @@ from registry.model import Lease
 RequestState = Literal["waiting", "withdrawn", "done"]
 
 
-class LetterPlace(NamedTuple):
+class LetterPosition(NamedTuple):
     """The position of the record that a dead letter keeps."""
 
     topic: str
@@ -22,7 +22,7 @@ class LetterPlace(NamedTuple):
 class LetterOutcome(NamedTuple):
     """How the replay of a dead letter ended; `reason`: why the job refused it, without values of the record."""
 
-    place: LetterPlace
+    place: LetterPosition
     outcome: str
     reason: str = ""
 
@@ -44,7 +44,7 @@ class WaitingLetters(NamedTuple):
     """The next dead letters of the oldest request that waits."""
 
     request: int
-    places: tuple[LetterPlace, ...]
+    places: tuple[LetterPosition, ...]
 
 
 class ReplayRequests(Protocol):

@@ -13,7 +13,7 @@ from processor.errors import StatestoreError
 from processor.progress.replays import ReplayOutcome, ReplayReport
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.job_status import JobStatus
-from registry.replay_request import LetterOutcome, LetterPlace, ReplayRequest
+from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest
 
 if TYPE_CHECKING:
     from processor.records.dead_letters import DeadLetter
@@ -135,9 +135,9 @@ def _cures(number: int) -> str:
     )
 
 
-def _place_of(letter: "DeadLetter") -> LetterPlace:
+def _place_of(letter: "DeadLetter") -> LetterPosition:
     record = letter.rejected.record
-    return LetterPlace(record.topic, record.partition, record.offset, record.epoch)
+    return LetterPosition(record.topic, record.partition, record.offset, record.epoch)
 
 
 def _report_of(letter: "DeadLetter", ended: LetterOutcome) -> ReplayReport:

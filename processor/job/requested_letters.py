@@ -11,7 +11,7 @@ from processor.records.dead_letters import read_dead_letters, rejected_record
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.live_replays import LiveReplays, RequestedLetters, place_of
-from registry.replay_request import LetterPlace
+from registry.replay_request import LetterPosition
 
 
 def live_replays(job: Job) -> LiveReplays:
@@ -25,7 +25,7 @@ def live_replays(job: Job) -> LiveReplays:
     )
 
 
-def read_requested(job: Job, places: Sequence[LetterPlace]) -> RequestedLetters:
+def read_requested(job: Job, places: Sequence[LetterPosition]) -> RequestedLetters:
     """The dead letters at these places, in portions: those that are still in their topic. Keeps no others in memory."""
     settings, wanted = job.settings, frozenset(places)
     records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.rejects_topic)
@@ -36,7 +36,7 @@ def read_requested(job: Job, places: Sequence[LetterPlace]) -> RequestedLetters:
     )
 
 
-def _is_at(kept: Record, places: Collection[LetterPlace]) -> bool:
+def _is_at(kept: Record, places: Collection[LetterPosition]) -> bool:
     """Whether a message of the topic is a dead letter of one of these places. Other programs may write there, too."""
     message = Message(topic=kept.topic, key=kept.key, value=kept.value, headers=kept.headers)
     try:

@@ -22,7 +22,7 @@ from processor.records.record import Record
 from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
 from registry.model import Lease
-from registry.replay_request import LetterOutcome, LetterPlace, ReplayRequests
+from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequests
 from statestore.keys import Key
 
 MOST_LETTERS = 5_000
@@ -46,7 +46,7 @@ class ReplayedPortion:
     not settled yet; `work`: the fan-outs and the walks that publish roots of the settled rows."""
 
     reports: tuple[ReplayReport, ...]
-    reasons: Mapping[LetterPlace, str]
+    reasons: Mapping[LetterPosition, str]
     rows: frozenset[Key]
     work: frozenset[tuple[object, ...]] = frozenset()
 
@@ -60,7 +60,7 @@ class LiveReplays:
     driver: Driver
     registry: ReplayRequests
     lease: Lease
-    read: Callable[[Sequence[LetterPlace]], RequestedLetters]
+    read: Callable[[Sequence[LetterPosition]], RequestedLetters]
     whole: Callable[[DeadLetter], DeadLetter] = lambda letter: letter
     request: int = 0
     waiting: tuple[Sequence[DeadLetter], ...] = ()
@@ -135,7 +135,7 @@ class LiveReplays:
         except KafkaError:
             return letter
 
-    def _ended(self, places: Collection[LetterPlace]) -> dict[LetterPlace, LetterOutcome]:
+    def _ended(self, places: Collection[LetterPosition]) -> dict[LetterPosition, LetterOutcome]:
         """The outcomes of those letters whose replay has ended, or that somebody dropped."""
         keys = {note_key(place): place for place in places}
         found = ended_replays(self.driver.store.get(keys.keys()).values()) if keys else {}
@@ -168,12 +168,12 @@ class LiveReplays:
         )
 
 
-def place_of(record: Record) -> LetterPlace:
+def place_of(record: Record) -> LetterPosition:
     """The place of the dead letter of a record."""
-    return LetterPlace(record.topic, record.partition, record.offset, record.epoch)
+    return LetterPosition(record.topic, record.partition, record.offset, record.epoch)
 
 
-def _outcome_of(report: ReplayReport, reasons: Mapping[LetterPlace, str]) -> LetterOutcome:
+def _outcome_of(report: ReplayReport, reasons: Mapping[LetterPosition, str]) -> LetterOutcome:
     """The outcome of a letter, without values of its record. A letter that was refused for its own reason again gets no other."""
     place = place_of(report.record)
     is_known = report.reason == reasons.get(place)

@@ -8,15 +8,15 @@ from collections.abc import Collection
 from sqlalchemy import Connection, and_, exists, func, insert, select, tuple_, update
 
 from registry.model import Lease
-from registry.replay_request import LetterOutcome, LetterPlace, ReplayRequest, WaitingLetters
+from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest, WaitingLetters
 from registry.replay_tables import replay_letters, replay_requests
 from registry.repository.lease_store import check_held
 
-_PLACE = tuple(replay_letters.c[name] for name in LetterPlace._fields)
+_PLACE = tuple(replay_letters.c[name] for name in LetterPosition._fields)
 _WAITS = replay_letters.c.outcome.is_(None)
 
 
-def add(connection: Connection, places: Collection[LetterPlace], who: str, why: str) -> int:
+def add(connection: Connection, places: Collection[LetterPosition], who: str, why: str) -> int:
     """Stores a request; returns its number."""
     new = insert(replay_requests).values(who=who, why=why).returning(replay_requests.c.id)
     number: int = connection.execute(new).scalar_one()
@@ -37,7 +37,7 @@ def next_letters(connection: Connection, most: int) -> WaitingLetters | None:
     if number is None:
         return None
     letters = select(*_PLACE).where(replay_letters.c.request == number, _WAITS).order_by(*_PLACE).limit(most)
-    return WaitingLetters(number, tuple(LetterPlace(*row) for row in connection.execute(letters)))
+    return WaitingLetters(number, tuple(LetterPosition(*row) for row in connection.execute(letters)))
 
 
 def note(connection: Connection, lease: Lease, number: int, outcomes: Collection[LetterOutcome]) -> None:
@@ -65,4 +65,4 @@ def outcomes(connection: Connection, number: int) -> tuple[LetterOutcome, ...]:
     """The letters of a request that have an outcome, in their order."""
     found = select(*_PLACE, replay_letters.c.outcome, replay_letters.c.reason)
     rows = connection.execute(found.where(replay_letters.c.request == number, ~_WAITS).order_by(*_PLACE))
-    return tuple(LetterOutcome(LetterPlace(*row[:4]), row[4], row[5] or "") for row in rows)
+    return tuple(LetterOutcome(LetterPosition(*row[:4]), row[4], row[5] or "") for row in rows)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from registry.model import Lease
-from registry.replay_request import LetterOutcome, LetterPlace, ReplayRequest, WaitingLetters
+from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest, WaitingLetters
 from registry.repository import request_store as requests
 from registry.repository.connection import Database
 
@@ -13,7 +13,7 @@ class RequestedReplays:
 
     _database: Database
 
-    def request_replay(self, places: Collection[LetterPlace], *, who: str, why: str = "") -> int:
+    def request_replay(self, places: Collection[LetterPosition], *, who: str, why: str = "") -> int:
         """Asks the running job, or the next one, to replay these dead letters. Returns the number of the request."""
         with self._database.transaction() as connection:
             return requests.add(connection, places, who, why)

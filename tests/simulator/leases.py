@@ -6,7 +6,7 @@ from registry.advance import advance
 from registry.edited import Edit, edited
 from registry.errors import LeaseLost, SnapshotOutdated
 from registry.model import Lease, Snapshot
-from registry.replay_request import LetterOutcome, LetterPlace, WaitingLetters
+from registry.replay_request import LetterOutcome, LetterPosition, WaitingLetters
 
 EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())
 
@@ -21,7 +21,7 @@ class Registry:
         self.snapshot = EMPTY
         self.applied_version = 0
         self.has_run: frozenset[str] = frozenset()
-        self.requests: list[dict[LetterPlace, str | None]] = []
+        self.requests: list[dict[LetterPosition, str | None]] = []
         self.when_noted: Callable[[LetterOutcome], None] = lambda _: None
         self._attempts: dict[int, tuple[int, int, int]] = {}
 
@@ -53,7 +53,7 @@ class Registry:
             raise SnapshotOutdated
         self.edit(lambda stored: advance(stored, proven=proven, published=published))
 
-    def request_replay(self, places: Collection[LetterPlace]) -> None:
+    def request_replay(self, places: Collection[LetterPosition]) -> None:
         """A request of an operator: the letters, each with its outcome, None while it waits."""
         self.requests.append(dict.fromkeys(places))
 

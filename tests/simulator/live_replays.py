@@ -12,7 +12,7 @@ from processor.progress.replays import PARTITION, ended_replays, note_key
 from processor.records.dead_letters import DeadLetter
 from processor.records.message import Message
 from processor.rounds.live_replays import LiveReplays, RequestedLetters, place_of
-from registry.replay_request import LetterOutcome, LetterPlace
+from registry.replay_request import LetterOutcome, LetterPosition
 from statestore import keys
 from tests.simulator.check import KEYS, shown_versions
 from tests.simulator.erased_rows import ErasedLettersSimulation, ErasingSimulation
@@ -68,7 +68,7 @@ class LiveReplaySimulation(ReplaySimulation):
         registry: Any = job.registry
         job.replays = LiveReplays(driver=job.driver, registry=registry, lease=job.lease, read=self._read, seconds=0.0)
 
-    def _read(self, places: Sequence[LetterPlace]) -> RequestedLetters:
+    def _read(self, places: Sequence[LetterPosition]) -> RequestedLetters:
         def read() -> RequestedLetters:
             found = [one for one in self._repairable_letters() if place_of(one.rejected.record) in places]
             portions = tuple(tuple(found[first : first + PORTION]) for first in range(0, len(found), PORTION))

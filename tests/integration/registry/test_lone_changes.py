@@ -17,7 +17,7 @@ from sqlalchemy.exc import DatabaseError
 from processor.definitions.load import load
 from processor.errors import PlanError
 from processor.plan.planning import plan_of, requirements_of
-from registry.replay_request import LetterPlace
+from registry.replay_request import LetterPosition
 from registry.repository import Registry
 from registry.repository.read import read
 from registry.tables import metadata
@@ -229,7 +229,7 @@ def filled(registry: Registry, psql: Engine) -> Registry:
     assert [registry.begin_attempt(lease, 1, 1) for _ in range(2)] == [0, 1]
     apply("note: note")
     registry.applied(lease, 2)
-    registry.request_replay([LetterPlace("star", 0, 5, 1)], who="me")
+    registry.request_replay([LetterPosition("star", 0, 5, 1)], who="me")
     run(
         psql,
         "INSERT INTO epochs VALUES ('star', 'id', 0, 0, 1)",

@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 from registry.errors import LeaseLost, RegistryError
 from registry.migrations.roles import ROLES
 from registry.model import EpochBoundary, Progress, Requirements
-from registry.replay_request import LetterOutcome, LetterPlace, WaitingLetters
+from registry.replay_request import LetterOutcome, LetterPosition, WaitingLetters
 from registry.repository import Registry
 
 
@@ -93,7 +93,7 @@ def test_a_job_keeps_its_lease_its_epochs_and_its_boards(registry_of: dict[str, 
 
 def test_an_operator_asks_for_a_replay_and_the_job_notes_the_outcomes(registry_of: dict[str, Registry]) -> None:
     reader, job, operator = (registry_of[role] for role in ("reader", "job", "operator"))
-    first, second = LetterPlace("star", 0, 5, 1), LetterPlace("star", 0, 17, 1)
+    first, second = LetterPosition("star", 0, 5, 1), LetterPosition("star", 0, 17, 1)
     withdrawn = operator.request_replay([first], who="op", why="by mistake")
     assert operator.withdraw_replay(withdrawn)
     number = operator.request_replay([second, first], who="op")
@@ -116,7 +116,7 @@ def test_an_operator_asks_for_a_replay_and_the_job_notes_the_outcomes(registry_o
 
 
 def test_a_run_that_lost_its_lease_notes_no_outcome(registry_of: dict[str, Registry]) -> None:
-    job, place = registry_of["job"], LetterPlace("star", 0, 5, 1)
+    job, place = registry_of["job"], LetterPosition("star", 0, 5, 1)
     number = job.request_replay([place], who="op")
     lost = job.take_lease("job", "here", 4, take_over=False, expires_after=60)
     job.take_lease("job", "there", 4, take_over=True, expires_after=60)

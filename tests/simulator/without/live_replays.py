@@ -32,7 +32,8 @@ def _entry_after_write(step: Callable[..., Any]) -> Callable[..., Any]:
     """A replay that makes its entry durable only after the write of the row."""
 
     def changed(*args: Any, **kw: Any) -> Any:
-        running, answers, late = step(*args, **kw), None, ()
+        running, answers = step(*args, **kw), None
+        late: tuple[Any, ...] = ()
         try:
             while True:
                 requests = running.send(answers)

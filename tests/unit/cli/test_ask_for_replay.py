@@ -17,7 +17,7 @@ from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from registry.errors import RegistryUnreachable
 from registry.job_status import JobStatus
-from registry.replay_request import LetterOutcome, LetterPlace, ReplayRequest
+from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 JOB = JobStatus(
@@ -32,8 +32,8 @@ def letter(offset: int) -> DeadLetter:
     return DeadLetter(rejected=rejected, kept_since=0, last_seen=0)
 
 
-def place(offset: int) -> LetterPlace:
-    return LetterPlace("user", 0, offset, 1)
+def place(offset: int) -> LetterPosition:
+    return LetterPosition("user", 0, offset, 1)
 
 
 @dataclass(kw_only=True)
@@ -44,7 +44,7 @@ class Desk:
     jobs_now: list[JobStatus] = field(default_factory=lambda: [JOB])
     request: ReplayRequest | None = None
     noted: list[LetterOutcome] = field(default_factory=list)
-    asked: list[tuple[LetterPlace, ...]] = field(default_factory=list)
+    asked: list[tuple[LetterPosition, ...]] = field(default_factory=list)
 
     def jobs(self) -> list[JobStatus]:
         return self.jobs_now

@@ -16,7 +16,7 @@ from processor.records.record import Record, Rejected
 from processor.rounds.job_event import JobEvent
 from processor.rounds.live_replays import AGAIN_SECONDS, GONE, LiveReplays, RequestedLetters, place_of
 from registry.model import Lease
-from registry.replay_request import LetterOutcome, LetterPlace, WaitingLetters
+from registry.replay_request import LetterOutcome, LetterPosition, WaitingLetters
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 
@@ -30,7 +30,7 @@ def letter(offset: int) -> DeadLetter:
     return DeadLetter(rejected=Rejected(record=record, reason=f"x{offset} is no int"), kept_since=0, last_seen=0)
 
 
-def place(offset: int) -> LetterPlace:
+def place(offset: int) -> LetterPosition:
     return place_of(letter(offset).rejected.record)
 
 
@@ -38,7 +38,7 @@ def place(offset: int) -> LetterPlace:
 class Desk:
     """A registry with one request."""
 
-    waiting: list[LetterPlace]
+    waiting: list[LetterPosition]
     noted: list[LetterOutcome] = field(default_factory=list)
     withdrawn: bool = False
 
@@ -99,7 +99,7 @@ def driver() -> FakeDriver:
 
 @pytest.fixture
 def replays(desk: Desk, driver: Any) -> LiveReplays:
-    def read(places: Sequence[LetterPlace]) -> RequestedLetters:
+    def read(places: Sequence[LetterPosition]) -> RequestedLetters:
         found = [letter(n) for n in (1, 2, 3) if place(n) in places]
         return RequestedLetters(portions=(found[:2], found[2:]))
 
@@ -212,7 +212,7 @@ def test_a_job_looks_for_requests_once_a_second(replays: LiveReplays, desk: Desk
 def test_a_topic_of_dead_letters_that_cannot_be_read_ends_no_job(replays: LiveReplays, driver: FakeDriver) -> None:
     read = replays.read
 
-    def away(_: Sequence[LetterPlace]) -> RequestedLetters:
+    def away(_: Sequence[LetterPosition]) -> RequestedLetters:
         raise KafkaError("the job may not read statestore.rejects")
 
     replays.read = away
