@@ -43,12 +43,14 @@ def test_every_history_ends_as_if_its_dead_letters_had_been_good(
     [
         (21, {}, without.unsettled, "counts as applied"),
         (3, HARD, without.unsettled, "counts as applied"),
+        (3, {}, without.unpublished, "counts as applied"),
         (0, {}, without.taken_again, "is applied, and the table says superseded"),
         (22, {}, without.entry_after_write, "wrong at the end"),
     ],
     ids=[
         "an outcome waits until the change is settled",
         "an outcome waits until the change is settled, after crashes",
+        "an outcome waits for the fan-outs that settling began",
         "a run takes the outcome of an ended replay from the table",
         "the change is durable before the write",
     ],

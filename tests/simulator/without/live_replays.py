@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import processor.rounds.replay_part as part
-from processor.rounds.live_replays import LiveReplays, ReplayedPortion, _outcome_of
+from processor.rounds.live_replays import LiveReplays
 from statestore.store import Done
 from tests.simulator.without.switch import always, replacing
 
@@ -16,16 +16,6 @@ unpublished = replacing((LiveReplays, "_unpublished", always(())))
 
 taken_again = replacing((LiveReplays, "_ended", always({})))
 """A run takes letters whose replay has ended."""
-
-
-def _noted_first(self: LiveReplays, portion: ReplayedPortion) -> None:
-    outcomes = [_outcome_of(report, portion.reasons) for report in portion.reports]
-    self.registry.note_replays(self.lease, self.request, outcomes)
-    self.driver.end_replays(portion.reports)
-
-
-noted_first = replacing((LiveReplays, "_end", lambda _: _noted_first))
-"""The registry gets the outcome before the table has the end."""
 
 
 def _entry_after_write(step: Callable[..., Any]) -> Callable[..., Any]:
