@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.driver.driver import Driver
+from processor.driver.live_replays import LiveReplays
 from processor.driver.steward import Steward
 from processor.errors import Stopped, StreamOutdated
 from processor.job.batch_troubles import BatchTroubles
@@ -51,11 +52,11 @@ LAST_ROUND_SECONDS = 30.0
 @dataclass(slots=True, kw_only=True)
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start). `moves`: of its entities to other topics. `topics`: those that the stream reads;
-    `positions`: where it reads on in each partition. `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None
-    while it goes on: StreamOutdated, Stopped, or the failure of a batch. `troubles`: what the job waits for; they outlast a job
-    that opens again. `stopping`: an operator sets it; `begun`: the job took over what earlier runs left; `rests`: it does
-    nothing more; `ended`: it gave its lease back."""
+    job works by the plan of its start). `replays`: those that operators ask for, None in a run of a verb. `moves`: of its
+    entities to other topics. `topics`: those that the stream reads; `positions`: where it reads on in each partition. `doing`,
+    `last_batch`: for the monitor. `failure`: why the stream ends, None while it goes on: StreamOutdated, Stopped, or the failure
+    of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator sets it; `begun`:
+    the job took over what earlier runs left; `rests`: it does nothing more; `ended`: it gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -66,6 +67,7 @@ class Job:
     troubles: Troubles
     steward: Steward | None = None
     moves: EntityMoves | None = None
+    replays: LiveReplays | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)
     doing: str = "starts"
@@ -199,12 +201,18 @@ class Job:
     @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
-        return self.driver.pending or (self.steward is not None and self.steward.pending)
+        steward, replays = self.steward, self.replays if not self.paused else None
+        return self.driver.pending or bool(steward and steward.pending) or bool(replays and replays.pending)
 
     def take_version(self) -> None:
         """Takes the registry's version, once for each micro-batch and between them."""
         if self.steward is not None:
             self.steward.turn()
+
+    def take_requests(self) -> None:
+        """Takes the next step of a replay that operators ask for, if there is one. A paused job takes none."""
+        if self.replays is not None and not self.paused:
+            self.replays.turn()
 
     def on_batch(self, frame: DataFrame, batch: int) -> None:
         """Processes a micro-batch. An error here fails the batch, and the job keeps it as the reason."""
@@ -213,6 +221,7 @@ class Job:
                 self._check_stream()
                 self.take_version()
                 self._check_stream()
+                self.take_requests()
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 self.catch_up.look(ranges)
                 before, began = self.driver.tally.copy(), perf_counter()
@@ -260,6 +269,7 @@ class Job:
             try:
                 self.driver.background_work()
                 self.take_version()
+                self.take_requests()
                 self.batch_troubles.note_calm()
             except Exception:
                 self.failed_work = "the work between batches"

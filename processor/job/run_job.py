@@ -19,6 +19,7 @@ from processor.job.failures import (
     stops_cleanly,
 )
 from processor.job.job import Job
+from processor.job.requested_letters import live_replays
 from processor.progress.epochs import read_epochs
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
@@ -49,6 +50,7 @@ def run_job(job: Job, *, once: bool) -> None:
     itself is a failure: records would wait, and nobody would know. After an Outage the job rests, until somebody ends it."""
     query: StreamingQuery | None = None
     rests = False
+    job.replays = live_replays(job)
     try:
         while (query is None or _begins_again(job, query)) and _wait_for_topics(job, once):
             job.failure = None

@@ -83,6 +83,12 @@ def holds(connection: Connection, lease: Lease) -> bool:
     return connection.scalar(select(leases.c.job).where(_is(lease))) is not None
 
 
+def check_held(connection: Connection, lease: Lease) -> None:
+    """Raises LeaseLost when another run took the lease. No run takes it before this transaction ends."""
+    if connection.scalar(select(leases.c.job).where(_is(lease)).with_for_update(read=True)) is None:
+        raise _lost_error(lease)
+
+
 def begin_attempt(connection: Connection, lease: Lease, lane: int, round_: int) -> int | None:
     """Counts the attempts of a lane's task in a round, from 0. None when the lease is lost, or when the run has begun a later
     round: a task of the earlier round would count from 0 again, and its number would be that of the acknowledged attempt.

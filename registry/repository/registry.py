@@ -33,6 +33,7 @@ from registry.repository.kept_statistics import KeptStatistics
 from registry.repository.look import look
 from registry.repository.migrate import migrate
 from registry.repository.read import has_run, read
+from registry.repository.requested_replays import RequestedReplays
 from registry.repository.run_notes import RunNotes
 from registry.repository.write import announce, lock, sign, write
 
@@ -45,7 +46,7 @@ def no_check(_before: Snapshot, _after: Snapshot) -> None:
     """The check of a caller who runs no jobs."""
 
 
-class Registry:
+class Registry(RequestedReplays):
     """A registry in one schema of a Postgres database. Safe to share between threads, not across a fork.
 
     Every method may raise RegistryUnreachable and UnknownRevision, and every method but `migrate` RegistryMissing. Methods

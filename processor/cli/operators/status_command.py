@@ -12,6 +12,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from processor.cli.operators.ask_for_replay import request_lines, requests_json
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.output import spending_line, throttled
 from processor.cli.printing.visible_text import visible_lines
@@ -58,10 +59,13 @@ def _print_status(registry: "Registry", options: argparse.Namespace) -> int:
     jobs = [job for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
     degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
+    requests = registry.replay_requests()
     if options.json:
-        print(json.dumps(status_json(snapshot, jobs, problems, degraded), indent=2))
+        asked = {"replay_requests": requests_json(requests)}
+        print(json.dumps(status_json(snapshot, jobs, problems, degraded) | asked, indent=2))
     else:
-        print(visible_lines(status_text(snapshot, jobs, problems, degraded)), flush=True)
+        lines = [*status_text(snapshot, jobs, problems, degraded), *request_lines(requests)]
+        print(visible_lines(lines), flush=True)
     return 1 if problems else 0
 
 

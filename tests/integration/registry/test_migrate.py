@@ -44,7 +44,7 @@ def test_the_checks_of_the_schema_are_those_of_the_tables(registry: Registry, ps
             "SELECT conname FROM pg_constraint WHERE contype = 'c' AND connamespace = current_schema()::regnamespace"
         )
         assert set(connection.scalars(text(names))) == known
-    assert len(known) == 12
+    assert len(known) == 13
 
 
 def test_migrating_again_changes_nothing(registry: Registry) -> None:

@@ -42,7 +42,7 @@ LETTER = DeadLetter(
 
 @pytest.fixture(autouse=True)
 def topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rejects_command, "read_dead_letters", lambda _: [(LETTER, "")])
+    monkeypatch.setattr(rejects_command, "read_stored_letters", lambda _: [(LETTER, "")])
     monkeypatch.setattr(rejects_command, "stored_state", lambda _: nullcontext((PLAN, MemoryStore())))
 
 
@@ -133,7 +133,7 @@ def test_show_says_where_the_record_of_a_cut_letter_comes_from(monkeypatch: pyte
     cut = CutRecord(parts="value", size=123_456, sha256="")
     part = replace(LETTER.rejected, record=replace(RECORD, value=VALUE[:9]), cut=cut)
     letter = replace(LETTER, rejected=part)
-    monkeypatch.setattr(rejects_command, "read_dead_letters", lambda _: [(letter, "")])
+    monkeypatch.setattr(rejects_command, "read_stored_letters", lambda _: [(letter, "")])
 
     def read(outcome: Any) -> list[str]:
         monkeypatch.setattr(dead_letter_topic, "with_whole_record", outcome)

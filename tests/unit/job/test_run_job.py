@@ -65,11 +65,14 @@ class FakeJob(Job):
             background_work=lambda: None,
             store=SimpleNamespace(close=lambda: None),
             pending=False,
+            walks=SimpleNamespace(behind=False),
         )
         given: dict[str, Any] = {
             "driver": driver,
             "spark": None,
-            "registry": SimpleNamespace(epochs=lambda *_: [], give_back=lambda _lease: None),
+            "registry": SimpleNamespace(
+                epochs=lambda *_: [], give_back=lambda _lease: None, next_replays=lambda _most: None
+            ),
             "admin": SimpleNamespace(
                 topics=lambda names, _seconds: dict.fromkeys(self.existing & {*names}, 1),
                 names=lambda _seconds: frozenset(),
@@ -203,6 +206,9 @@ class AwayRegistry:
 
     def epochs(self, *_: object) -> list[object]:
         raise RegistryUnreachable("no connection to the registry")
+
+    def next_replays(self, _most: int) -> None:
+        """The outage begins later."""
 
     def give_back(self, _lease: Lease) -> None:
         raise RegistryUnreachable("no connection to the registry")
