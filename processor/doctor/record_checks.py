@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from processor.doctor.finding import Finding, ok, warning
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
+from processor.findings.finding import Finding, ok, warning
 from processor.records.decimal_forms import untold_forms
 from processor.records.entity import Entity
 from processor.records.numbers import TextForm

@@ -39,7 +39,8 @@ from processor.settings.settings import Settings
 from processor.spark.checkpoint import Checkpoint
 from processor.spark.source import spark_session
 from processor.spark.spark_executor import SparkExecutor
-from processor.spark.worker import JOB_PATIENCE, open_store
+from processor.stores.kinds import open_store
+from processor.stores.store_kind import Effort
 from processor.topics.dead_letter_topic import letter_bytes
 from processor.topics.entity_moves import EntityMoves
 from processor.topics.product_topics import ProductTopics
@@ -111,7 +112,7 @@ def prepare_job(
     open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
     with stops_cleanly(stopping), ExitStack() as failing:
-        store = open_store(settings, JOB_PATIENCE)
+        store = open_store(settings, Effort.JOB)
         failing.callback(store.close)
         check_parts(settings, registry, store, None, adopt=adopt)
         lost = find_lost_writes(settings, plan, registry, store)

@@ -27,7 +27,8 @@ from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.schema_registry.open_schemas import open_schemas
 from processor.settings.resolve_secrets import resolve_schema_registry
-from processor.settings.settings import LARGEST, read_settings
+from processor.settings.settings import read_settings
+from processor.stores.setting_field import LARGEST
 from processor.trial.trial import Trial, batches
 
 _MOST_DIGITS = 20
