@@ -20,7 +20,7 @@ from processor.stores.kinds import KINDS, names
 
 def address_forms() -> str:
     """The forms of an address, for a message."""
-    return f"{', '.join(kind.addresses.form for kind in KINDS.values())}, or only {names()}"
+    return f"{', '.join(sorted(kind.addresses.form for kind in KINDS.values()))}, or only {names()}"
 
 
 def settings_at(flag: str, address: str, settings: Settings) -> Settings:
