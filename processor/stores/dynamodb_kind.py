@@ -85,7 +85,6 @@ def _embedded_settings(settings: DynamoSettings, registry: str, endpoint: str) -
 
 DYNAMODB: StoreKind[DynamoSettings] = StoreKind(
     name="dynamodb",
-    title="DynamoDB",
     open=_open,
     probe=_probe,
     where=_where,

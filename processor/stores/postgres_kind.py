@@ -83,7 +83,6 @@ def _read_address(url: SplitResult, query: dict[str, str], settings: PostgresSet
 
 POSTGRES: StoreKind[PostgresSettings] = StoreKind(
     name="postgres",
-    title="Postgres",
     open=_open,
     probe=PostgresProbe,
     where=_where,

@@ -121,7 +121,7 @@ class EmbeddedStore:
 class StoreKind(Generic[Own]):
     """One kind of store.
 
-    name: as `--store` takes it, and the registry keeps it. title: as messages name it.
+    name: as `--store` takes it, and the registry keeps it.
     open: makes a store; `probe` looks at its table. Both import the client only when somebody calls them.
     where: the address of the store, for the message of an outage, without user and password.
     check: raises SettingError for settings that do not fit together.
@@ -131,7 +131,6 @@ class StoreKind(Generic[Own]):
     """
 
     name: str
-    title: str
     open: Callable[[Own, Effort, Fence | None], Store]
     probe: Callable[[Own], StoreProbe]
     where: Callable[[Own], str]

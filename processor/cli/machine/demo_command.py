@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from processor.demo.github import History
     from processor.plan.plan import Plan
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
 EVENTS = 200
 """How many of the example's events the demo uses: moto copies its whole table for each query, so twice as many events take four
 times as long."""

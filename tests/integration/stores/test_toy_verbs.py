@@ -1,6 +1,7 @@
 """Verbs over a kind of store that only this test knows, with a real registry: get, status, slots and copy."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ def _job_on_the_toy(registry: Registry, postgres_url: str, schema: str, monkeypa
     store, bound = TABLES["first"], registry.binding()
     store.create(5)
     store.write(write_identity(bound.identity))
-    registry.bind(bound._replace(job="statestore", table="toy:first"))
+    registry.bind(replace(bound, job="statestore", table="toy:first"))
     trial = Trial(plan=plan_of(registry.snapshot()), settings=Settings(store="toy"), other_store=store)
     trial.batch([USER])
     trial.finish()

@@ -47,7 +47,6 @@ def start_toy(directory: Any, **_: Any) -> EmbeddedPart:
 
 TOY: StoreKind[TableSettings] = StoreKind(
     name="toy",
-    title="the toy",
     open=lambda settings, effort, fence: TABLES[settings.table],
     probe=ToyProbe,
     where=lambda settings: "the toy box",
