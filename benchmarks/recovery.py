@@ -42,7 +42,7 @@ from processor.local.dynamodb_api import start_dynamodb_local
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.settings.settings import Settings
-from processor.spark.worker import open_store
+from processor.stores.kinds import open_store
 from processor.trial.trial import Trial
 from statestore.dynamodb import DynamoStore
 

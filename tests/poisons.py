@@ -152,11 +152,11 @@ def _poisons() -> Iterator[Poison]:
     yield column("a time before year 1", b'"at":"0001-01-01T00:00:00+01:00"', "column-range", "outside the years")
     yield column("an element of another type", b'"tags":["a",7]', "column-type", "element 2: expected string[]", cured=True)
     yield column("no array", b'"tags":"a"', "column-type", "column 'tags': expected string[], found text 'a'", cured=True)
-    yield column("an int of 39 digits", b'"size":' + b"9" * 39, "column-range", "DynamoDB keeps 38 digits", cured=True)
-    yield column("a decimal of 39 digits", b'"price":0.' + b"7" * 39, "column-range", "DynamoDB keeps 38 digits")
+    yield column("an int of 39 digits", b'"size":' + b"9" * 39, "column-range", "the table keeps 38 digits", cured=True)
+    yield column("a decimal of 39 digits", b'"price":0.' + b"7" * 39, "column-range", "the table keeps 38 digits")
     yield column("a number beyond a double", b'"ratio":1e400', "column-range", "expected float, found number 1E+400")
     long_price = {"schema": _connect_decimal("price"), "payload": {"id": 1, "price": "f" * 40}}
-    yield make("bytes of a decimal too long", long_price, "column-range", "DynamoDB keeps 38 digits", key={"id": 1})
+    yield make("bytes of a decimal too long", long_price, "column-range", "the table keeps 38 digits", key={"id": 1})
     ambiguous = {"before": None, "after": {"id": "$", "price": "1000"}, "op": "c", "source": {}}
     yield make(
         "bytes or digits",

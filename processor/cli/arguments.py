@@ -4,7 +4,7 @@ import argparse
 import re
 
 from processor.errors import SettingError
-from processor.settings.settings import LARGEST
+from processor.stores.setting_field import LARGEST
 
 _MOST_DIGITS = 20
 """Python reads no integers of thousands of digits."""

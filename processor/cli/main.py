@@ -165,9 +165,7 @@ class PrintVersion(argparse.Action):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a verb and returns the exit status. Prints an error as one message; with `--debug` its traceback too."""
-    parser = CommandParser(
-        prog="statestore", description="Documents from change streams, joined over one DynamoDB table."
-    )
+    parser = CommandParser(prog="statestore", description="Documents from change streams, joined over one table.")
     parser.add_argument("--version", action=PrintVersion, nargs=0, help="print the version, and exit")
     parser.add_verbs()
     options = parser.parse_args(arguments)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from processor.doctor.finding import Finding, ok, warning
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
+from processor.findings.finding import Finding, ok, warning
 from processor.progress.form_notes import PARTITION, Forms, read_form, with_notes
 from processor.records.decimal_forms import SampledForm, is_untold, untold_forms
 from processor.records.entity import Entity

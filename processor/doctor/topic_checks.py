@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warning
-from processor.doctor.network_checks import is_this_machine
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
 from processor.errors import BoundaryError
+from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
+from processor.findings.network_findings import is_this_machine
 from processor.progress.epochs import last_topic
 from processor.records.dead_letters import SMALLEST_LIMIT
 from processor.records.message import MAX_MESSAGE_BYTES

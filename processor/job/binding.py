@@ -26,7 +26,7 @@ from processor.progress.identity import (
 )
 from processor.settings.settings import Settings
 from processor.spark.checkpoint import Checkpoint
-from processor.spark.worker import open_store
+from processor.stores.kinds import open_store
 from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry

@@ -30,7 +30,8 @@ from processor.settings.resolve_secrets import resolve_tables
 from processor.settings.settings import Settings
 from processor.spark.checkpoint import Checkpoint
 from processor.spark.source import spark_session
-from processor.spark.worker import JOB_PATIENCE, open_store
+from processor.stores.kinds import open_store
+from processor.stores.store_kind import Effort
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import Lease
 from registry.repository import Registry
@@ -100,7 +101,7 @@ def prepare_job(
     open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
     with stops_cleanly(stopping), ExitStack() as failing:
-        store = open_store(settings, JOB_PATIENCE)
+        store = open_store(settings, Effort.JOB)
         failing.callback(store.close)
         check_parts(settings, registry, store, None, adopt=adopt)
         lost = find_lost_writes(settings, plan, registry, store)

@@ -1,11 +1,10 @@
 """The parts outside of a job, and the errors by which each says that it does not answer, or takes no work now."""
 
-import os
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from processor.rounds.spending import REQUEST
 from processor.settings.settings import Settings
+from processor.stores.kinds import kind_of
 from statestore.store import THROTTLES
 
 REGISTRY, STORE, SCHEMA_REGISTRY, BROKER = "registry", "store", "schema registry", "broker"
@@ -54,13 +53,4 @@ def broker_away(servers: str, error: Exception) -> tuple[str, str]:
 
 def places(settings: Settings) -> Mapping[str, str]:
     """The address of the parts whose errors may not name it, without user and password."""
-    return {STORE: _store_place(settings), BROKER: settings.bootstrap_servers}
-
-
-def _store_place(settings: Settings) -> str:
-    if settings.store == "dynamodb":
-        region = settings.region or os.environ.get("AWS_REGION")
-        return settings.endpoint or (f"DynamoDB in {region}" if region else "DynamoDB")
-    host, database = urlsplit(str.__str__(settings.store_url or settings.registry)), os.environ.get("PGDATABASE", "")
-    address = host.netloc.rpartition("@")[2] or os.environ.get("PGHOST") or "localhost"
-    return f"{address}{host.path if host.path.strip('/') else f'/{database}'}"
+    return {STORE: kind_of(settings.store).where(settings), BROKER: settings.bootstrap_servers}

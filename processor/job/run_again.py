@@ -20,7 +20,8 @@ from processor.job.job import Job
 from processor.job.outage_wait import OutageWait
 from processor.job.outside_parts import places
 from processor.job.run_job import begin_job, run_job
-from processor.spark.worker import lease_lost, open_store
+from processor.spark.worker import lease_lost
+from processor.stores.kinds import open_store
 from processor.topics.source_topics import ANSWER_SECONDS
 from registry.errors import LeaseLost
 

@@ -20,7 +20,7 @@ _TOO_LARGE: Final = 10**MAX_DIGITS
 _MAX_SCALE: Final = 1000
 _MAX_BASE64: Final = 1024
 _EXACT: Final = Context(prec=4000, traps=[Inexact, Overflow, Subnormal])
-_LIMIT: Final = f"DynamoDB keeps {MAX_DIGITS} digits and magnitudes from 1E-130 to 1E+126"
+_LIMIT: Final = f"the table keeps {MAX_DIGITS} digits and magnitudes from 1E-130 to 1E+126"
 _AMBIGUOUS: Final = (
     "it may be a number or Debezium's bytes: declare `decimals: text` or `decimals: bytes`, or send schemas"
 )

@@ -4,7 +4,6 @@ Only plain data crosses to a worker. A worker makes its clients once, after the 
 producer for each attempt of a lane, because a new producer fences the earlier ones.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -31,14 +30,12 @@ from processor.schema_registry.open_schemas import open_avro_writer, open_schema
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from processor.spark.zip_imports import keep_zip_directories
+from processor.stores.kinds import open_store
+from processor.stores.store_kind import Effort
 from registry.model import Lease
 from registry.repository import Registry
-from statestore.dynamodb import DynamoStore, Patience
-from statestore.postgres import ATTEMPTS, PostgresStore
 from statestore.store import Fence, Store
 
-JOB_PATIENCE = Patience(slow_s=180.0, throttled_for_s=60.0)
-"""A job waits minutes for a store that answers too late, and a minute for one that throttles, before it does a batch again."""
 ReadPieces = Callable[[Iterable[Any]], Iterable[Any]]
 """Turns the elements of a Spark partition into pieces of work."""
 
@@ -88,7 +85,7 @@ def clients(settings: Settings, letter_bytes: int | None, fence: Fence | None) -
     _opened.close()
     keep_zip_directories()
     made = Clients(
-        store=open_store(settings, JOB_PATIENCE, fence),
+        store=open_store(settings, Effort.JOB, fence),
         rejects=KafkaOutbox(
             settings.bootstrap_servers,
             dict(settings.kafka),
@@ -100,38 +97,6 @@ def clients(settings: Settings, letter_bytes: int | None, fence: Fence | None) -
     _opened.callback(made.registry.close)
     tune_garbage_collector()  # after the clients: PySpark collects after each task, 18 ms for all that they keep
     return made
-
-
-def open_store(settings: Settings, patience: Patience | None = None, fence: Fence | None = None) -> Store:
-    """The table's store, which writes in the right of `fence`. A job opens that of a table in DynamoDB with JOB_PATIENCE."""
-    return open_postgres(settings, fence) if settings.store == "postgres" else open_dynamo(settings, patience)
-
-
-def open_postgres(settings: Settings, fence: Fence | None = None, attempts: int = ATTEMPTS) -> PostgresStore:
-    """The store of a table in Postgres. `attempts`: of one request."""
-    return PostgresStore(
-        url=settings.store_url or settings.registry,
-        table=settings.table,
-        fence=fence,
-        unlogged=settings.store_unlogged,
-        attempts=attempts,
-        show_keys=settings.log_values,
-    )
-
-
-def open_dynamo(settings: Settings, patience: Patience | None) -> DynamoStore:
-    """The store of a table in DynamoDB."""
-    region = settings.region or os.environ.get("AWS_REGION")
-    endpoint, client = settings.endpoint or None, settings.dynamodb_client
-    return DynamoStore(
-        table=settings.table,
-        endpoint_url=endpoint,
-        region=region,
-        client=client,
-        patience=patience,
-        show_keys=settings.log_values,
-        threads=settings.threads,
-    )
 
 
 def make_clients(settings: Settings, letter_bytes: int | None, fence: Fence | None, _: Iterable[Any]) -> Iterator[Any]:

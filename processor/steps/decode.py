@@ -38,7 +38,7 @@ from processor.records.shown_forms import shown_forms
 from processor.records.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
-"""Bytes of a row's columns as compact JSON. An item of DynamoDB holds 409,600, with its keys and slots."""
+"""Bytes of a row's columns as compact JSON. An item of any store holds 409,600, with its keys and slots."""
 
 _ALWAYS_SMALL: Final = MAX_ROW_BYTES // 25
 """Bytes of a value that needs no measuring: nothing grows more than `1e125`, which the row holds in 126 digits."""
@@ -280,6 +280,4 @@ def _check_size(record: Record, row: Mapping[str, Value]) -> None:
         return  # a framed value lacks the names of its columns, so it says little about the size of the row
     size = len(canonical_json.encode({name: value for name, value in row.items() if value is not UNAVAILABLE}))
     if size > MAX_ROW_BYTES:
-        raise Mismatch(
-            f"the row is {size:,} bytes; DynamoDB keeps at most 409,600 an item, its keys included", "row-too-large"
-        )
+        raise Mismatch(f"the row is {size:,} bytes; a row has at most {MAX_ROW_BYTES:,}", "row-too-large")

@@ -17,7 +17,7 @@ from processor.job.binding import check_parts
 from processor.job.lease import LeaseRenewal, lease_check, take_table
 from processor.progress.identity import IDENTITY, identity_in, replace_identity, unfinished
 from processor.settings.settings import Settings
-from processor.spark.worker import open_store
+from processor.stores.kinds import open_store
 from registry.repository import Registry
 from statestore.copy_items import CopyCounts, CopyStep, ReportStep, copy_items
 from statestore.store import Store

@@ -29,9 +29,9 @@ from time import monotonic, sleep, time
 
 from processor.cli.options import set_embedded_credentials
 from processor.durations import duration_text
+from processor.embedded.parts import owned_home
 from processor.kafka.admin import Admin
 from processor.kafka.outbox import KafkaOutbox
-from processor.local.parts import owned_home
 from processor.local.readiness import free_port
 from processor.settings.settings import Settings, setting_flags
 from tests.outages.outage_load import FramedSource, OutageVerdict, write_definitions

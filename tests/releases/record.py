@@ -35,7 +35,7 @@ from processor.rounds.job_event import JobEvent
 from processor.settings.installed_release import statestore_version
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
-from processor.spark.worker import open_store
+from processor.stores.kinds import open_store
 from registry.repository import Registry
 from registry.tables import metadata
 from tests.integration.job.plain_client import plain_client

@@ -15,7 +15,7 @@ from processor.records.message import Message
 from processor.records.record import Record
 from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings
-from processor.spark.worker import open_store
+from processor.stores.kinds import open_store
 from registry.repository import Registry, migrate
 from registry.tables import metadata
 from tests.integration.job.plain_client import plain_client

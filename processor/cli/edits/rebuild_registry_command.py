@@ -35,7 +35,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.spark.worker import open_store
+    from processor.stores.kinds import open_store
     from processor.upkeep.rebuild_registry import rebuild_registry
 
     definitions = load_definitions(options)

@@ -16,8 +16,8 @@ from processor.cli.printing.colour import coloured
 from processor.cli.printing.output import summary
 from processor.definitions.load import load, read_directory
 from processor.errors import StatestoreError
-from processor.local.parts import STORES
 from processor.settings.settings import Settings, read_settings
+from processor.stores.kinds import KINDS, embedded_kind, kind_of
 
 if TYPE_CHECKING:
     from processor.demo.github import History
@@ -29,7 +29,6 @@ EVENTS = 200
 times as long."""
 BATCH = 200
 STEPS = 5
-PLACES = {"postgres": "Postgres", "dynamodb": "DynamoDB (moto)"}
 NEXT = "next: docs/first-product.md makes a product of your own; `.venv/bin/statestore --help` lists the verbs"
 
 
@@ -49,15 +48,15 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     help = "let an application write to Postgres, and Debezium send the changes (`make demo-live` installs what this needs)"
     parser.add_argument("--live", action="store_true", help=help)
-    help = "run only with the table there (default: one run on each; with --live: postgres)"
-    parser.add_argument("--store", choices=STORES, help=help)
+    help = "run only with the table there (default: one run on each; with --live: " + embedded_kind().name + ")"
+    parser.add_argument("--store", choices=tuple(KINDS), help=help)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     if options.live:
-        return _run_live(options.store or STORES[0])
-    return _run_recorded([options.store] if options.store else STORES)
+        return _run_live(options.store or embedded_kind().name)
+    return _run_recorded([options.store] if options.store else tuple(KINDS))
 
 
 def _run_live(store: str) -> int:
@@ -81,7 +80,7 @@ def _run_recorded(stores: Sequence[str]) -> int:
     recorded = build_history(load_events(EXAMPLE / "events.ndjson.gz")[:EVENTS])
     runs: list[DemoRun] = []
     for store in stores:
-        print_progress(f"the table is in {PLACES[store]}")
+        print_progress(f"the table is in {kind_of(store).embedded.title}")
         runs.append(_run_on(store, recorded, follow=not runs))
     for made in runs:
         print("\n".join(["", *made.lines]))
@@ -148,7 +147,8 @@ def _run_on(store: str, recorded: "History", follow: bool) -> DemoRun:
             print_progress("following one event from its change to its document")
             _follow_event(settings, plan, file, recorded)
     wrong = differing_keys(published, truth)
-    right = f"{PLACES[store]}: {len(truth) - len(wrong)} documents equal the SQL answer ({monotonic() - began:.0f} s)"
+    where = kind_of(store).embedded.title
+    right = f"{where}: {len(truth) - len(wrong)} documents equal the SQL answer ({monotonic() - began:.0f} s)"
     dead = (
         f"{tally['dead letters']} dead letters: these records are wrong on purpose, to show what the job does with them"
     )
@@ -163,7 +163,7 @@ def _follow_event(settings: Settings, plan: "Plan", file: Path, recorded: "Histo
     """Prints one event, its row, its query and its document, from the table of the run."""
     from processor.demo.report import choose_star, describe_event
     from processor.records.recorded_topics import read_records
-    from processor.spark.worker import open_store
+    from processor.stores.kinds import open_store
 
     record = choose_star(read_records(str(file)), recorded.tables)
     with closing(open_store(settings)) as store:
@@ -180,7 +180,7 @@ def print_step(number: int, text: str) -> None:
 def demo_parts(store: str) -> Iterator[tuple[Settings, Path]]:
     """Settings for embedded parts of the demo's own, with the table in `store`, and a directory for its files.
     Both are removed at the end of the block."""
-    from processor.local import parts
+    from processor.embedded import parts
 
     set_embedded_credentials()
     with (

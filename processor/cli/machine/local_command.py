@@ -9,14 +9,14 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from processor.embedded.parts import Addresses
+from processor.embedded.shared_parts import PartsStatus, down, status, up
 from processor.errors import PartError
-from processor.local.parts import STORES, Addresses
-from processor.local.shared_parts import PartsStatus, down, status, up
 from processor.local.state import LOCAL_DIR
+from processor.stores.kinds import KINDS, embedded_kind
 from processor.text_table import table_lines
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb `local` with its three actions."""
     local = subparsers.add_parser(
         "local",
-        help="start, show or stop embedded parts: Kafka and Postgres, or also the DynamoDB API, on this machine",
+        help="start, show or stop embedded parts on this machine: Kafka and Postgres, or also the part of another store",
     )
     actions = local.add_subparsers(dest="action", required=True, metavar="up|status|down")
     for name, run, help_text in (
@@ -44,8 +44,9 @@ def add_parser(subparsers: Subparsers) -> None:
         action.add_argument("--json", action="store_true", help="print one JSON object")
         action.set_defaults(run=run)
         if name == "up":
-            store = "where jobs keep their table: postgres (default), or dynamodb, which also starts moto"
-            action.add_argument("--store", choices=STORES, default=STORES[0], help=store)
+            usual = embedded_kind().name
+            text = f"where jobs keep their table ({usual} by default); a store with a part of its own also starts that"
+            action.add_argument("--store", choices=tuple(KINDS), default=usual, help=text)
 
 
 def run_up(args: argparse.Namespace) -> int:
@@ -54,7 +55,7 @@ def run_up(args: argparse.Namespace) -> int:
         addresses = up(args.dir, _print_progress, args.store)
     except PartError as error:
         return _fail(error)
-    _print(args, _known(addresses), _address_lines(addresses))
+    _print(args, addresses.named, _address_lines(addresses))
     return DONE
 
 
@@ -67,7 +68,7 @@ def run_status(args: argparse.Namespace) -> int:
     if found is None:
         _print(args, {"up": False}, ["no part is running; start them with `statestore local up`"])
         return FAILED
-    _print(args, {"up": found.all_alive, "alive": found.alive} | _known(found.addresses), _status_lines(found))
+    _print(args, {"up": found.all_alive, "alive": found.alive} | found.addresses.named, _status_lines(found))
     return DONE if found.all_alive else FAILED
 
 
@@ -82,18 +83,13 @@ def run_down(args: argparse.Namespace) -> int:
 
 
 def _address_lines(addresses: Addresses) -> list[str]:
-    return list(table_lines(list(_known(addresses).items())))
-
-
-def _known(addresses: Addresses) -> dict[str, str]:
-    """The addresses of the parts that there are."""
-    return {name: address for name, address in asdict(addresses).items() if address}
+    return list(table_lines(list(addresses.named.items())))
 
 
 def _status_lines(found: PartsStatus) -> list[str]:
     words = {True: "runs", False: "ended; `statestore local up` starts it again"}
     parts = [(name, words[alive]) for name, alive in found.alive.items()]
-    return list(table_lines([*_known(found.addresses).items(), *parts]))
+    return list(table_lines([*found.addresses.named.items(), *parts]))
 
 
 def _print(args: argparse.Namespace, value: Mapping[str, object], lines: list[str]) -> None:

@@ -9,18 +9,15 @@ from processor.cli.options import REGISTRY, TABLE, add_settings, load_settings, 
 from processor.cli.printing.progress_bar import ProgressBar
 from processor.settings.open_registry import open_registry
 from processor.settings.owner_name import owner_name
+from processor.settings.settings import PASSWORDS
+from processor.settings.store_address import address_forms, settings_at
 from statestore.copy_items import CopyStep
-
-_FORMS = (
-    "dynamodb or postgres (the table of the settings), dynamodb://REGION/TABLE, or "
-    "postgresql://USER@HOST/DATABASE?table=TABLE"
-)
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("copy", help="copy the state of a stopped job into another store, and go on there")
     parser.add_argument(
-        "--from", dest="source", metavar="ADDRESS", required=True, help=f"the table of the job: {_FORMS}"
+        "--from", dest="source", metavar="ADDRESS", required=True, help=f"the table of the job: {address_forms()}"
     )
     parser.add_argument(
         "--to",
@@ -34,14 +31,14 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.settings.store_address import settings_at
     from processor.upkeep.copy_state import copy_state
 
-    password = load_settings(options).store_password
+    given = load_settings(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
-        with_password = replace(settings, store_password=password)
-        source = settings_at("--from", options.source, with_password)
-        target = settings_at("--to", options.target, with_password)
+        passwords = {name: getattr(given, name) for name in PASSWORDS.values()}
+        with_passwords = replace(settings, **passwords | {"registry_password": ""})
+        source = settings_at("--from", options.source, with_passwords)
+        target = settings_at("--to", options.target, with_passwords)
         with closing(ProgressBar(sys.stderr)) as bar:
             counts = copy_state(source, target, registry, owner=owner_name(), report=lambda step: _show(bar, step))
     print(f"{target.place} holds the state of {source.place}: {counts}")

@@ -11,6 +11,7 @@ from processor.cli.options import JOB, add_settings, load_settings, reachable_se
 from processor.cli.printing.visible_text import visible_lines
 from processor.errors import PartError, SettingError, StatestoreError
 from processor.settings.settings import Settings
+from processor.stores.kinds import kind_of
 from processor.text_table import fitted, table_lines
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         settings, dead = _settings(options, stack)
         around = RealSurroundings(settings, embedded=options.embedded)
         stack.callback(around.close)
-        found = list(examine(checks_of(settings.store, dead), around))
+        found = list(examine(checks_of(kind_of(settings.store), dead), around))
     print(json.dumps(findings_json(found), indent=2) if options.json else visible_lines(findings_text(found)))
     return 1 if any(one.finding.state == "failure" for one in found) else 0
 

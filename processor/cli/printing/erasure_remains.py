@@ -8,6 +8,7 @@ from processor.inspect.references import Reference
 from processor.plan.plan import EntityPlan, Plan
 from processor.records.record import Record
 from processor.settings.settings import Settings
+from processor.stores.kinds import kind_of
 
 if TYPE_CHECKING:
     from processor.upkeep.run_erase import ErasureReport
@@ -45,8 +46,8 @@ def _in_table(
     settings: Settings, at: datetime, references: Sequence[Reference], report: "ErasureReport"
 ) -> Iterator[Remain]:
     table = f"table {settings.table}"
-    remover = "a running job removes it" if settings.store == "postgres" else "DynamoDB removes it within days"
-    expires = f"{time_text(at + timedelta(days=settings.marker_days))}, then {remover}"
+    kind = kind_of(settings.store)
+    expires = f"{time_text(at + timedelta(days=settings.marker_days))}, then {kind.remover}"
     if not report.expires:
         expires = f"{FOR_EVER}, because the table has no TTL: turn it on for the attribute `ttl`"
     if report.before is not None:
@@ -72,9 +73,7 @@ def _in_table(
         "what they held before, also in the former table of `statestore copy`: statestore does not change them",
         "you remove them",
     )
-    if settings.store == "postgres":
-        what = "the former row in pages and in the write-ahead log, which no query shows"
-        yield _item("server of the table", what, "VACUUM, and the server recycles the log; you remove archived logs")
+    yield from (_item(*remain) for remain in kind.remains)
 
 
 def _in_sources(entity: EntityPlan, at: datetime, report: "ErasureReport") -> Iterator[Remain]:

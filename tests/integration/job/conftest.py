@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from processor.definitions.load import load
+from processor.embedded.parts import Addresses, embedded_parts
 from processor.job.job import Job
 from processor.job.open_job import open_job
 from processor.job.run_job import run_job, run_replays
@@ -24,7 +25,6 @@ from processor.kafka.admin import Admin
 from processor.kafka.outbox import KafkaOutbox
 from processor.kafka.reader import read_topic
 from processor.local.jars import spark_kafka_jars
-from processor.local.parts import Addresses, embedded_parts
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of, requirements_of
 from processor.progress.replays import PARTITION, ended_replays, replay_key
@@ -274,7 +274,7 @@ def _scene(name: str, addresses: Addresses, checkpoint: Path, changes: Mapping[s
         settle_seconds=0.2,
         table=name,
         slots=3,
-        endpoint=addresses.dynamodb_endpoint,
+        endpoint=addresses.endpoints["dynamodb"],
         region="us-east-1",
         registry=addresses.registry_url,
         registry_schema=name,

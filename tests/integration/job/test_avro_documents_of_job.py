@@ -27,7 +27,7 @@ from processor.records.dead_letters import RefusedBy, read_dead_letters  # noqa:
 from processor.rounds.follow_up_parts import RootToRepair  # noqa: E402
 from processor.settings.installed_release import statestore_version  # noqa: E402
 from processor.settings.settings import Settings, setting_flags  # noqa: E402
-from processor.spark.worker import open_store  # noqa: E402
+from processor.stores.kinds import open_store  # noqa: E402
 from processor.upkeep.repair import Repair  # noqa: E402
 from tests.registry_stub import RegistryStub, registry_stub  # noqa: E402
 

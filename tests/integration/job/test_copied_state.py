@@ -18,7 +18,7 @@ from processor.errors import Fenced, ForeignPart, StatestoreError
 from processor.progress.identity import replace_identity, unfinished
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings, setting_flags
-from processor.spark.worker import open_store
+from processor.stores.kinds import open_store
 from processor.upkeep.copy_state import copy_state
 from registry.errors import LeaseHeld
 from registry.model import Lease

@@ -12,7 +12,7 @@ from processor.definitions.load import load
 from processor.errors import ForeignPart
 from processor.plan.planning import plan_of
 from processor.settings.open_registry import open_registry
-from processor.spark.worker import open_store
+from processor.stores.kinds import open_store
 from processor.topics.topic_epochs import record_boundary
 from processor.upkeep.rebuild_registry import rebuild_registry
 from registry.edits import operations

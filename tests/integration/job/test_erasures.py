@@ -22,7 +22,7 @@ from processor.plan.planning import plan_of, requirements_of
 from processor.progress.packed_text import unpack
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import setting_flags
-from processor.spark.worker import open_store
+from processor.stores.kinds import open_store
 from processor.topics.topic_epochs import record_boundary
 from processor.upkeep.rebuild_registry import rebuild_registry
 from registry.repository.registry import no_check

@@ -16,7 +16,8 @@ from processor.kafka.outbox import TransactionalOutbox
 from processor.plan.planning import plan_of, requirements_of
 from processor.records.message import Message
 from processor.settings.open_registry import open_registry
-from processor.spark.worker import open_store, transactional_id
+from processor.spark.worker import transactional_id
+from processor.stores.kinds import open_store
 from registry.errors import LeaseHeld, RegistryMissing
 from tests.integration.job.plain_client import plain_client
 from tests.sampled import sampled

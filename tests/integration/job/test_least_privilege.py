@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from processor.settings.settings import setting_flags
-from processor.spark.worker import open_store
+from processor.stores.kinds import open_store
 from tests.faulty.proxy import proxy
 from tests.recorder.role import Role
 

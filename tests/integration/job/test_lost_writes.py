@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from processor.errors import ForeignPart
-from processor.spark.worker import open_store
+from processor.stores.kinds import open_store
 from statestore.copy_items import copy_items
 from statestore.keys import Key
 from statestore.memory import MemoryStore

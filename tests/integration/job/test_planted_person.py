@@ -33,7 +33,7 @@ from processor.progress.packed_text import unpack  # noqa: E402
 from processor.progress.replays import drop, note_keys, replay_key  # noqa: E402
 from processor.records.record import Record  # noqa: E402
 from processor.settings.settings import Settings, setting_flags  # noqa: E402
-from processor.spark.worker import open_store  # noqa: E402
+from processor.stores.kinds import open_store  # noqa: E402
 from processor.upkeep.copy_state import copy_state  # noqa: E402
 from statestore import keys  # noqa: E402
 from statestore.store import Item  # noqa: E402

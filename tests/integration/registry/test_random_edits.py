@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from registry.edits import operations
-from registry.advance import advance
+from registry.edits.advance import advance
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, Signature, edited, served_joins
 from registry.edits.operations import ProductPaused, SlotUsed

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
 from registry.edits import operations
-from registry.advance import advance
+from registry.edits.advance import advance
 from registry.edits.edit import Edit, Signature, edited
 from registry.edits.operations import SlotUsed
 from registry.errors import LeaseLost, NoAssignment, NoProduct, SnapshotOutdated

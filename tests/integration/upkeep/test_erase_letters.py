@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from processor.embedded.parts import Addresses
 from processor.kafka.admin import Admin
 from processor.kafka.outbox import KafkaOutbox
 from processor.kafka.reader import read_topic
-from processor.local.parts import Addresses
 from processor.progress.replays import PARTITION, drop, ended_replays
 from processor.records.dead_letters import reject_message, rejected_record
 from processor.records.entity import ColumnType, Entity

@@ -15,7 +15,8 @@ from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.follow_up_parts import RootToRepair
 from processor.rounds.step_runner import StepRunner
-from processor.spark.worker import open_store, transactional_id
+from processor.spark.worker import transactional_id
+from processor.stores.kinds import open_store
 from processor.upkeep.repair import Repair
 from registry.errors import LeaseHeld
 

@@ -162,7 +162,10 @@ def test_a_plan_warns_of_a_row_near_the_limit_of_an_item() -> None:
     user = EntityStatistics(entity="user", rows=1, mean_bytes=350 * 1024, most_bytes=350 * 1024)
     found = replace(statistics(registry, {}), entities=(user,))
     warnings = preview(wanted, registry, frozenset(), statistics=found).warnings
-    assert "entity user: a row of the sample has 350 KiB, and DynamoDB allows 400; store less in a row" in warnings
+    assert (
+        "entity user: a row of the sample has 350 KiB, and an item of the table holds 400; store less in a row"
+        in warnings
+    )
 
 
 def waits(text: str) -> list[str]:

@@ -151,12 +151,12 @@ def test_a_value_becomes_canonical_or_is_refused(column: str, value: Any, expect
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
-        ("int", 10**38, "DynamoDB keeps 38 digits"),
-        ("int", D("1e999999999"), "DynamoDB keeps 38 digits"),
-        ("decimal", "1" * 39, "DynamoDB keeps 38 digits"),
-        ("decimal", D("1e126"), "DynamoDB keeps 38 digits"),
-        ("decimal", D("1e-131"), "DynamoDB keeps 38 digits"),
-        ("decimal", "1e99999999999999999999", "DynamoDB keeps 38 digits"),
+        ("int", 10**38, "the table keeps 38 digits"),
+        ("int", D("1e999999999"), "the table keeps 38 digits"),
+        ("decimal", "1" * 39, "the table keeps 38 digits"),
+        ("decimal", D("1e126"), "the table keeps 38 digits"),
+        ("decimal", D("1e-131"), "the table keeps 38 digits"),
+        ("decimal", "1e99999999999999999999", "the table keeps 38 digits"),
         ("float", D("1e400"), "found number 1E+400"),
         ("float", 10**400, "beyond a double"),
         ("timestamp", 1420070400000, "a number without a unit: declare timestamp(ms), timestamp(us) or timestamp(ns)"),

@@ -16,9 +16,9 @@ from tests.required import require_schema_packages
 require_schema_packages()
 
 from processor.doctor.examine import examine  # noqa: E402
-from processor.doctor.finding import DoctorCheck  # noqa: E402
 from processor.doctor.schema_registry_checks import check_schema_registry  # noqa: E402
 from processor.errors import SchemaRegistryAway, SettingError  # noqa: E402
+from processor.findings.finding import DoctorCheck  # noqa: E402
 from processor.records.record import Change  # noqa: E402
 from processor.schema_registry import registry_client  # noqa: E402
 from processor.schema_registry.framed_records import MISSING_SECONDS, RegistrySchemas  # noqa: E402

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
-
-from processor.doctor.surroundings import Surroundings
+from typing import Any, Literal
 
 FindingState = Literal["ok", "warning", "failure", "skipped"]
 
@@ -25,11 +23,12 @@ class NothingToCheck(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorCheck:
     """A check. `looks_at`: for people; `needs`: the earlier checks whose failure would only come again here; `cure`: of an
-    error that `look` raises; `seconds`: its time limit. `look` writes nothing that stays, and disturbs no job."""
+    error that `look` raises; `seconds`: its time limit. `look` gets the surroundings, writes nothing that
+    stays, and disturbs no job."""
 
     name: str
     looks_at: str
-    look: Callable[[Surroundings], Iterable[Finding]]
+    look: Callable[[Any], Iterable[Finding]]
     cure: str
     needs: tuple[str, ...] = ()
     seconds: float = 30.0

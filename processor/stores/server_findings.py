@@ -1,29 +1,33 @@
-"""What a crash of a Postgres server, or a failover to its standby, leaves of the commits of a job."""
+"""Findings about a Postgres server: its release, and what a crash or a failover leaves of the commits of a job."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from processor.doctor.finding import Finding, NothingToCheck, ok, warning
-from processor.doctor.surroundings import Surroundings
-from statestore.postgres.durability import Durability
+from processor.findings.finding import Finding, failure, ok, warning
 
+if TYPE_CHECKING:
+    from statestore.postgres.durability import Durability
+
+OLDEST_POSTGRES = 14
+TESTED_POSTGRES = (15, 18)
+"""The tests use both. A release between them is taken for tested."""
 FAILOVER = "docs/postgres-store.md#a-failover"
 _SETTINGS = "set it to on in the server's configuration, and restart or reload the server"
 
 
-def check_registry_commits(around: Surroundings) -> Iterator[Finding]:
-    """The server of the registry."""
-    yield from _check(around, lambda: around.registry_durability)
+def release_finding(release: int) -> Finding:
+    """The finding about the release of a server."""
+    oldest, newest = TESTED_POSTGRES
+    if release < OLDEST_POSTGRES:
+        return failure(f"PostgreSQL {release} is too old", f"use PostgreSQL {OLDEST_POSTGRES} or newer")
+    if not oldest <= release <= newest:
+        cure = f"use PostgreSQL {oldest} to {newest}, or run the tests on yours: docs/deploy.md#postgresql says how"
+        return warning(f"no test of statestore has run on PostgreSQL {release}", cure)
+    return ok(f"PostgreSQL {release}")
 
 
-def check_table_commits(around: Surroundings) -> Iterator[Finding]:
-    """The server of a table in Postgres."""
-    yield from _check(around, lambda: around.table_durability)
-
-
-def _check(around: Surroundings, ask: Callable[[], Durability]) -> Iterator[Finding]:
-    if around.embedded:
-        raise NothingToCheck("the server is embedded")
-    found = ask()
+def commit_findings(found: "Durability") -> Iterator[Finding]:
+    """The findings about the commits of a server."""
     risks = list(_risks(found))
     yield from risks
     if not risks:
@@ -33,7 +37,7 @@ def _check(around: Surroundings, ask: Callable[[], Durability]) -> Iterator[Find
         )
 
 
-def _risks(found: Durability) -> Iterator[Finding]:
+def _risks(found: "Durability") -> Iterator[Finding]:
     if not found.fsync:
         yield warning("fsync is off: a crash of the server's machine loses commits, or breaks its files", _SETTINGS)
     if not found.full_page_writes:
@@ -47,5 +51,5 @@ def _risks(found: Durability) -> Iterator[Finding]:
         yield warning(text, "GRANT pg_read_all_stats to the user, then look again")
 
 
-def _standbys(found: Durability) -> str:
+def _standbys(found: "Durability") -> str:
     return f"; {found.synchronous} of {found.standbys} standbys have it too" if found.standbys else ""

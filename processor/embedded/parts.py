@@ -7,60 +7,69 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
 from processor.local.cache import ShowProgress
-from processor.local.dynamodb_api import start_moto
 from processor.local.jars import kafka_broker_jars, silent
 from processor.local.kafka_broker import start_kafka
 from processor.local.owned_process import Owner
 from processor.local.postgres_server import start_store_postgres
-from processor.local.program import EmbeddedPart
+from processor.stores.kinds import KINDS, embedded_kind, kind_of
+from processor.stores.store_kind import StartPart
 
-STORES = ("postgres", "dynamodb")
-"""Where a job on embedded parts can have its table; the first is the default."""
-START_FUNCTIONS: dict[str, Callable[..., EmbeddedPart]] = {
-    "kafka": start_kafka,
-    "postgres": start_store_postgres,
-    "dynamodb": start_moto,
-}
+BROKER, SERVER = "kafka", "postgres"
+"""The parts that each job needs: the server holds the registry, and the table of a store without a part of its own."""
+
+
+def part_functions() -> dict[str, StartPart]:
+    """How to start each part, by name, in the usual order of parts."""
+    own = {kind.embedded.part: kind.embedded.start for kind in KINDS.values() if kind.embedded.start is not None}
+    return {BROKER: start_kafka, SERVER: start_store_postgres, **own}
 
 
 def parts_of(store: str) -> set[str]:
-    """The names of the parts that a job with this store needs. Postgres holds the registry, and its table unless moto does."""
-    return {"kafka", "postgres", "dynamodb"} if store == "dynamodb" else {"kafka", "postgres"}
+    """The names of the parts that a job with this store needs."""
+    return {BROKER, SERVER, kind_of(store).embedded.part}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """The addresses of the embedded parts: host:port, a SQLAlchemy URL, an http URL that is empty without moto."""
+    """The addresses of the embedded parts: host:port, a SQLAlchemy URL, and the endpoint of each store's own part that runs."""
 
     bootstrap_servers: str
     registry_url: str
-    dynamodb_endpoint: str = ""
+    endpoints: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def store(self) -> str:
-        """The store of a job that names none: DynamoDB if somebody asked for moto."""
-        return "dynamodb" if self.dynamodb_endpoint else "postgres"
+        """The store of a job that names none: the store whose own part somebody asked for, else the usual one."""
+        own = (kind.name for kind in KINDS.values() if kind.embedded.part in self.endpoints)
+        return next(own, embedded_kind().name)
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Each address with its name, as `local up` prints it."""
+        own = {f"{part}_endpoint": endpoint for part, endpoint in self.endpoints.items()}
+        return {"bootstrap_servers": self.bootstrap_servers, "registry_url": self.registry_url, **own}
 
 
 @contextlib.contextmanager
 def embedded_parts(
-    directory: Path | None = None, progress: ShowProgress = silent, store: str = STORES[0]
+    directory: Path | None = None, progress: ShowProgress = silent, store: str | None = None
 ) -> Iterator[Addresses]:
-    """Start the parts of a store together; end them, and remove all their data, at the end of the block.
+    """Start the parts of a store together; end them, and remove all their data, at the end of the block. `store`: its kind; None:
+    the usual one.
 
     Their data is in a new directory inside `directory` (default: the system's directory for temporary files). They end with
     the block, with an exception, with Ctrl-C, with SIGTERM, and also when this process is killed with -9. SIGTERM leaves the
     block as SystemExit(143), unless the program has a SIGTERM handler of its own. Raises PartError.
     """
     with owned_home(directory, progress) as (home, owner):
-        yield _start_all(parts_of(store), home, owner, progress)
+        yield _start_all(parts_of(store or embedded_kind().name), home, owner, progress)
 
 
 @contextlib.contextmanager
@@ -75,8 +84,9 @@ def owned_home(directory: Path | None = None, progress: ShowProgress = silent) -
 
 def _start_all(names: set[str], home: Path, owner: Owner, progress: ShowProgress) -> Addresses:
     progress(f"starting {named(names)}")
+    start = part_functions()
     with ThreadPoolExecutor(len(names)) as pool:
-        started = {name: pool.submit(START_FUNCTIONS[name], home / name, launch=owner.launch) for name in names}
+        started = {name: pool.submit(start[name], home / name, launch=owner.launch) for name in names}
         try:
             done, _ = wait(started.values(), return_when=FIRST_EXCEPTION)
             for future in done:
@@ -89,15 +99,15 @@ def _start_all(names: set[str], home: Path, owner: Owner, progress: ShowProgress
 
 def named(names: Collection[str]) -> str:
     """The names of parts in their usual order, for a line of progress."""
-    return ", ".join(name for name in START_FUNCTIONS if name in names)
+    return ", ".join(name for name in part_functions() if name in names)
 
 
 def addresses_of(endpoints: Mapping[str, str]) -> Addresses:
     """The addresses of started parts, by name."""
     return Addresses(
-        bootstrap_servers=endpoints["kafka"],
-        registry_url=endpoints["postgres"],
-        dynamodb_endpoint=endpoints.get("dynamodb", ""),
+        bootstrap_servers=endpoints[BROKER],
+        registry_url=endpoints[SERVER],
+        endpoints={name: endpoint for name, endpoint in endpoints.items() if name not in (BROKER, SERVER)},
     )
 
 
