@@ -111,6 +111,22 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
         assert name in WRITTEN or any((place / name).exists() for place in places), name
 
 
+def test_the_rooms_of_the_architecture_are_those_of_the_import_contract() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(contract["layers"] for contract in contracts if contract.get("containers") == ["processor"])
+    rooms = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("## The rooms")[2]
+    lines = [re.sub(r"^( processor/| {6}\||   imports| {6}v)?", "", line).strip() for line in rooms.splitlines()[2:]]
+    assert [re.split(r"  +", line)[0] for line in lines[: len(layers)]] == layers
+
+
+def test_the_tiers_of_contributing_are_those_of_the_make_file() -> None:
+    tiers = re.findall(r"^\| `(tests/\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    lines = re.findall(r"^(?:FAST|SLOW) := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(tiers) == sorted(word for line in lines for word in line.split() if word.startswith("tests/"))
+
+
 def test_the_index_has_every_page_of_docs() -> None:
     indexed = {path for path, _ in links(DOCS / "README.md")}
     assert {page.name for page in DOCS.glob("*.md")} - {"README.md"} <= indexed
