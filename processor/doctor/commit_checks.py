@@ -6,7 +6,7 @@ from processor.doctor.finding import Finding, NothingToCheck, ok, warning
 from processor.doctor.surroundings import Surroundings
 from statestore.postgres.durability import Durability
 
-FAILOVER = "docs/postgres-store.md#a-failover"
+FAILOVER = "docs/stores.md#a-failover"
 _SETTINGS = "set it to on in the server's configuration, and restart or reload the server"
 
 

@@ -48,7 +48,7 @@ from processor.errors import PartError, StatestoreError
 
 AWS = "see the error; the policy of the role, --table, --region and --endpoint decide"
 POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"
-KAFKA = "correct [kafka] in the settings file (docs/kafka-security.md), or --bootstrap-servers"
+KAFKA = "correct [kafka] in the settings file (docs/kafka.md), or --bootstrap-servers"
 DEFINITIONS = "correct the definitions, and `statestore apply` them"
 SCHEMAS = "correct [schema_registry] in the settings file (docs/schema-registry.md), or start the registry"
 ENDPOINT = "set AWS_REGION, or correct --endpoint"
