@@ -35,11 +35,15 @@ QUOTES = {
     ("docs/why.md", rf"event alone took {BOLD} s"): ALONE,
     ("docs/why.md", rf"rebuilds 10,000 documents: {BOLD} s"): FAN_OUT,
     ("docs/deploy.md", r"takes \[([\d.]+) ms of CPU\]"): CPU,
-    **{
-        (page, rf"^\| {load} \| \$([\d,]+) \|"): ("docs/costs.md", load, MONTH)
-        for page in ("docs/deploy.md",)
-        for load in ("1", "100", "10,000")
-    },
+    ("README.md", r"month\): \$(\d+), \$\d+, \$[\d,]+ on demand"): ("docs/costs.md", "1 ", MONTH),
+    ("README.md", r"month\): \$\d+, \$(\d+), \$[\d,]+ on demand"): ("docs/costs.md", "100 ", MONTH),
+    ("README.md", r"month\): \$\d+, \$\d+, \$([\d,]+) on demand"): ("docs/costs.md", "10,000 ", MONTH),
+    ("docs/stores.md", r"table at 1 event a second, \$ a month \| \[(\d+)\]"): ("docs/costs.md", "1 ", MONTH),
+    ("docs/stores.md", r"table at 100 events a second \| (\d+),"): ("docs/costs.md", "100 ", MONTH),
+    ("docs/stores.md", r"table at 10,000 events a second \| ([\d,]+),"): ("docs/costs.md", "10,000 ", MONTH),
+    ("docs/deploy.md", r"^\| 1 \| \$(\d+) \|"): ("docs/costs.md", "1 ", MONTH),
+    ("docs/deploy.md", r"^\| 100 \| \$(\d+) \|"): ("docs/costs.md", "100 ", MONTH),
+    ("docs/deploy.md", r"^\| 10,000 \| \$([\d,]+) \|"): ("docs/costs.md", "10,000 ", MONTH),
 }
 """(page, the sentence with the figure) -> (the page of its table, the beginning of its row, its column)."""
 PRICES = re.compile(
@@ -60,6 +64,12 @@ def test_every_figure_in_bold_is_such_a_sentence(page: str) -> None:
     named = sum(len(re.findall(sentence, text_of(page), re.MULTILINE)) for sentence in checked if BOLD in sentence)
     prices = len(PRICES.findall(text_of(page))) * 3
     assert named + prices == len(re.findall(BOLD, text_of(page)))
+
+
+def test_the_ages_of_the_readme_are_medians_of_the_page_about_benchmarks() -> None:
+    ages = re.findall(r"([\d.]+) s at (\d+)", text_of("README.md"))
+    assert len(ages) == 3
+    assert [age for age, rate in ages if f"| {rate} | {rate} | {age} / " not in text_of(MEASURED)] == []
 
 
 def test_the_prices_of_the_readme_are_the_least_and_the_greatest_of_the_page_about_costs() -> None:
