@@ -1,6 +1,7 @@
 """A figure is at home in one table. Each sentence of another page that names the figure must say what the table says."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -46,14 +47,12 @@ QUOTES = {
     ("docs/deploy.md", r"^\| 10,000 \| \$([\d,]+) \|"): ("docs/costs.md", "10,000 ", MONTH),
 }
 """(page, the sentence with the figure) -> (the page of its table, the beginning of its row, its column)."""
-PRICES = re.compile(
-    rf"costs \$\*\*([\d.]+)\*\* to \${BOLD} per million in a batch of 1,000, and up to \${BOLD} in a batch"
-)
+PRICES = rf"costs \$\*\*([\d.]+)\*\* to \${BOLD} per million in a batch of 1,000, and up to \${BOLD} in a batch"
 
 
 @pytest.mark.parametrize(("page", "sentence"), QUOTES)
 def test_the_sentence_has_the_figure_of_its_table(page: str, sentence: str) -> None:
-    (found,) = re.findall(sentence, text_of(page), re.MULTILINE)
+    (found,) = found_in(page, sentence)
     home, row, column = QUOTES[page, sentence]
     assert found == cell(home, row, column)
 
@@ -61,8 +60,8 @@ def test_the_sentence_has_the_figure_of_its_table(page: str, sentence: str) -> N
 @pytest.mark.parametrize("page", ["README.md", "docs/why.md"])
 def test_every_figure_in_bold_is_such_a_sentence(page: str) -> None:
     checked = [sentence for home, sentence in QUOTES if home == page]
-    named = sum(len(re.findall(sentence, text_of(page), re.MULTILINE)) for sentence in checked if BOLD in sentence)
-    prices = len(PRICES.findall(text_of(page))) * 3
+    named = sum(len(found_in(page, sentence)) for sentence in checked if BOLD in sentence)
+    prices = len(found_in(page, PRICES)) * 3
     assert named + prices == len(re.findall(BOLD, text_of(page)))
 
 
@@ -73,10 +72,15 @@ def test_the_ages_of_the_readme_are_medians_of_the_page_about_benchmarks() -> No
 
 
 def test_the_prices_of_the_readme_are_the_least_and_the_greatest_of_the_page_about_costs() -> None:
-    ((least, greatest, alone),) = PRICES.findall(text_of("README.md"))
+    ((least, greatest, alone),) = found_in("README.md", PRICES)
     rows = [line.split() for line in text_of("docs/costs.md").splitlines() if re.search(r"\d\+\d$", line)]
     batch, lone = [float(row[-7]) for row in rows], [float(row[-6]) for row in rows]
     assert (float(least), float(greatest), float(alone)) == (min(batch), max(batch), max(lone))
+
+
+def found_in(page: str, sentence: str) -> list[Any]:
+    """The figures of a sentence, which may go over several lines of the page: a text, or a tuple of several."""
+    return re.findall(sentence.replace(" ", r"\s+"), text_of(page), re.MULTILINE)
 
 
 def text_of(page: str) -> str:
