@@ -42,7 +42,7 @@ from processor.findings.finding import DoctorCheck, failure
 from processor.stores.store_kind import StoreKind
 
 POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"
-KAFKA = "correct [kafka] in the settings file (docs/kafka-security.md), or --bootstrap-servers"
+KAFKA = "correct [kafka] in the settings file (docs/kafka.md), or --bootstrap-servers"
 DEFINITIONS = "correct the definitions, and `statestore apply` them"
 SCHEMAS = "correct [schema_registry] in the settings file (docs/schema-registry.md), or start the registry"
 

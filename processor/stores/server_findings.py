@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 OLDEST_POSTGRES = 14
 TESTED_POSTGRES = (15, 18)
 """The tests use both. A release between them is taken for tested."""
-FAILOVER = "docs/postgres-store.md#a-failover"
+FAILOVER = "docs/stores.md#a-failover"
 _SETTINGS = "set it to on in the server's configuration, and restart or reload the server"
 
 

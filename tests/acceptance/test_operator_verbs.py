@@ -1,5 +1,5 @@
 """The verbs that edit the registry of a job with stored rows: the edits by the command, the results by `get`, `verify` and the
-published messages. The page docs/edits.md runs the same verbs, so these are slow tests."""
+published messages. The page docs/changes.md runs the same verbs, so these are slow tests."""
 
 import gc
 import json

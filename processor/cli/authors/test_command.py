@@ -53,7 +53,7 @@ def _results(directory: Path) -> Iterator[CaseResult]:
     tests = directory / "tests"
     cases = read_cases(read_tests(directory), definitions) if tests.is_dir() else ()
     if not cases:
-        raise StatestoreError(f"there are no tests in {tests}; write {tests / 'PRODUCT.yaml'} (docs/tests.md)")
+        raise StatestoreError(f"there are no tests in {tests}; write {tests / 'PRODUCT.yaml'} (docs/definitions.md)")
     settings = read_settings({"log_values": True})
     plan = plan_alone(definitions, settings.slots)
     for case in cases:

@@ -135,7 +135,7 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
     if counts := state.get("counts"):
         yield f"  {spending_line(counts)}"
         if throttled(counts):
-            yield "  the store throttles: `--walk-rate`, `pause --topic` and more capacity help at once (docs/operate.md)"
+            yield "  the store throttles: `--walk-rate`, `pause --topic` and more capacity help at once (docs/stores.md)"
 
 
 def _end_line(end: RunEnd) -> str:

@@ -139,7 +139,7 @@ FAULTS = [
         "kafka login",
         "failure",
         "sasl.username",
-        "docs/kafka-security.md",
+        "docs/kafka.md",
     ),
     Fault("Kafka without TLS", settings(kafka=()), "kafka login", "warning", "PLAINTEXT", "SASL_SSL"),
     Fault(

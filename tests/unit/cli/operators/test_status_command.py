@@ -112,7 +112,7 @@ def test_a_job_that_counts_its_requests_shows_what_they_cost_in_one_line() -> No
     assert shown(replace(JOB, report=REPORT | {"counts": counts}))[-2:] == [
         "  1,234 requests (2 throttled, 3 retries), 3,600 write units, 8 read units, $0.0023 on demand in us-east-1 (2026-11); "
         "batch 2.5 s, write 1.0 s, publish 0.0 s",
-        "  the store throttles: `--walk-rate`, `pause --topic` and more capacity help at once (docs/operate.md)",
+        "  the store throttles: `--walk-rate`, `pause --topic` and more capacity help at once (docs/stores.md)",
     ]
 
 
