@@ -22,6 +22,8 @@ from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.erasures import PARTITION as ERASED
 from processor.progress.erasures import Erasure, erased_in, erasure_key, name_of, read_erasure, write_erasure
+from processor.progress.form_notes import PARTITION as FORMS
+from processor.progress.form_notes import forget_form, obsolete_notes, read_form, with_notes, without_notes
 from processor.progress.ledger import NO_DOCUMENT, entry_key, read_entry, retire_entry
 from processor.progress.open_changes import PARTITION, changed_rows, changes_key
 from processor.progress.replays import PARTITION as REPLAYS
@@ -79,6 +81,7 @@ class Driver(RoundRunner):
         indexes show their writes; the first run of a job need not wait."""
         items = self.store.partition(PARTITION)
         self.erased = erased_in(self.store.partition(ERASED))
+        self.forms = with_notes({}, map(read_form, self.store.partition(FORMS)))
         for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
             self.store.delete(obsolete)
         rows = changed_rows(items, self.store)
@@ -101,6 +104,7 @@ class Driver(RoundRunner):
         for request in self.walks.adopt(plan, self.clock.now(), self.clock.date(), is_empty):
             self._keep(request)
         self.plan = plan
+        self._forget_forms()
         self._activate(self.backlog.stopped)
 
     def hold(self) -> None:
@@ -171,6 +175,7 @@ class Driver(RoundRunner):
             tasks.setdefault((letter.rejected.record.topic, letter.rejected.record.partition), []).append(letter)
         results = self.executor.run_part(replay_part, list(tasks.values()), self._next_round({}))
         self.number += 1
+        self._learn_forms(results)
         for result in results:
             for item, changes in result.opened.items():
                 self.open_changes.add(item, changes, self.clock.now(), again=True)
@@ -222,6 +227,14 @@ class Driver(RoundRunner):
         for name, entry in gone.items():
             self.store.write(retire_entry(name, sk, entry, self._next_round({}).expires_at))
         return {name: entry.seq for name, entry in gone.items()}
+
+    def _forget_forms(self) -> None:
+        """Forgets the forms of decimals that no record settles by the present definitions."""
+        entities = {name: one.entity for name, one in self.plan.entities.items()}
+        obsolete = list(obsolete_notes(self.forms, entities))
+        for note in obsolete:
+            self.store.delete(forget_form(note))
+        self.forms = without_notes(self.forms, obsolete)
 
     def _close_open_changes(self) -> None:
         """Closes the changes that the indexes have shown long enough, and keeps the durable items few."""

@@ -25,6 +25,7 @@ from processor.progress.backlog import Backlog, stopped_line
 from processor.progress.epochs import Incarnations, Partition
 from processor.progress.erasures import Erased
 from processor.progress.fan_outs import FanOuts
+from processor.progress.form_notes import Forms, with_notes
 from processor.progress.ledger import Run, end_round, read_run
 from processor.progress.open_changes import PARTITION, OpenChanges
 from processor.progress.walk import WalkPage
@@ -32,7 +33,7 @@ from processor.progress.walks import Walks
 from processor.rounds.account import check_account
 from processor.rounds.index_lag import count_lags
 from processor.rounds.job_event import JobEvent, Report, no_report
-from processor.rounds.round import LaneResult, Part, Round
+from processor.rounds.round import LaneResult, Part, PartResult, Round
 from processor.rounds.spending import spending
 from processor.settings.installed_release import statestore_version
 from processor.settings.settings import Settings
@@ -59,6 +60,7 @@ class RoundRunner:
     erased: the rows that an operator erased.
     partitions: of each topic of the next batch, one where it has none.
     incarnations: of these topics, or of those of the dead letters to replay, by their epochs.
+    forms: of decimals, as records settled them.
     """
 
     settings: Settings
@@ -84,6 +86,7 @@ class RoundRunner:
     erased: Erased = frozenset()
     partitions: Mapping[str, int] = field(default_factory=dict)
     incarnations: Incarnations = field(default_factory=dict)
+    forms: Forms = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         settle = 0.0 if self.store.consistent else self.settings.settle_seconds
@@ -113,6 +116,7 @@ class RoundRunner:
         round_ = self._next_round(starts or {})
         lanes = self.executor.run_round(part, work, round_, self.open_changes.overlay)
         parts = [result for lane in lanes for result in lane.parts]
+        self._learn_forms(parts)
         tally: Counter[str] = Counter()
         for counts in (*(lane.tally for lane in lanes), *(result.tally for result in parts)):
             tally.update(counts)
@@ -154,6 +158,14 @@ class RoundRunner:
             self.report(JobEvent(what="dead letters", text=text, level="warning"))
         return tally
 
+    def _learn_forms(self, parts: Iterable[PartResult]) -> None:
+        """Takes the forms of decimals that the parts settled in the table, and shows each once."""
+        for note in chain.from_iterable(part.forms for part in parts):
+            if note.column not in self.forms.get(note.entity, {}):
+                text = f"column {note.column} of {note.entity} has `decimals: {note.settled.form}` since {note.settled.since}"
+                self.report(JobEvent(what="decimals", text=text))
+            self.forms = with_notes(self.forms, [note])
+
     def _next_round(self, starts: Mapping[Partition, int]) -> Round:
         date = self.clock.date()
         return Round(
@@ -178,6 +190,7 @@ class RoundRunner:
             erased=self.erased,
             incarnations=self.incarnations,
             release=statestore_version(),
+            forms=self.forms,
         )
 
     def _activate(self, stopped: Mapping[str, str]) -> None:

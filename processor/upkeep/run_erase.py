@@ -19,6 +19,7 @@ from processor.job.job import Job
 from processor.job.run_job import finish_background_work
 from processor.progress.erasures import Erasure
 from processor.records.record import Record, Value
+from processor.records.settled_form import NO_FORMS
 from processor.schema_registry.open_schemas import open_schemas
 from processor.topics.topic_epochs import check_topics
 from processor.upkeep.erase_letters import RemovedLetters, erase_letters
@@ -110,6 +111,7 @@ def _row_letters(job: Job, entity: str, key: tuple[Value, ...], choice: LetterCh
         documents={one.product.topic for one in plan.products.values() if one.product.root == entity},
         schemas=open_schemas(job.settings.schema_registry),
         choice=choice,
+        forms=job.driver.forms.get(entity, NO_FORMS),
     )
 
 

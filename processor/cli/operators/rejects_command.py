@@ -10,13 +10,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from processor.cli.arguments import add_why, reason
-from processor.cli.chosen_plan import stored_plan, stored_state
+from processor.cli.chosen_plan import stored_state
 from processor.cli.operators.dead_letter_choice import add_choice, is_at, is_chosen, positions
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings, require_settings
 from processor.cli.printing.dead_letter_text import each_line, full_text, group_lines, json_line, record_position
 from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.visible_text import visible_line
 from processor.errors import KafkaError, StatestoreError
+from processor.progress.form_notes import PARTITION as FORMS
+from processor.progress.form_notes import read_form, with_notes
 from processor.progress.replays import DROPPED, PARTITION, drop, ended_replays, refused_replays, replay_key
 from processor.records.record import Record
 from processor.settings.open_registry import open_registry
@@ -100,14 +102,15 @@ def run_show(options: argparse.Namespace) -> int:
             raise StatestoreError(
                 f"no dead letter of {settings.rejects_topic} is from {' '.join(options.position)}: {cure}"
             )
-        plan = stored_plan(settings)
+        with stored_state(settings) as (plan, store):
+            forms = with_notes({}, map(read_form, store.partition(FORMS)))
         for letter, outcome in shown:
             whole = letter
             try:
                 whole = with_whole_record(settings, letter)
             except KafkaError as error:  # of a topic that is gone, or that this person may not read
                 print(visible_line(f"the whole record is out of reach: {error}"), file=sys.stderr)
-            print(full_text(letter, whole.rejected, outcome, plan))
+            print(full_text(letter, whole.rejected, outcome, plan, forms))
     return 0
 
 
