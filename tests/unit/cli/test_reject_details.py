@@ -93,7 +93,7 @@ def test_show_compares_a_decimal_with_the_form_that_a_record_settled(
     store.write(write_form(FormNote("user", "price", SettledForm("text", "user", 0, 1, 3))))
     value = b'{"before": null, "after": {"id": 1, "price": "free"}, "op": "c", "source": {}}'
     rejected = replace(LETTER.rejected, record=replace(RECORD, value=value))
-    monkeypatch.setattr(rejects_command, "read_dead_letters", lambda _: [(replace(LETTER, rejected=rejected), "")])
+    monkeypatch.setattr(rejects_command, "read_stored_letters", lambda _: [(replace(LETTER, rejected=rejected), "")])
     monkeypatch.setattr(rejects_command, "stored_state", lambda _: nullcontext((plan, store)))
     lines = shown(capsys, "user/0/17")
     assert "found text 'free' (the column has `decimals: text` since the record user/0/3" in lines[-1]
