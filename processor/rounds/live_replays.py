@@ -136,8 +136,8 @@ class LiveReplays:
             return letter
 
     def _ended(self, places: Collection[LetterPosition]) -> dict[LetterPosition, LetterOutcome]:
-        """The outcomes of those letters whose replay has ended, or that somebody dropped: without the words of that person, which an
-        erasure takes from the table."""
+        """The outcomes of those letters whose replay has ended, or that somebody dropped. Without the words of that person, which
+        an erasure takes from the table."""
         keys = {note_key(place): place for place in places}
         found = ended_replays(self.driver.store.get(keys.keys()).values()) if keys else {}
         return {keys[key]: LetterOutcome(keys[key], outcome.partition(" ")[0]) for key, outcome in found.items()}
