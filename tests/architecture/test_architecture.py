@@ -35,7 +35,7 @@ DOORWAYS = {
     "boto3": r"statestore\.dynamodb\.boto_client|processor\.settings\.secrets_manager",
     "botocore": r"statestore\.dynamodb\..*|processor\.settings\.secrets_manager",
     "confluent_kafka": r"processor\.job\.(kafka|schema_registry)\..*",
-    "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)",
+    "sqlalchemy": r"registry\.(tables|replay_tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"statestore\.postgres\.\w+|processor\.inspect\.oracle|registry\.repository\.connection",
     "pyspark": r"processor\.job\.(checkpoint|job|run_job|spark_executor|source|worker_daemon)",
