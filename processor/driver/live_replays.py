@@ -136,10 +136,11 @@ class LiveReplays:
             return letter
 
     def _ended(self, places: Collection[LetterPosition]) -> dict[LetterPosition, LetterOutcome]:
-        """The outcomes of those letters whose replay has ended, or that somebody dropped."""
+        """The outcomes of those letters whose replay has ended, or that somebody dropped. Without the words of that person, which
+        an erasure takes from the table."""
         keys = {note_key(place): place for place in places}
         found = ended_replays(self.driver.store.get(keys.keys()).values()) if keys else {}
-        return {keys[key]: LetterOutcome(keys[key], outcome) for key, outcome in found.items()}
+        return {keys[key]: LetterOutcome(keys[key], outcome.partition(" ")[0]) for key, outcome in found.items()}
 
     def _settled(self, portion: ReplayedPortion) -> ReplayedPortion:
         """The portion as it is now. A row is settled when its change is closed, or need not find its roots again."""
