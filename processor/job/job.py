@@ -23,11 +23,11 @@ from processor.driver.driver import Driver
 from processor.driver.live_replays import LiveReplays
 from processor.driver.steward import Steward
 from processor.errors import Stopped, StreamOutdated
-from processor.job.batch_troubles import BatchTroubles
 from processor.job.catch_up import CatchUp
 from processor.job.fence_producers import fence_producers
 from processor.job.lease import LeaseRenewal
 from processor.job.monitor import JobMonitor, LastBatch
+from processor.job.outages.batch_troubles import BatchTroubles
 from processor.kafka.admin import Admin
 from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition

@@ -21,7 +21,7 @@ from processor.driver.driver import Driver
 from processor.driver.steward import Steward
 from processor.errors import KafkaError
 from processor.job.lease import LeaseRenewal
-from processor.job.outside_parts import BROKER, OUTAGES, REGISTRY, broker_away
+from processor.job.outages.outside_parts import BROKER, OUTAGES, REGISTRY, broker_away
 from processor.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition

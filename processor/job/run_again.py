@@ -17,8 +17,8 @@ from time import monotonic
 from processor.errors import Outage
 from processor.job.failures import outage_of
 from processor.job.job import Job
-from processor.job.outage_wait import OutageWait
-from processor.job.outside_parts import places
+from processor.job.outages.outage_wait import OutageWait
+from processor.job.outages.outside_parts import places
 from processor.job.run_job import begin_job, run_job
 from processor.spark.worker import lease_lost
 from processor.stores.kinds import open_store

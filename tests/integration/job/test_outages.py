@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from processor.errors import Outage
-from processor.job import outage_wait
+from processor.job.outages import outage_wait
 from tests.contract.postgres_servers import crashing_postgres, execute
 from tests.faulty.proxy import WRITES, Answer, Relay, Request, proxy
 from tests.integration.job.running_job import wait_until

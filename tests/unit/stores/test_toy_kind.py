@@ -19,7 +19,7 @@ from processor.doctor import surroundings
 from processor.embedded import parts, shared_parts
 from processor.embedded.parts import Addresses, part_functions, parts_of
 from processor.errors import ForeignPart, PartError, SettingError
-from processor.job.outside_parts import STORE, places
+from processor.job.outages.outside_parts import STORE, places
 from processor.progress.identity import check_binding
 from processor.settings.settings import Settings, read_settings
 from processor.settings.store_address import settings_at

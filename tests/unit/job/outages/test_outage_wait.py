@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.errors import Outage
-from processor.job.outage_wait import LONGEST_SECONDS, LONGEST_THROTTLED_SECONDS, MOST_RUNS, OutageWait
+from processor.job.outages.outage_wait import LONGEST_SECONDS, LONGEST_THROTTLED_SECONDS, MOST_RUNS, OutageWait
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
 

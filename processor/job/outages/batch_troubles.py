@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 
-from processor.job.outside_parts import SCHEMA_REGISTRY, STORE, strain
+from processor.job.outages.outside_parts import SCHEMA_REGISTRY, STORE, strain
 from processor.rounds.troubles import Troubles
 
 STRAINED_SHARE = 16
