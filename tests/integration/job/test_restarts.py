@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from processor.job import outage_wait, run_again
+from processor.job import run_again
+from processor.job.outages import outage_wait
 from processor.progress.ledger import run_key
 from processor.rounds.job_event import JobEvent
 from statestore.store import Delete, Equals
