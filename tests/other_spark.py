@@ -27,9 +27,10 @@ class NoPython(Exception):
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.other_spark", description=__doc__)
     parser.add_argument("sparks", nargs="+", choices=PYTHONS, metavar="SPARK", help=f"of {', '.join(PYTHONS)}")
-    parser.add_argument("--slow", action="store_true", help="run the slow tests, too")
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--slow", action="store_true", help="run the slow tests, too")
+    extent.add_argument("--start", action="store_true", help="run only those tests of `make test` that start Spark")
     options = parser.parse_args()
-    without = "" if options.slow else " and not slow"
     for spark in options.sparks:
         try:
             python = spark_python(spark)
@@ -38,12 +39,19 @@ def main() -> int:
             if os.environ.get("CI") == "true":
                 return 1
             continue
-        for marker, folders in (("not slow", FAST), (f"spark{without}", STARTS_SPARK)):
+        for marker, folders in runs(slow=options.slow, start=options.start):
             print(f"== Spark {spark}: {' '.join(folders)}", flush=True)
             words = [str(python), "-m", "pytest", "-q", "-m", marker, "-n", "2", "--dist", "loadfile", *folders]
             if status := subprocess.run(words, cwd=ROOT, check=False).returncode:
                 return status
     return 0
+
+
+def runs(*, slow: bool, start: bool) -> list[tuple[str, tuple[str, ...]]]:
+    """The markers and the folders of each run of pytest."""
+    if start:
+        return [("spark and not slow and not rest", STARTS_SPARK)]
+    return [("not slow", FAST), ("spark" if slow else "spark and not slow", STARTS_SPARK)]
 
 
 def spark_python(spark: str) -> Path:
