@@ -88,6 +88,7 @@ def test_a_batch_ends_before_an_open_transaction_and_the_next_one_begins_there(s
     assert names(scene) == {1: "ada", 2: "bob"}
 
 
+@pytest.mark.rest
 def test_an_operator_may_choose_to_read_uncommitted_records(scene: Scene) -> None:
     source = Source(scene)
     source.write({1: "ada"}, commit=True)

@@ -81,6 +81,7 @@ def test_two_versions_of_spark_take_turns_on_one_checkpoint(
     assert started.documents() == started.truth()
 
 
+@pytest.mark.rest
 def test_a_run_with_once_ends_and_leaves_no_work_although_a_producer_goes_on(
     scene: Scene, rows: SimpleNamespace
 ) -> None:

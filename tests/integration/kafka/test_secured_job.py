@@ -14,7 +14,10 @@ from tests.sampled import sampled
 from tests.secured.broker import CANARY, SecuredBroker
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
+]
 
 
 @pytest.mark.parametrize("listener", sampled(["SCRAM", "TLS", "PLAIN", "OAUTH"], "SCRAM"))
