@@ -144,11 +144,11 @@ def test_a_verb_that_is_done_or_refused_leaves_no_connection_open(
 def taken_over(settings: Settings, generation: int, then: Callable[..., None]) -> Callable[..., None]:
     """A step of a start, before which a run of this generation takes the table over."""
 
-    def step(of: Settings, *parts: Any) -> None:
+    def step(of: Settings, *parts: Any, **more: Any) -> None:
         registry = next(part for part in parts if isinstance(part, Registry))
         with closing(open_postgres(settings)) as store:
             store.take_over(Fence(registry.binding().identity, generation))
-        then(of, *parts)
+        then(of, *parts, **more)
 
     return step
 
