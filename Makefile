@@ -81,16 +81,16 @@ test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, 
 	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(REST) $(SLOW)
 
 test-spark: setup ## run the fast tests and those that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)
-	@$(PY) -m tests.other_spark $(SPARK)
+	@$(PY) -m tests.support.other_spark $(SPARK)
 
 test-spark-start: setup ## run those tests of `make test` that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)
-	@$(PY) -m tests.other_spark --start $(SPARK)
+	@$(PY) -m tests.support.other_spark --start $(SPARK)
 
 test-all: setup ## run every test, also the slow ones; then those that start Spark on each other Spark
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[package,live]'
 	@$(PY) -m pytest -q $(FAST)
 	@$(PY) -m pytest -q $(SLOW) --unused-actions
-	@$(PY) -m tests.other_spark --slow 4.0.0 4.1.1
+	@$(PY) -m tests.support.other_spark --slow 4.0.0 4.1.1
 
 soak: setup ## search for wrong documents: SEEDS=20000 random histories with faults, as many of random products, a tenth of mutated inputs, then killed processes, and edits under load (an hour)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)

@@ -24,7 +24,7 @@ from tests.contract.postgres_servers import execute, running_postgres
 from tests.faulty.faults import UNNOTICED, Faults
 from tests.faulty.indexes import Pages
 from tests.faulty.proxy import proxy
-from tests.required import required_older_postgres
+from tests.support.required import required_older_postgres
 
 SLOTS = 3
 BY_BOTO3 = " by boto3"

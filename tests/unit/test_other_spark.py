@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import other_spark
+from tests.support import other_spark
 
 
 @pytest.mark.parametrize(("ci", "status"), [("", 0), ("true", 1)])

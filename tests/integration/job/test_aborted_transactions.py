@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from processor.kafka.outbox import TransactionalOutbox
 from processor.kafka.reader import read_sample, read_topic
 from processor.records.message import Message
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect

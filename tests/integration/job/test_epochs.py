@@ -13,7 +13,7 @@ from processor.errors import BoundaryError
 from processor.progress.walk import PARTITION as WALKS
 from processor.topics.topic_epochs import record_boundary
 from tests.integration.job.plain_client import plain_client
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect

@@ -19,7 +19,7 @@ from processor.settings.open_registry import open_registry
 from processor.spark.worker import open_store, transactional_id
 from registry.errors import LeaseHeld, RegistryMissing
 from tests.integration.job.plain_client import plain_client
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect

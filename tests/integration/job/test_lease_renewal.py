@@ -22,7 +22,7 @@ from processor.job.run_job import run_job
 from registry.errors import LeaseHeld
 from tests.faulty.processes import write_settings
 from tests.integration.job.plain_client import plain_client
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark's own, and those of the command's end

@@ -14,7 +14,7 @@ from benchmarks.job_process import run_command
 from processor.job.run_job import run_job
 from processor.rounds.job_event import JobEvent
 from tests.faulty.processes import write_settings
-from tests.other_spark import PYTHONS, NoPython, spark_python
+from tests.support.other_spark import PYTHONS, NoPython, spark_python
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect

@@ -14,7 +14,7 @@ from processor.definitions.load import load
 from processor.errors import CheckpointError
 from processor.plan.planning import plan_of, requirements_of
 from processor.topics.topic_epochs import record_boundary
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect

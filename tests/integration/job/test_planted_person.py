@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
@@ -36,7 +36,7 @@ from processor.upkeep.copy_state import copy_state  # noqa: E402
 from statestore import keys  # noqa: E402
 from statestore.store import Item  # noqa: E402
 from tests.integration.job.running_job import configure  # noqa: E402
-from tests.registry_stub import registry_stub  # noqa: E402
+from tests.support.registry_stub import registry_stub  # noqa: E402
 from tests.unit.schema_registry.framed import avro, head  # noqa: E402
 
 Scene = Any  # conftest's

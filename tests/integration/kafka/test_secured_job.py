@@ -10,8 +10,8 @@ import pytest
 from processor.local.jars import spark_kafka_jars
 from processor.settings.resolve_secrets import resolve_kafka
 from processor.spark.source import read_stream, spark_session
-from tests.sampled import sampled
 from tests.secured.broker import CANARY, SecuredBroker
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = [

@@ -12,7 +12,7 @@ from registry.edited import Edit, edited, served_joins
 from registry.errors import NoAssignment, NoProduct, NoSlot, ProductPaused, SlotRetires, SlotUsed
 from registry.model import KEY, EdgePath, JoinPaths, JoinSpec, Lease, Need, ProductEntry, Requirements, Snapshot
 from registry.repository import Registry
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 
 def slot_join(child: str, child_column: str, parent: str, parent_column: str) -> JoinPaths:

@@ -1,4 +1,4 @@
-"""Runs the fast tests and the tests that start Spark on another Spark, with its Python: `python -m tests.other_spark 4.1.1`.
+"""Runs the fast tests and those that start Spark on another Spark, with its Python: `python -m tests.support.other_spark 4.1.1`.
 
 Each Spark has an environment of its own in `.statestore/spark`: the first run makes it, which takes minutes and 1 GB. The marker
 `spark` names the tests that start Spark. Does not touch `.venv`.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from infra.package.environment import find_python
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".statestore" / "spark"
 PYTHONS = {"3.5.7": "3.11", "4.0.0": "3.13", "4.1.1": "3.13"}
 """The Python of each Spark."""
@@ -25,7 +25,7 @@ class NoPython(Exception):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.other_spark", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.support.other_spark", description=__doc__)
     parser.add_argument("sparks", nargs="+", choices=PYTHONS, metavar="SPARK", help=f"of {', '.join(PYTHONS)}")
     extent = parser.add_mutually_exclusive_group()
     extent.add_argument("--slow", action="store_true", help="run the slow tests, too")
