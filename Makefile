@@ -16,9 +16,10 @@ SLOW := -n 3 --dist loadfile --no-loadscope-reorder tests/acceptance tests/simul
 SEEDS ?= 20000
 MINUTES ?= 10
 OUTAGES ?= 200
-# Random histories of the simulator. `make test-all` runs 10000.
-FEW_SEEDS := 500
+# Random histories of the simulator: after each edit, in `make test`, and in `make test-rest`. `make test-all` runs 10000.
 FEWEST_SEEDS := 200
+FEW_SEEDS := 500
+SEEDS_OF_REST := 1000
 SPARK ?= 4.1.1
 
 # A copied checkout has a .venv that still points to the directory of the original.
@@ -75,10 +76,11 @@ test: setup ## run every tier of tests, without the tests of `make test-rest` an
 
 test-quick: setup ## run what takes seconds, after each edit: unit, architecture, contract on memory and Postgres, and 200 random histories
 	@STATESTORE_SEEDS=$(FEWEST_SEEDS) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/unit tests/architecture tests/simulator
-	@$(PY) -m pytest -q -m $(CORE) -k "(memory or postgres) and not older_postgres" tests/contract
+	@$(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile -k "(memory or postgres) and not older_postgres" tests/contract
 
-test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, of the pages and of the stores (about eight minutes)
-	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(REST) $(SLOW)
+test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, of the pages and of the stores with more random histories (about ten minutes)
+	@$(PY) -m pytest -q -m $(REST) $(SLOW)
+	@STATESTORE_SEEDS=$(SEEDS_OF_REST) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/simulator
 
 test-spark: setup ## run the fast tests and those that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)
 	@$(PY) -m tests.support.other_spark $(SPARK)
