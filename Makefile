@@ -75,7 +75,8 @@ test: setup ## run every tier of tests, without the tests of `make test-rest` an
 	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(CORE) $(SLOW) --unused-actions
 
 test-quick: setup ## run what takes seconds, after each edit: unit, architecture, contract on memory and Postgres, and 200 random histories
-	@STATESTORE_SEEDS=$(FEWEST_SEEDS) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/unit tests/architecture tests/simulator
+	@STATESTORE_SEEDS=$(FEWEST_SEEDS) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/unit tests/architecture \
+		tests/simulator/test_seeds.py tests/simulator/test_ablations.py
 	@$(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile -k "(memory or postgres) and not older_postgres" tests/contract
 
 test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, of the pages and of the stores with more random histories (about ten minutes)
