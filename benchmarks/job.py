@@ -32,13 +32,13 @@ from benchmarks.history import generate_history
 from benchmarks.snapshot import generate_snapshot
 from benchmarks.steps import EXAMPLE
 from benchmarks.stored_users import PRODUCT, write_rows
-from processor.cli.operators.run_command import owner_name, prepare_plan
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
 from processor.cli.printing.output import write_published
 from processor.definitions.load import load, read_directory
 from processor.job.feed import read_feed
 from processor.job.job import Job
 from processor.job.open_job import open_job
+from processor.job.prepare_plan import prepare_plan
 from processor.job.run_job import run_job
 from processor.kafka.reader import read_topic
 from processor.local import parts
@@ -49,6 +49,7 @@ from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.rounds.job_event import JobEvent
 from processor.settings.open_registry import open_registry
+from processor.settings.owner_name import owner_name
 from processor.settings.settings import Settings, read_settings
 from processor.spark.worker import open_store
 

@@ -32,9 +32,9 @@ from benchmarks.job import add_store, start_parts
 from benchmarks.job_process import STATESTORE, background, environment, run_command
 from benchmarks.steps import EXAMPLE, demo_plan
 from benchmarks.stored_users import PRODUCT, pull_request, write_rows
-from processor.cli.operators.run_command import prepare_plan
 from processor.cli.options import print_progress, set_embedded_credentials
 from processor.definitions.load import load, read_directory
+from processor.job.prepare_plan import prepare_plan
 from processor.kafka.admin import Admin
 from processor.kafka.client import make_consumer
 from processor.kafka.client import settings as client_settings

@@ -120,6 +120,16 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
             yield with_addresses(settings, addresses)
 
 
+def require_settings(settings: Settings, *names: str) -> None:
+    """Raises AddressMissing where some of these settings are empty."""
+    missing = [name for name in names if not getattr(settings, name)]
+    if missing:
+        flags = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
+        variables = " and ".join(f"STATESTORE_{name.upper()}" for name in missing)
+        verb, it = ("is", "it") if len(missing) == 1 else ("are", "them")
+        raise AddressMissing(f"{flags} {verb} missing: give {it}, or set {variables}")
+
+
 def settings_of_shared_parts(options: argparse.Namespace) -> Settings | None:
     """The settings with the addresses of the parts of `local up`, also of dead ones; None where there are none."""
     from processor.local import shared_parts

@@ -16,11 +16,14 @@ from itertools import chain
 from typing import TypeVar
 
 from processor.driver.executor import Work
+from processor.driver.publish_setup import PublishSetup
 from processor.driver.round_runner import RoundRunner
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.erasures import PARTITION as ERASED
 from processor.progress.erasures import Erasure, erased_in, erasure_key, name_of, read_erasure, write_erasure
+from processor.progress.form_notes import PARTITION as FORMS
+from processor.progress.form_notes import forget_form, obsolete_notes, read_form, with_notes, without_notes
 from processor.progress.ledger import NO_DOCUMENT, entry_key, read_entry, retire_entry
 from processor.progress.open_changes import PARTITION, changed_rows, changes_key
 from processor.progress.replays import PARTITION as REPLAYS
@@ -78,6 +81,7 @@ class Driver(RoundRunner):
         indexes show their writes; the first run of a job need not wait."""
         items = self.store.partition(PARTITION)
         self.erased = erased_in(self.store.partition(ERASED))
+        self.forms = with_notes({}, map(read_form, self.store.partition(FORMS)))
         for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
             self.store.delete(obsolete)
         rows = changed_rows(items, self.store)
@@ -85,10 +89,11 @@ class Driver(RoundRunner):
         if self.run.number > 1:
             self.clock.sleep(self.wait)
 
-    def adopt(self, plan: Plan) -> None:
+    def adopt(self, plan: Plan, setup: PublishSetup | None = None) -> None:
         """Works by this plan from now on: the plan of a version of the registry. Call it after `start`, and between rounds.
-        Begins the walks that the edit makes necessary."""
+        Begins the walks that the edit makes necessary. `setup`: for this plan; None leaves it as it is."""
         self.check_lease()
+        self.setup = setup or self.setup
         if not self.walks.claimed:
             self.walks.load(self.store.partition(WALKS))
 
@@ -99,17 +104,18 @@ class Driver(RoundRunner):
         for request in self.walks.adopt(plan, self.clock.now(), self.clock.date(), is_empty):
             self._keep(request)
         self.plan = plan
+        self._forget_forms()
         self._activate(self.backlog.stopped)
 
     def hold(self) -> None:
-        """Publishes nothing until `release`: the job is far behind, and writes rows first."""
+        """Publishes nothing until `end_hold`: the job is far behind, and writes rows first."""
         self.check_lease()
         self._keep_walks(self.walks.hold(self.plan, self.clock.date()))
 
-    def release(self) -> None:
+    def end_hold(self) -> None:
         """Publishes each root once, as the rows are now, and from now on again what changes."""
         self.check_lease()
-        self._keep_walks(self.walks.release(self.plan))
+        self._keep_walks(self.walks.end_hold(self.plan))
 
     def process_batch(self, records: Work, starts: Mapping[Partition, int], batch: int = 0) -> Counter[str]:
         """Processes a micro-batch, or a piece of it; returns its counts. `starts`: its first offset in each partition."""
@@ -169,6 +175,7 @@ class Driver(RoundRunner):
             tasks.setdefault((letter.rejected.record.topic, letter.rejected.record.partition), []).append(letter)
         results = self.executor.run_part(replay_part, list(tasks.values()), self._next_round({}))
         self.number += 1
+        self._learn_forms(results)
         for result in results:
             for item, changes in result.opened.items():
                 self.open_changes.add(item, changes, self.clock.now(), again=True)
@@ -220,6 +227,14 @@ class Driver(RoundRunner):
         for name, entry in gone.items():
             self.store.write(retire_entry(name, sk, entry, self._next_round({}).expires_at))
         return {name: entry.seq for name, entry in gone.items()}
+
+    def _forget_forms(self) -> None:
+        """Forgets the forms of decimals that no record settles by the present definitions."""
+        entities = {name: one.entity for name, one in self.plan.entities.items()}
+        obsolete = list(obsolete_notes(self.forms, entities))
+        for note in obsolete:
+            self.store.delete(forget_form(note))
+        self.forms = without_notes(self.forms, obsolete)
 
     def _close_open_changes(self) -> None:
         """Closes the changes that the indexes have shown long enough, and keeps the durable items few."""

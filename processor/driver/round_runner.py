@@ -17,6 +17,7 @@ from itertools import chain
 
 from processor.driver.clock import Clock
 from processor.driver.executor import Executor, Work
+from processor.driver.publish_setup import PublishSetup
 from processor.errors import Fenced, LostWrites
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
@@ -24,6 +25,7 @@ from processor.progress.backlog import Backlog, stopped_line
 from processor.progress.epochs import Incarnations, Partition
 from processor.progress.erasures import Erased
 from processor.progress.fan_outs import FanOuts
+from processor.progress.form_notes import Forms, with_notes
 from processor.progress.ledger import Run, end_round, read_run
 from processor.progress.open_changes import PARTITION, OpenChanges
 from processor.progress.walk import WalkPage
@@ -31,7 +33,7 @@ from processor.progress.walks import Walks
 from processor.rounds.account import check_account
 from processor.rounds.index_lag import count_lags
 from processor.rounds.job_event import JobEvent, Report, no_report
-from processor.rounds.round import LaneResult, Part, Round
+from processor.rounds.round import LaneResult, Part, PartResult, Round
 from processor.rounds.spending import spending
 from processor.settings.installed_release import statestore_version
 from processor.settings.settings import Settings
@@ -48,15 +50,18 @@ def no_lease() -> None:
 
 @dataclass(slots=True, kw_only=True)
 class RoundRunner:
-    """The rounds of one run. `check_lease` raises Fenced when another run took over. `letter_bytes`: the largest dead
-    letter, None for any. `tally`: the counts of all rounds so far. `number`: of the next round; `batch`: of the last
-    micro-batch. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
-    `message_limits`: product -> the most bytes of a message of its topic, 8 MiB where unknown. `unfit`: the roots whose
-    last document did not fit, with the reason. `schema_ids`: product -> the id of the Avro schema of its documents; `unready`:
-    product -> why the job cannot publish it. `active`: the plan without the products that wait for their walks. `next_walk`:
-    when walks go on, on the job's clock. `last_letter`: the place and the reason of the last dead letter. `erased`: the rows
-    that an operator erased. `partitions`: of each topic of the next batch, one where it has none. `incarnations`: of these
-    topics, or of those of the dead letters to replay, by their epochs."""
+    """The rounds of one run.
+
+    check_lease: raises Fenced when another run took over. setup: what the run knows of the topics to publish to.
+    tally: the counts of all rounds so far. number: of the next round; batch: of the last micro-batch.
+    unfit: the roots whose last document did not fit, with the reason.
+    active: the plan without the products that wait for their walks.
+    next_walk: when walks go on, on the job's clock. last_letter: the place and the reason of the last dead letter.
+    erased: the rows that an operator erased.
+    partitions: of each topic of the next batch, one where it has none.
+    incarnations: of these topics, or of those of the dead letters to replay, by their epochs.
+    forms: of decimals, as records settled them.
+    """
 
     settings: Settings
     plan: Plan
@@ -66,7 +71,7 @@ class RoundRunner:
     run: Run
     check_lease: Callable[[], None] = no_lease
     report: Report = no_report
-    letter_bytes: int | None = None
+    setup: PublishSetup = field(default_factory=PublishSetup)
     open_changes: OpenChanges = field(init=False)
     fan_outs: FanOuts = field(init=False)
     backlog: Backlog = field(init=False)
@@ -77,14 +82,11 @@ class RoundRunner:
     number: int = 0
     batch: int = -1
     last_letter: str = ""
-    earlier_sequences: Mapping[str, int] = field(default_factory=dict)
-    message_limits: Mapping[str, int] = field(default_factory=dict)
     unfit: dict[Root, str] = field(default_factory=dict)
-    schema_ids: Mapping[str, int] = field(default_factory=dict)
-    unready: Mapping[str, str] = field(default_factory=dict)
     erased: Erased = frozenset()
     partitions: Mapping[str, int] = field(default_factory=dict)
     incarnations: Incarnations = field(default_factory=dict)
+    forms: Forms = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         settle = 0.0 if self.store.consistent else self.settings.settle_seconds
@@ -114,6 +116,7 @@ class RoundRunner:
         round_ = self._next_round(starts or {})
         lanes = self.executor.run_round(part, work, round_, self.open_changes.overlay)
         parts = [result for lane in lanes for result in lane.parts]
+        self._learn_forms(parts)
         tally: Counter[str] = Counter()
         for counts in (*(lane.tally for lane in lanes), *(result.tally for result in parts)):
             tally.update(counts)
@@ -155,6 +158,14 @@ class RoundRunner:
             self.report(JobEvent(what="dead letters", text=text, level="warning"))
         return tally
 
+    def _learn_forms(self, parts: Iterable[PartResult]) -> None:
+        """Takes the forms of decimals that the parts settled in the table, and shows each once."""
+        for note in chain.from_iterable(part.forms for part in parts):
+            if note.column not in self.forms.get(note.entity, {}):
+                text = f"column {note.column} of {note.entity} has `decimals: {note.settled.form}` since {note.settled.since}"
+                self.report(JobEvent(what="decimals", text=text))
+            self.forms = with_notes(self.forms, [note])
+
     def _next_round(self, starts: Mapping[Partition, int]) -> Round:
         date = self.clock.date()
         return Round(
@@ -166,12 +177,12 @@ class RoundRunner:
             expires_at=int(date) + self.settings.marker_days * DAY,
             oldest=date - self.settings.marker_days * DAY + HOUR,
             rejects_topic=self.settings.rejects_topic,
-            letter_bytes=self.letter_bytes,
+            letter_bytes=self.setup.letter_bytes,
             stopped=frozenset(self.backlog.stopped),
-            earlier_sequences=self.earlier_sequences,
-            message_limits=self.message_limits,
+            earlier_sequences=self.setup.earlier_sequences,
+            message_limits=self.setup.message_limits,
             unfit=frozenset(self.unfit),
-            schema_ids=self.schema_ids,
+            schema_ids=self.setup.schema_ids,
             partitions=self.partitions,
             truncates=self.walks.truncates,
             walk_page=self.settings.walk_page,
@@ -179,6 +190,7 @@ class RoundRunner:
             erased=self.erased,
             incarnations=self.incarnations,
             release=statestore_version(),
+            forms=self.forms,
         )
 
     def _activate(self, stopped: Mapping[str, str]) -> None:
@@ -190,7 +202,7 @@ class RoundRunner:
         self.fan_outs = FanOuts(products=self.active.products, run=self.run.number)
         self.backlog = Backlog(products=self.active.products, run=self.run.number, stopped=kept)
         self.unfit = {root: reason for root, reason in self.unfit.items() if root[0] in versions}
-        self._stop({name: reason for name, reason in self.unready.items() if name in versions})
+        self._stop({name: reason for name, reason in self.setup.unready.items() if name in versions})
         items = self.store.partition(PARTITION)
         for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
             self.store.delete(obsolete)
@@ -242,7 +254,7 @@ class RoundRunner:
         """Notes which documents do not fit, and which do again; shows each product that has new ones."""
         new: dict[str, str] = {}
         for lane in lanes:
-            self.message_limits = {**self.message_limits, **lane.limits}
+            self.setup = self.setup.learn(lane.limits)
             for root in lane.fits:
                 self.unfit.pop(root, None)
             new |= {root[0]: reason for root, reason in lane.unfit.items() if root not in self.unfit}

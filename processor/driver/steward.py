@@ -2,7 +2,7 @@
 
     1. Read the registry. At a new version: record that the job applies it, then let the driver adopt its plan.
     2. Walks bring the stored rows up to it (`processor.progress.walks`).
-    3. Take the next steps of assignments and products in the registry (`registry.advance`). This makes a new version: again 1.
+    3. Take the next steps of assignments and products in the registry (`registry.edits.advance`): a new version, so again 1.
 
 One version at a time: no round runs by two, and a step needs the version before it applied. The registry refuses a step when an
 operator has edited it meanwhile.
@@ -15,12 +15,13 @@ from typing import Protocol
 
 from processor.definitions.problems import DefinitionError
 from processor.driver.driver import Driver
+from processor.driver.publish_setup import PublishSetup
 from processor.errors import PlanError
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
 from processor.progress.walk import Walk, WalkName
 from processor.rounds.job_event import JobEvent
-from registry.advance import advance
+from registry.edits.advance import advance
 from registry.errors import RegistryRefused, SnapshotOutdated
 from registry.model import Applied, Lease, Progress, Snapshot
 
@@ -39,7 +40,7 @@ class EditedRegistry(Protocol):
 class Steward:
     """The steward of a run.
 
-    prepare: makes the job ready for a plan before the driver adopts it.
+    prepare: makes the job ready for a plan before the driver adopts it, and says how it publishes by it; None: as before.
     fit: the plan that the job works by meanwhile, before it can work by the plan of the registry.
     keep_progress: shows operators how far the walks are. shown: the walks as it showed them last.
     snapshot: the version that the job has applied, None before the first.
@@ -50,7 +51,7 @@ class Steward:
     driver: Driver
     registry: EditedRegistry
     lease: Lease
-    prepare: Callable[[Plan], None]
+    prepare: Callable[[Plan], PublishSetup | None]
     fit: Callable[[Plan], Plan] = lambda plan: plan
     keep_progress: Callable[[list[Progress]], None] = lambda _: None
     shown: Mapping[WalkName, Walk] = field(default_factory=dict)
@@ -106,8 +107,8 @@ class Steward:
                 self.registry.applied(self.lease, found.version)
             except SnapshotOutdated:
                 continue
-            self.prepare(plan)
-            self.driver.adopt(self.fit(plan))
+            setup = self.prepare(plan)
+            self.driver.adopt(self.fit(plan), setup)
             self.snapshot, self.refused, self.refusal = found, 0, ""
             if known is not None:
                 text = f"takes registry version {found.version}, after version {known.version}"

@@ -13,21 +13,16 @@ from dataclasses import replace
 from processor.errors import ForeignPart
 from processor.job.fence_producers import fence_producers
 from processor.job.forget_progress import forget_progress
-from processor.kafka.reader import read_topic
 from processor.plan.plan import Plan
 from processor.progress.identity import (
     IDENTITY,
     IDENTITY_FILE,
-    SEQUENCES,
     TRACES,
     check_binding,
     check_readable,
-    highest_sequence,
     identity_in,
     is_restored,
-    read_sequences,
     write_identity,
-    write_sequence,
 )
 from processor.settings.settings import Settings
 from processor.spark.checkpoint import Checkpoint
@@ -136,18 +131,6 @@ def fence_other_jobs(settings: Settings, registry: Registry) -> None:
     """Fences the producers of jobs that ran by this registry under another name."""
     for job, lanes in registry.lanes_of_other_jobs(settings.job).items():
         fence_producers(replace(settings, job=job), lanes)
-
-
-def earlier_sequences(settings: Settings, plan: Plan, store: Store) -> dict[str, int]:
-    """Product -> the highest sequence that its topic had before the table's first message. Reads the topic of a product that
-    the table does not know yet."""
-    known = read_sequences(store.partition(SEQUENCES))
-    for name, product in plan.products.items():
-        if name not in known:
-            messages = read_topic(settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
-            known[name] = highest_sequence(dict(message.headers) for message in messages)
-            store.write(write_sequence(name, known[name]))
-    return known
 
 
 def _identity(store: Store) -> tuple[str | None, bool]:

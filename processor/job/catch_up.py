@@ -53,7 +53,7 @@ class CatchUp:
             self.since = None
             text = f"{behind:,} records behind: all documents now"
             self.driver.report(JobEvent(what="all documents", text=text, fields={"records": behind}))
-            self.driver.release()
+            self.driver.end_hold()
 
     def _hold(self, why: str, **fields: int) -> None:
         self.since = self.driver.clock.now()

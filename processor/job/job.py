@@ -14,19 +14,20 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from time import monotonic, perf_counter, time
+from time import perf_counter, time
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.driver.driver import Driver
+from processor.driver.live_replays import LiveReplays
 from processor.driver.steward import Steward
 from processor.errors import Stopped, StreamOutdated
+from processor.job.batch_troubles import BatchTroubles
 from processor.job.catch_up import CatchUp
 from processor.job.fence_producers import fence_producers
 from processor.job.lease import LeaseRenewal
 from processor.job.monitor import JobMonitor, LastBatch
-from processor.job.outside_parts import SCHEMA_REGISTRY, STORE, strain
 from processor.kafka.admin import Admin
 from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition
@@ -44,10 +45,6 @@ from registry.errors import RegistryBusy, RegistryUnreachable, SnapshotOutdated
 from registry.model import Lease, Snapshot
 from registry.repository import Registry
 
-STRAINED_SHARE = 16
-"""After a failure of the store, a round has this part of the records of a batch."""
-CALM_SECONDS = 30.0
-"""A run that has no batch to do for so long has no trouble with the parts of a batch."""
 LAST_ROUND_SECONDS = 30.0
 """At its end, the job waits this long for a round that still runs, before it gives the lease back."""
 
@@ -55,11 +52,11 @@ LAST_ROUND_SECONDS = 30.0
 @dataclass(slots=True, kw_only=True)
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start). `moves`: of its entities to other topics. `topics`: those that the stream reads;
-    `positions`: where it reads on in each partition. `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None
-    while it goes on: StreamOutdated, Stopped, or the failure of a batch. `troubles`: what the job waits for; they outlast a job
-    that opens again. `stopping`: an operator sets it; `begun`: the job took over what earlier runs left; `calm_since`: when it
-    began, or its last batch ended; `rests`: it does nothing more; `ended`: it gave its lease back."""
+    job works by the plan of its start). `replays`: those that operators ask for, None in a run of a verb. `moves`: of its
+    entities to other topics. `topics`: those that the stream reads; `positions`: where it reads on in each partition. `doing`,
+    `last_batch`: for the monitor. `failure`: why the stream ends, None while it goes on: StreamOutdated, Stopped, or the failure
+    of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator sets it; `begun`:
+    the job took over what earlier runs left; `rests`: it does nothing more; `ended`: it gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -70,22 +67,24 @@ class Job:
     troubles: Troubles
     steward: Steward | None = None
     moves: EntityMoves | None = None
+    replays: LiveReplays | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)
     doing: str = "starts"
     last_batch: LastBatch | None = None
     monitor: JobMonitor = field(init=False)
     catch_up: CatchUp = field(init=False)
+    batch_troubles: BatchTroubles = field(init=False)
     failure: Exception | None = None
     failed_work: str = "the batch"
     stopping: threading.Event = field(default_factory=threading.Event)
     turn: threading.Lock = field(default_factory=threading.Lock)
     begun: bool = False
     rests: bool = False
-    calm_since: float = 0.0
     ended: bool = False
 
     def __post_init__(self) -> None:
+        self.batch_troubles = BatchTroubles(troubles=self.troubles)
         self.catch_up = CatchUp(driver=self.driver, admin=self.admin)
         self.topics = SourceTopics(
             admin=self.admin, registry=self.registry, now=self.driver.clock.now, report=self.driver.report
@@ -130,7 +129,8 @@ class Job:
         """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
         self.start()
         self.take_version()
-        self.begun, self.calm_since = True, monotonic()
+        self.batch_troubles.begin()
+        self.begun = True
         self.driver.report(JobEvent(what="open", text="runs"))
 
     def start(self) -> None:
@@ -201,12 +201,18 @@ class Job:
     @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
-        return self.driver.pending or (self.steward is not None and self.steward.pending)
+        steward, replays = self.steward, self.replays if not self.paused else None
+        return self.driver.pending or bool(steward and steward.pending) or bool(replays and replays.pending)
 
     def take_version(self) -> None:
         """Takes the registry's version, once for each micro-batch and between them."""
         if self.steward is not None:
             self.steward.turn()
+
+    def take_requests(self) -> None:
+        """Takes the next step of a replay that operators ask for, if there is one. A paused job takes none."""
+        if self.replays is not None and not self.paused:
+            self.replays.turn()
 
     def on_batch(self, frame: DataFrame, batch: int) -> None:
         """Processes a micro-batch. An error here fails the batch, and the job keeps it as the reason."""
@@ -215,10 +221,11 @@ class Job:
                 self._check_stream()
                 self.take_version()
                 self._check_stream()
+                self.take_requests()
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 self.catch_up.look(ranges)
                 before, began = self.driver.tally.copy(), perf_counter()
-                pieces = list(ranges.slices(self.piece_size()))
+                pieces = list(ranges.slices(self.batch_troubles.most_records(self.settings.batch_size)))
                 for piece in pieces:
                     self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)
                     if not self.stopping.is_set():
@@ -254,17 +261,7 @@ class Job:
         """Notes the end of a batch, for the monitor."""
         self.positions = {**self.positions, **{at: end for at, (_, end) in ranges.ranges.items()}}
         self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
-        self.calm_since, strained = monotonic(), strain(tally)
-        for trouble in self.troubles.now:  # a batch needs every part
-            if trouble.part != STORE or strained is None:
-                self.troubles.end(trouble.part)
-        if strained is not None:
-            self.troubles.begin(STORE, *strained)
-
-    def piece_size(self) -> int:
-        """The most records of a round: fewer after a failure of the store, which may have too much to do."""
-        strained = any(trouble.part == STORE for trouble in self.troubles.now)
-        return max(1, self.settings.batch_size // STRAINED_SHARE) if strained else self.settings.batch_size
+        self.batch_troubles.note(tally)
 
     def idle(self) -> None:
         """Background work while no batch runs. A failure ends the stream, like one of a batch."""
@@ -272,9 +269,8 @@ class Job:
             try:
                 self.driver.background_work()
                 self.take_version()
-                if self.troubles.now and monotonic() - self.calm_since > CALM_SECONDS:
-                    self.troubles.end(STORE)
-                    self.troubles.end(SCHEMA_REGISTRY)
+                self.take_requests()
+                self.batch_troubles.note_calm()
             except Exception:
                 self.failed_work = "the work between batches"
                 raise
@@ -296,7 +292,7 @@ class Job:
         self.monitor.stop()
         self.renewal.stop()
         with suppress(RegistryUnreachable, RegistryBusy):
-            self.registry.release(self.lease)
+            self.registry.give_back(self.lease)
 
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
         self.driver.check_lease()

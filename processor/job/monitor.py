@@ -145,7 +145,7 @@ class JobMonitor:
         answers again. `ended`: the last round that published something and ended."""
         troubles = self._job.troubles
         try:
-            registry.keep_report(self._job.lease, state, ended)
+            registry.runs.keep_report(self._job.lease, state, ended)
             troubles.end(REGISTRY)
         except RegistryUnreachable as away:
             _, cure = OUTAGES["registry.errors.RegistryUnreachable"]

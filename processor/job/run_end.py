@@ -42,7 +42,7 @@ def end_of(failure: BaseException) -> tuple[How, str]:
 def _note(settings: Settings, owner: str, how: How, text: str, report: Report) -> None:
     try:
         with open_registry(settings) as registry:
-            registry.end_run(settings.job, owner, how, text)
+            registry.runs.end(settings.job, owner, how, text)
     except RegistryMissing:  # the run ended before there was a registry
         pass
     except RegistryError as error:

@@ -19,11 +19,13 @@ from processor.job.failures import (
     stops_cleanly,
 )
 from processor.job.job import Job
+from processor.job.requested_letters import live_replays
 from processor.progress.epochs import read_epochs
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.job_event import JobEvent
 from processor.topics.dead_letter_topic import portions, with_whole_record
+from registry.errors import RegistryError
 
 ENDED_BY_ITSELF = "Spark ended the stream without an error, and the job reads its topics no longer: start the job again"
 
@@ -48,6 +50,7 @@ def run_job(job: Job, *, once: bool) -> None:
     itself is a failure: records would wait, and nobody would know. After an Outage the job rests, until somebody ends it."""
     query: StreamingQuery | None = None
     rests = False
+    job.replays = live_replays(job)
     try:
         while (query is None or _begins_again(job, query)) and _wait_for_topics(job, once):
             job.failure = None
@@ -162,3 +165,10 @@ def wait_for_end(query: StreamingQuery, seconds: int) -> bool:
         return bool(query.awaitTermination(seconds))
     except Exception:
         return True
+
+
+def keep_last_progress(job: Job) -> None:
+    """Shows operators how far the walks were when the job ended. The steward shows it once a second while the job runs."""
+    if job.steward is not None:
+        with suppress(RegistryError):
+            job.steward.keep_progress(job.driver.walks.progress(job.driver.clock.date()))

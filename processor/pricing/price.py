@@ -23,7 +23,7 @@ from processor.plan.plan import EntityPlan, Plan
 from processor.pricing.event_kinds import OTHER, WORLD, Event, RowValues, World, without_filters
 from processor.progress.ledger import Mark
 from processor.records import canonical_json
-from processor.records.debezium import row_value
+from processor.records.change_formats import row_value
 from processor.records.record import Record
 from processor.rounds.step_runner import StepRunner
 from processor.settings.settings import Settings

@@ -62,7 +62,7 @@ def copy_state(source: Settings, target: Settings, registry: Registry, *, owner:
             return counts
         finally:
             renewal.stop()
-            registry.release(lease)
+            registry.give_back(lease)
 
 
 def check_target(target: Settings, store: Store, identity: str) -> None:

@@ -18,6 +18,7 @@ from processor.records.entity import Entity
 from processor.records.framing import FramedReader, is_framed, schema_ids
 from processor.records.record import Record, Rejected, Value
 from processor.records.reject_reasons import OF_DOCUMENTS
+from processor.records.settled_form import ColumnForms
 from processor.rounds.shown_keys import shown_keys
 from statestore import keys
 
@@ -41,7 +42,7 @@ class LetterChoice:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLetters:
     """Tells the dead letters of the row with this key. `entities`: the names of all entities. `documents`: the topics of the
-    products whose root is the entity. `schemas`: reads framed records."""
+    products whose root is the entity. `schemas`: reads framed records. `forms`: of the entity's decimals, as they are settled."""
 
     entity: Entity
     key: tuple[Value, ...]
@@ -49,6 +50,7 @@ class RowLetters:
     documents: Collection[str]
     schemas: FramedReader
     choice: LetterChoice
+    forms: ColumnForms = field(default_factory=dict)
 
     def belongs(self, letter: Rejected) -> Belonging:
         """Whose a dead letter is. Asks the schema registry for the schemas of a framed record."""
@@ -58,7 +60,7 @@ class RowLetters:
         if not self._is_entitys(letter, (self.entity.topic,)):
             return "other"
         self.schemas.fetch(schema_ids(record))
-        if shown := shown_keys(record, self.entity, self.schemas):
+        if shown := shown_keys(record, self.entity, self.schemas, self.forms):
             return "row" if self.key in shown else "other"
         place = record.topic, record.partition, record.offset
         if place in self.choice.own:

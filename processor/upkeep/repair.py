@@ -16,11 +16,11 @@ from processor.driver.clock import SystemClock
 from processor.driver.driver import Driver
 from processor.driver.executor import InProcessExecutor
 from processor.errors import StatestoreError
-from processor.job.binding import check_parts, earlier_sequences, fence_other_jobs
+from processor.job.binding import check_parts, fence_other_jobs
 from processor.job.find_lost_writes import find_lost_writes
 from processor.job.lease import LeaseRenewal, lease_check, take_table
 from processor.kafka.admin import Admin
-from processor.kafka.message_limits import ask_limit, message_limits
+from processor.kafka.message_limits import ask_limit
 from processor.kafka.outbox import BATCH_BYTES, TransactionalOutbox
 from processor.plan.plan import Plan
 from processor.progress.ledger import Run
@@ -32,6 +32,7 @@ from processor.settings.resolve_secrets import resolve_schema_registry
 from processor.settings.settings import Settings
 from processor.spark.worker import begin_attempt, transactional_id
 from processor.topics.dead_letter_topic import letter_bytes
+from processor.topics.publish_preparation import PublishPreparation
 from registry.model import Lease
 from registry.repository import Registry
 from statestore.store import Store
@@ -67,8 +68,8 @@ class Repair:
             for lane in range(lease.lanes):
                 self._outbox(lane)
             driver = self._driver(lease)
-            for product in sorted({root.root[0] for root in roots} & driver.unready.keys()):
-                raise StatestoreError(f"product {product} cannot be repaired: {driver.unready[product]}")
+            for product in sorted({root.root[0] for root in roots} & driver.setup.unready.keys()):
+                raise StatestoreError(f"product {product} cannot be repaired: {driver.setup.unready[product]}")
             driver.start()
             driver.repair(roots)
             for product, reason in driver.backlog.stopped.items():
@@ -78,7 +79,7 @@ class Repair:
             return driver.tally
         finally:
             renewal.stop()
-            self.registry.release(lease)
+            self.registry.give_back(lease)
 
     def _driver(self, lease: Lease) -> Driver:
         def begin(round_: Round) -> tuple[int, TransactionalOutbox]:
@@ -86,9 +87,12 @@ class Repair:
             return begin_attempt(self.registry, lease, LANE, round_.number), outbox
 
         admin = Admin(self.settings.bootstrap_servers, dict(self.settings.kafka))
-        configs = admin.configs(product.product.topic for product in self.plan.products.values())
-        registered = SchemaRegistration(access=resolve_schema_registry(self.settings.schema_registry)).register(
-            self.plan
+        preparation = PublishPreparation(
+            settings=self.settings,
+            store=self.store,
+            configs=lambda plan: admin.configs(product.product.topic for product in plan.products.values()),
+            registration=SchemaRegistration(access=resolve_schema_registry(self.settings.schema_registry)),
+            letter_bytes=letter_bytes(admin, self.settings),
         )
         executor = InProcessExecutor(
             store=self.store, begin=begin, ask_limit=partial(ask_limit, self.settings), open_writer=open_avro_writer
@@ -101,11 +105,7 @@ class Repair:
             clock=SystemClock(),
             run=Run(number=lease.generation),
             check_lease=lease_check(self.registry, lease),
-            earlier_sequences=earlier_sequences(self.settings, self.plan, self.store),
-            letter_bytes=letter_bytes(admin, self.settings),
-            message_limits=message_limits(self.plan, configs),
-            schema_ids=registered.ids,
-            unready=registered.refused,
+            setup=preparation.setup(self.plan),
         )
 
     def _outbox(self, lane: int, batch_bytes: int = BATCH_BYTES) -> TransactionalOutbox:

@@ -3,12 +3,9 @@
 All progress is in the table and in the registry. So a later backfill or run continues one that broke off.
 """
 
-from contextlib import suppress
-
 from processor.job.failures import failure_reason, is_stop
 from processor.job.job import Job
-from processor.job.run_job import finish_background_work
-from registry.errors import RegistryError
+from processor.job.run_job import finish_background_work, keep_last_progress
 
 
 def run_backfill(job: Job) -> tuple[str, ...]:
@@ -25,13 +22,6 @@ def run_backfill(job: Job) -> tuple[str, ...]:
     finally:
         job.end()
     return left
-
-
-def keep_last_progress(job: Job) -> None:
-    """Shows operators how far the walks were when the job ended. The steward shows it once a second while the job runs."""
-    if job.steward is not None:
-        with suppress(RegistryError):
-            job.steward.keep_progress(job.driver.walks.progress(job.driver.clock.date()))
 
 
 def obstacles(job: Job) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from processor.job.job import Job
 from processor.job.run_job import finish_background_work
 from processor.progress.erasures import Erasure
 from processor.records.record import Record, Value
+from processor.records.settled_form import NO_FORMS
 from processor.schema_registry.open_schemas import open_schemas
 from processor.topics.topic_epochs import check_topics
 from processor.upkeep.erase_letters import RemovedLetters, erase_letters
@@ -61,7 +62,7 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
     try:
         erasure, new = _erasure(job, entity, source.topic)
         erased = driver.erase(entity, sk, erasure)
-        statistics = job.registry.forget_statistics(_join_keys(erased.before))
+        statistics = job.registry.statistics.forget(_join_keys(erased.before))
         finish_background_work(job)
         left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.pending else ())
         tombstones = driver.retire_entries(entity, sk)
@@ -110,6 +111,7 @@ def _row_letters(job: Job, entity: str, key: tuple[Value, ...], choice: LetterCh
         documents={one.product.topic for one in plan.products.values() if one.product.root == entity},
         schemas=open_schemas(job.settings.schema_registry),
         choice=choice,
+        forms=job.driver.forms.get(entity, NO_FORMS),
     )
 
 

@@ -169,8 +169,8 @@ def _settings(home: Path, store: str, servers: list[Server], schemas: str) -> tu
     written = dict(vars_of(settings))
     for name in ("registry", "store_url"):
         if text := written[name]:
-            (home / name).write_text(str(text))
-            written[name] = f"file:{home / name}"
+            (home / f"{name}.address").write_text(str(text))
+            written[name] = f"file:{home / name}.address"
     file = home / "settings.toml"
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in written.items()]
     file.write_text("".join(lines) + f'[schema_registry]\nurl = "{schemas}"\n')

@@ -44,7 +44,8 @@ def copy_job(job: Job) -> Job:
     driver.tally = Counter(driver.tally)
     driver.unfit = dict(driver.unfit)
     steward = job.steward and replace(job.steward, driver=driver)
-    return replace(job, driver=driver, steward=steward)
+    replays = job.replays and replace(job.replays, driver=driver)
+    return replace(job, driver=driver, steward=steward, replays=replays)
 
 
 def connect(job: Job, actor: Actor) -> None:
@@ -53,6 +54,8 @@ def connect(job: Job, actor: Actor) -> None:
     job.registry = registry
     if job.steward is not None:
         job.steward.registry = registry
+    if job.replays is not None:
+        job.replays.registry = registry
     store: Any = TableClient(actor)
     job.driver.store = store
     job.driver.check_lease = lease_check(registry, job.lease)

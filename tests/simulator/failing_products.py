@@ -11,6 +11,7 @@ from typing import Any
 
 import processor.rounds.publish_part
 import processor.spark.worker
+from processor.driver.publish_setup import PublishSetup
 from processor.errors import TopicRefused
 from processor.product.document import Gone, Match, Renderer
 from processor.records.message import Message
@@ -84,7 +85,7 @@ class UnreadyProductSimulation(FailingProductSimulation):
         super()._start()
         assert self.job is not None
         if self.facts["failing"]:
-            self.job.driver.unready = {self.product: "the registry refuses its schema"}
+            self.job.driver.setup = PublishSetup(unready={self.product: "the registry refuses its schema"})
             self.facts["unready"] += 1
         self._run_driver(self.job, lambda job: job.driver.adopt(job.driver.plan))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import processor.spark.worker
+from processor.driver.publish_setup import PublishSetup
 from processor.errors import TopicRefused
 from processor.progress.ledger import entry_key, read_entry
 from processor.records import canonical_json
@@ -48,7 +49,7 @@ class LargeDocumentSimulation(Simulation):
         super()._start()
         if self.job is not None:
             limit = MAX_MESSAGE_BYTES if self.facts["high"] else LOW
-            self.job.driver.message_limits = dict.fromkeys(self.shape.plan.products, limit)
+            self.job.driver.setup = PublishSetup(message_limits=dict.fromkeys(self.shape.plan.products, limit))
 
     def _act(self) -> bool:
         if not self.facts["cured"] and self.world.rng.random() < 0.05:

@@ -245,6 +245,7 @@ class Simulation:
 
         def body(job: Job) -> None:
             job.take_version()
+            job.take_requests()
             for ranges, partitions in slices:
                 frame: Any = Frame(world, partitions)
                 starts = {partition: start for partition, (start, _) in ranges.ranges.items()}

@@ -18,7 +18,7 @@ A script is a text of steps, separated by semicolons:
 from collections import Counter
 from dataclasses import dataclass, field
 
-from registry.operations import move, remove, republish
+from registry.edits.operations import move, remove, republish
 from tests.simulator.edit_shapes import definitions_of
 from tests.simulator.history import partition_of
 from tests.simulator.registry_edits import EditSimulation, shape_with

@@ -163,9 +163,10 @@ def _poisons() -> Iterator[Poison]:
         json.dumps(ambiguous).replace('"$"', "$").encode(),
         "column-type",
         "may be a number",
+        cured=True,
    )
-    word = json.dumps(ambiguous).replace('"$"', "$").replace("1000", "free").encode()
-    yield make("a word or bytes", word, "column-type", "for Debezium's bytes")
+    no_scale = json.dumps(ambiguous).replace('"$"', "$").replace("price", "ratio").replace("1000", "BNI=").encode()
+    yield make("bytes without a scale", no_scale, "column-type", "for Debezium's bytes")
     day = {"schema": _connect_field("at", "int32", "io.debezium.time.Date"), "payload": {"id": 1, "at": 20513}}
     yield make("a day for a timestamp", day, "column-type", "says io.debezium.time.Date: declare date", key={"id": 1})
     not_as_said = {"schema": _connect_decimal("price"), "payload": {"id": 1, "price": "12.34"}}

@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from dataclasses import asdict
 
-from processor.cli.authors.get_command import add_key, requested_document
+from processor.cli.chosen_document import add_key, requested_document
 from processor.cli.chosen_plan import chosen_plan
 from processor.cli.options import REGISTRY, TABLE, add_definitions, add_settings, reachable_settings
 from processor.cli.printing.visible_text import visible, visible_line, visible_lines

@@ -86,7 +86,7 @@ def _preview(options: argparse.Namespace) -> Preview:
                 stored, has_run = empty_registry(settings), frozenset[str]()
             else:
                 with suppress(RegistryMissing):  # a registry of an older release has no statistics
-                    statistics = registry.statistics()
+                    statistics = registry.statistics.last()
         found = preview(definitions, stored, has_run, None if options.no_price else settings, statistics)
         return replace(found, warnings=(*moves, *found.warnings))
 

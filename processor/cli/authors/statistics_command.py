@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from random import Random, randrange
 
-from processor.cli.authors.try_command import positive
+from processor.cli.arguments import positive
 from processor.cli.chosen_plan import stored_state
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.printing.visible_text import visible
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
             plan, store, sample=options.sample, random=random, at=datetime.now(UTC), map_counts=pool.map
         )
         with open_registry(settings) as registry:
-            registry.keep_statistics(taken)
+            registry.statistics.keep(taken)
     print(
         json.dumps(asdict(taken), indent=2, default=datetime.isoformat)
         if options.json

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from processor.cli.arguments import positive, seconds
 from processor.cli.options import add_definitions, load_definitions
 from processor.cli.printing.output import (
     COUNTS,
@@ -27,11 +28,9 @@ from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.schema_registry.open_schemas import open_schemas
 from processor.settings.resolve_secrets import resolve_schema_registry
-from processor.settings.settings import LARGEST, read_settings
+from processor.settings.settings import read_settings
 from processor.trial.trial import Trial, batches
 
-_MOST_DIGITS = 20
-"""Python reads no integers of thousands of digits."""
 SHOWN = 5
 """Dead letters that `try` prints with their reasons."""
 
@@ -54,31 +53,6 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     text = "print one JSON object: messages (unless --to), dead letters, unknown topics, counts"
     parser.add_argument("--json", action="store_true", help=text)
     parser.set_defaults(run=run)
-
-
-def positive(text: str) -> int:
-    """A whole number, at least 1."""
-    return _whole(text, 1)
-
-
-def natural(text: str) -> int:
-    """A whole number, at least 0."""
-    return _whole(text, 0)
-
-
-def _whole(text: str, low: int) -> int:
-    number = int(text) if len(text) < _MOST_DIGITS else LARGEST + 1
-    if not low <= number <= LARGEST:
-        raise argparse.ArgumentTypeError(f"must be a whole number from {low} to {LARGEST}")
-    return number
-
-
-def seconds(text: str) -> float:
-    """A number of seconds, at least 0."""
-    number = float(text)
-    if not 0 <= number <= LARGEST:  # refuses nan too
-        raise argparse.ArgumentTypeError(f"must be from 0 to {LARGEST}")
-    return number
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,12 +6,13 @@ the next call continues.
 
 import argparse
 
-from processor.cli.authors.try_command import positive
-from processor.cli.edits.operator_command import add_why, reason
+from processor.cli.arguments import add_why, positive, reason
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import print_applied, user_name
 from processor.settings.open_registry import open_registry
-from registry.operations import add_slots
+from registry.edits import operations
+from registry.edits.edit import Signature
+from registry.edits.operations import add_slots
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -29,5 +30,5 @@ def run(options: argparse.Namespace) -> int:
 
         add_slots(registry.snapshot(), options.number)  # refuses a wrong number before the table changes
         widen_table(settings, registry, options.number, print_progress)
-        print_applied(registry.add_slots(options.number, who=user_name(), why=why), registry)
+        print_applied(registry.operate(Signature(user_name(), why), operations.add_slots, options.number), registry)
     return 0

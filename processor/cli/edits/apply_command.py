@@ -4,13 +4,20 @@ import argparse
 import json
 import sys
 
-from processor.cli.edits.operator_command import add_why, reason
-from processor.cli.operators.run_command import require_settings
-from processor.cli.options import KAFKA, REGISTRY, add_definitions, add_settings, load_definitions, reachable_settings
+from processor.cli.arguments import add_why, reason
+from processor.cli.options import (
+    KAFKA,
+    REGISTRY,
+    add_definitions,
+    add_settings,
+    load_definitions,
+    reachable_settings,
+    require_settings,
+)
 from processor.cli.printing.edit_report import applied_json, print_applied, user_name, wait_for_jobs
 from processor.plan.planning import check_after, requirements_of
 from processor.settings.open_registry import open_registry
-from registry.edited import plan_id
+from registry.edits.edit import plan_id
 from registry.errors import PlanOutdated
 from registry.model import Snapshot
 

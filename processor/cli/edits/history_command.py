@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from processor.cli.authors.try_command import positive
+from processor.cli.arguments import positive
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.visible_text import visible
 from processor.settings.open_registry import open_registry

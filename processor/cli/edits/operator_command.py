@@ -2,16 +2,19 @@
 before its next batch."""
 
 import argparse
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from processor.cli.arguments import add_why, reason, slot_number
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.edit_report import print_applied, user_name
 from processor.definitions.problems import suggest
 from processor.errors import SettingError, StatestoreError
 from processor.settings.open_registry import open_registry
-from registry.errors import NoAssignment, NoProduct, NoTopic
+from registry.edits import operations
+from registry.edits.edit import Signature
+from registry.edits.operations import NoTopic
+from registry.errors import NoAssignment, NoProduct
 from registry.model import Applied, Snapshot
 
 if TYPE_CHECKING:
@@ -53,27 +56,6 @@ def _add_verb(
     return parser
 
 
-def add_why(parser: argparse.ArgumentParser) -> None:
-    """Adds `--why REASON`, which `reason` reads."""
-    parser.add_argument("--why", metavar="REASON", default="", help="for the registry's history; the verb needs it")
-
-
-def reason(options: argparse.Namespace) -> str:
-    """The reason of the user. Raises SettingError without one."""
-    why = str(options.why)
-    if not why.strip():
-        raise SettingError("--why is missing: give the reason, which `statestore history` shows later")
-    return why
-
-
-def slot_number(text: str) -> int:
-    """The number of `GSI_3`, or of `3`."""
-    found = re.fullmatch(r"(?:GSI_)?(\d{1,2})", text, re.IGNORECASE | re.ASCII)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"must be a slot like GSI_3, not {text!r}")
-    return int(found[1])
-
-
 def run(options: argparse.Namespace) -> int:
     """Makes the edit, and prints it. The error of an unknown product or slot names the nearest ones."""
     reason(options)
@@ -101,28 +83,28 @@ def _near_slots(stored: Snapshot, entity: str) -> str:
     return f"{entity} has {', '.join(held) or 'no slots'}"
 
 
-def _signed(options: argparse.Namespace) -> dict[str, str]:
-    return {"who": user_name(), "why": reason(options)}
+def _signed(options: argparse.Namespace) -> Signature:
+    return Signature(user_name(), reason(options))
 
 
 def _remove(registry: "Registry", options: argparse.Namespace) -> Applied:
-    return registry.remove(options.product, tombstones=options.tombstones, **_signed(options))
+    return registry.operate(_signed(options), operations.remove, options.product, tombstones=options.tombstones)
 
 
 def _republish(registry: "Registry", options: argparse.Namespace) -> Applied:
-    return registry.republish(options.product, **_signed(options))
+    return registry.operate(_signed(options), operations.republish, options.product)
 
 
 def _pause(registry: "Registry", options: argparse.Namespace) -> Applied:
     if _topic(options):
-        return registry.pause_topic(options.topic, paused=True, **_signed(options))
-    return registry.pause(options.product, **_signed(options))
+        return registry.operate(_signed(options), operations.pause_topic, options.topic, paused=True)
+    return registry.operate(_signed(options), operations.pause, options.product, paused=True)
 
 
 def _resume(registry: "Registry", options: argparse.Namespace) -> Applied:
     if _topic(options):
-        return registry.pause_topic(options.topic, paused=False, **_signed(options))
-    return registry.resume(options.product, **_signed(options))
+        return registry.operate(_signed(options), operations.pause_topic, options.topic, paused=False)
+    return registry.operate(_signed(options), operations.pause, options.product, paused=False)
 
 
 def _topic(options: argparse.Namespace) -> bool:
@@ -133,8 +115,8 @@ def _topic(options: argparse.Namespace) -> bool:
 
 
 def _retire(registry: "Registry", options: argparse.Namespace) -> Applied:
-    return registry.retire(options.entity, options.slot, **_signed(options))
+    return registry.operate(_signed(options), operations.retire, options.entity, options.slot)
 
 
 def _move(registry: "Registry", options: argparse.Namespace) -> Applied:
-    return registry.move(options.entity, options.slot, options.target, **_signed(options))
+    return registry.operate(_signed(options), operations.move, options.entity, options.slot, options.target)

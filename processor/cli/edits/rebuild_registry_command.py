@@ -3,7 +3,6 @@
 import argparse
 from contextlib import closing
 
-from processor.cli.operators.run_command import require_settings
 from processor.cli.options import (
     KAFKA,
     REGISTRY,
@@ -13,6 +12,7 @@ from processor.cli.options import (
     load_definitions,
     print_progress,
     reachable_settings,
+    require_settings,
 )
 from processor.cli.printing.edit_report import print_applied, user_name
 from processor.plan.planning import check_after

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from processor.cli.authors.try_command import positive
-from processor.cli.edits.operator_command import add_why, reason
+from processor.cli.arguments import add_why, positive, reason
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.edit_report import print_applied, user_name
 from processor.definitions.load import ENTITIES, load
@@ -14,9 +13,10 @@ from processor.errors import StatestoreError
 from processor.plan.planning import check_after, requirements_of
 from processor.records import canonical_json
 from processor.settings.open_registry import open_registry
-from registry.errors import NoUndo
+from registry.edits import operations
+from registry.edits.edit import Signature
+from registry.edits.undo import NoUndo, Reversal, reverse
 from registry.model import Applied, Snapshot
-from registry.undo import Reversal, reverse
 
 if TYPE_CHECKING:
     from registry.repository import Registry
@@ -74,11 +74,10 @@ def _apply(registry: "Registry", stored: Snapshot, texts: dict[str, str], reject
 
 def _others(registry: "Registry", reversal: Reversal, why: str) -> Iterator[Applied]:
     """Removes the products that the version added, with their documents, and reverses pauses."""
-    who = user_name()
+    by = Signature(user_name(), why)
     for name in reversal.removed:
-        yield registry.remove(name, tombstones=True, who=who, why=why)
+        yield registry.operate(by, operations.remove, name, tombstones=True)
     for product, paused in reversal.paused.items():
-        switch = registry.pause if paused else registry.resume
-        yield switch(product, who=who, why=why)
+        yield registry.operate(by, operations.pause, product, paused=paused)
     for topic, paused in reversal.topics.items():
-        yield registry.pause_topic(topic, paused=paused, who=who, why=why)
+        yield registry.operate(by, operations.pause_topic, topic, paused=paused)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from processor.demo.github import History
     from processor.plan.plan import Plan
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
 EVENTS = 200
 """How many of the example's events the demo uses: moto copies its whole table for each query, so twice as many events take four
 times as long."""
@@ -103,13 +103,15 @@ def _run_recorded(stores: Sequence[str]) -> int:
 
 def _run_on(store: str, recorded: "History", follow: bool) -> DemoRun:
     """Runs the job over the history, on parts of its own, with the table in this store. `follow`: prints the way of one event."""
-    from processor.cli.operators.run_command import prepare_plan, run_to_end
     from processor.cli.operators.stop_signals import StopSignals
     from processor.cli.printing.job_log import JobLog
     from processor.demo.report import differing_keys
     from processor.inspect.oracle import oracle
     from processor.job.feed import read_back, read_feed
+    from processor.job.prepare_plan import prepare_plan
+    from processor.job.run_to_end import run_to_end
     from processor.records import canonical_json
+    from processor.spark.session_jars import session_jars
 
     began, definitions = monotonic(), load(read_directory(EXAMPLE))
     print_step(1, "starting the parts on this machine")
@@ -123,7 +125,18 @@ def _run_on(store: str, recorded: "History", follow: bool) -> DemoRun:
         feed.produce()
         print_step(4, "running the job until no record is left (Spark starts first)")
         with StopSignals(JobLog()).handled() as signals:
-            job = run_to_end(settings, plan, signals, once=True, take_over=False, embedded=True)
+            jars = session_jars(settings, print_progress, embedded=True)
+            job = run_to_end(
+                settings,
+                plan,
+                once=True,
+                take_over=False,
+                jars=jars,
+                report=signals.log,
+                stopping=signals.stopping,
+                troubles=signals.troubles,
+                opened=signals.watch,
+            )
         tally = job.driver.tally
         tally.update({"read": feed.others, "ignored": feed.others})
         published = list(read_back(settings, plan)[0])

@@ -5,9 +5,8 @@ import sys
 from dataclasses import replace
 
 from processor.cli.operators.operator_run import open_operator_run
-from processor.cli.operators.run_command import require_settings
 from processor.cli.operators.stop_signals import StopSignals
-from processor.cli.options import JOB, add_settings, reachable_settings
+from processor.cli.options import JOB, add_settings, reachable_settings, require_settings
 from processor.cli.printing.job_log import JobLog, add_log_flags
 from processor.errors import StatestoreError
 from processor.settings.open_registry import open_registry

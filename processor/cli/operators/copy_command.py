@@ -5,10 +5,10 @@ import sys
 from contextlib import closing
 from dataclasses import replace
 
-from processor.cli.operators.run_command import owner_name
 from processor.cli.options import REGISTRY, TABLE, add_settings, load_settings, reachable_settings
 from processor.cli.printing.progress_bar import ProgressBar
 from processor.settings.open_registry import open_registry
+from processor.settings.owner_name import owner_name
 from statestore.copy_items import CopyStep
 
 _FORMS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from processor.cli.authors.try_command import natural
+from processor.cli.arguments import natural
 from processor.errors import SettingError
 from processor.records.reject_reasons import REASONS
 

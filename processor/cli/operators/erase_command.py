@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from processor.cli.chosen_plan import stored_state
 from processor.cli.operators.dead_letter_choice import positions
 from processor.cli.operators.operator_run import open_operator_run
-from processor.cli.operators.run_command import require_settings
 from processor.cli.operators.stop_signals import StopSignals
-from processor.cli.options import JOB, add_settings, reachable_settings
+from processor.cli.options import JOB, add_settings, reachable_settings, require_settings
 from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.cli.printing.job_log import JobLog, add_log_flags

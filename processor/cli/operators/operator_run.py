@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from processor.cli.operators.run_command import owner_name
 from processor.cli.operators.stop_signals import StopSignals
 from processor.plan.planning import plan_of
+from processor.settings.owner_name import owner_name
 from processor.settings.settings import Settings
 
 if TYPE_CHECKING:

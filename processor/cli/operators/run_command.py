@@ -1,18 +1,15 @@
 """`statestore run`: runs the job on real addresses or on embedded parts; with --from and --to from file to file."""
 
 import argparse
-import os
-import socket
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processor.cli.authors.try_command import positive
+from processor.cli.arguments import positive
 from processor.cli.operators.driver_page import shown_status
 from processor.cli.operators.stop_signals import StopSignals
 from processor.cli.options import (
@@ -22,6 +19,7 @@ from processor.cli.options import (
     load_definitions,
     print_progress,
     reachable_settings,
+    require_settings,
 )
 from processor.cli.printing.job_log import JobLog, add_log_flags
 from processor.cli.printing.output import (
@@ -32,20 +30,17 @@ from processor.cli.printing.output import (
     write_published,
     write_rejects,
 )
-from processor.errors import AddressMissing, SettingError, StatestoreError, Stopped
-from processor.plan.planning import check_after, plan_of, requirements_of
-from processor.plan.rejects_topic import check_rejects_topic
+from processor.errors import SettingError, StatestoreError, Stopped
 from processor.progress.backlog import stopped_line
 from processor.rounds.job_event import JobEvent
-from processor.settings.open_registry import open_registry
+from processor.settings.owner_name import owner_name
 from processor.settings.settings import Settings
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
 if TYPE_CHECKING:
-    from processor.job.feed import Feed
     from processor.job.job import Job
-    from processor.plan.plan import Plan
+    from processor.product.product import Definitions
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -102,20 +97,36 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_until_stopped(
-    settings: Settings, definitions: object, options: argparse.Namespace, log: JobLog
+    settings: Settings, definitions: "Definitions | None", options: argparse.Namespace, log: JobLog
 ) -> "tuple[Job | None, int]":
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
     from processor.job.feed import read_feed
+    from processor.job.prepare_plan import prepare_plan
     from processor.job.run_end import noted_end
+    from processor.job.run_to_end import run_to_end
+    from processor.spark.session_jars import session_jars
 
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
         try:
             with noted_end(settings, owner_name(), signals.stopping, log):
                 plan = prepare_plan(settings, definitions)
                 feed = read_feed(settings, plan, options.source) if options.source else None
-                flags = {name: getattr(options, name) for name in ("once", "take_over", "embedded", "adopt")}
-                return run_to_end(settings, plan, signals, feed=feed, **flags), feed.others if feed else 0
+                jars = session_jars(settings, print_progress, embedded=options.embedded)
+                job = run_to_end(
+                    settings,
+                    plan,
+                    once=options.once,
+                    take_over=options.take_over,
+                    adopt=options.adopt,
+                    jars=jars,
+                    feed=feed,
+                    report=signals.log,
+                    stopping=signals.stopping,
+                    troubles=signals.troubles,
+                    opened=signals.watch,
+                )
+                return job, feed.others if feed else 0
         except Stopped:
             log(JobEvent(what="stopped", text="stopped"))
             return None, 0
@@ -133,95 +144,6 @@ def _report_end(job: "Job", others: int, log: JobLog) -> int:
     for product, why in sorted(stopped.items()):
         log(JobEvent(what="product stopped", text=stopped_line(product, why), level="warning"))
     return 1 if stopped else 0
-
-
-def prepare_plan(settings: Settings, definitions: object) -> "Plan":
-    """Applies the definitions, if any, and returns the plan of the registry."""
-    from processor.job.binding import check_new_registry
-    from processor.product.product import Definitions
-
-    with open_registry(settings) as registry:
-        check_new_registry(settings, registry)
-        registry.migrate(settings.slots)
-        if isinstance(definitions, Definitions):
-            required, check = requirements_of(definitions), check_after(definitions, settings.rejects_topic)
-            registry.apply(required, who=owner_name(), why="run", check=check)
-        plan = plan_of(registry.snapshot())
-    check_rejects_topic(plan, settings.rejects_topic)
-    return plan
-
-
-def run_to_end(
-    settings: Settings,
-    plan: "Plan",
-    signals: StopSignals,
-    *,
-    once: bool,
-    take_over: bool,
-    embedded: bool,
-    adopt: bool = False,
-    feed: "Feed | None" = None,
-) -> "Job":
-    """Runs the job until it has ended, or a signal stops it. Produces the records of `feed` once the job is open: a start that is
-    refused leaves the topics as they are. Raises Stopped when the signal comes before the job is open."""
-    from processor.job.open_job import prepare_job
-    from processor.job.run_again import run_again
-    from processor.local.jars import spark_kafka_jars
-    from processor.local.java import find_java
-    from processor.spark.source import is_local
-    from processor.upkeep.run_backfill import keep_last_progress
-
-    jars: list[Path] = []
-    if embedded or is_local(settings):
-        find_java()  # Spark's own message of a missing Java names no cure
-        jars = sorted(spark_kafka_jars(print_progress).glob("*.jar"))
-    waiting = [feed] if feed else []
-    with open_registry(settings) as registry:
-        starts = count()
-
-        def open_() -> "Job":
-            first = next(starts) == 0  # a later start takes over from nobody: another job may have taken over meanwhile
-            signals.job = None
-            signals.job = prepare_job(
-                settings,
-                plan,
-                registry,
-                owner=owner_name(),
-                take_over=take_over and first,
-                jars=jars,
-                report=signals.log,
-                adopt=adopt and first,
-                stopping=signals.stopping,
-                troubles=signals.troubles,
-            )
-            with suppress(RegistryError):  # the run itself waits for a registry that does not answer
-                registry.begin_run(signals.job.lease)
-            try:
-                while waiting:
-                    waiting.pop().produce()
-            except BaseException:
-                signals.job.end()
-                raise
-            return signals.job
-
-        job = run_again(open_, once=once, stopping=signals.stopping)
-        keep_last_progress(job)
-    return job
-
-
-def owner_name() -> str:
-    """The name of this process in the lease and in the registry's history: host and process id."""
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def require_settings(settings: Settings, *names: str) -> None:
-    """Raises AddressMissing where some of these settings are empty."""
-    missing = [name for name in names if not getattr(settings, name)]
-    if missing:
-        flags = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
-        variables = " and ".join(f"STATESTORE_{name.upper()}" for name in missing)
-        verb, it = ("is", "it") if len(missing) == 1 else ("are", "them")
-        raise AddressMissing(f"{flags} {verb} missing: give {it}, or set {variables}")
 
 
 @contextmanager

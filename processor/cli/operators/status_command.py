@@ -12,6 +12,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from processor.cli.operators.ask_for_replay import request_lines, requests_json
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.output import spending_line, throttled
 from processor.cli.printing.visible_text import visible_lines
@@ -21,9 +22,9 @@ from processor.durations import duration_text
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.rounds.troubles import degraded_lines
 from processor.settings.open_registry import open_registry
+from registry.edits.pending import pending_lines
 from registry.job_status import How, JobStatus, RunEnd
 from registry.model import Snapshot
-from registry.pending import pending_lines
 
 if TYPE_CHECKING:
     from registry.repository import Registry
@@ -58,10 +59,13 @@ def _print_status(registry: "Registry", options: argparse.Namespace) -> int:
     jobs = [job for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
     degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
+    requests = registry.replay_requests()
     if options.json:
-        print(json.dumps(status_json(snapshot, jobs, problems, degraded), indent=2))
+        asked = {"replay_requests": requests_json(requests)}
+        print(json.dumps(status_json(snapshot, jobs, problems, degraded) | asked, indent=2))
     else:
-        print(visible_lines(status_text(snapshot, jobs, problems, degraded)), flush=True)
+        lines = [*status_text(snapshot, jobs, problems, degraded), *request_lines(requests)]
+        print(visible_lines(lines), flush=True)
     return 1 if problems else 0
 
 

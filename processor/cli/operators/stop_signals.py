@@ -55,6 +55,10 @@ class StopSignals:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def watch(self, job: "Job | None") -> None:
+        """Ends this job at a signal; None while no job is open."""
+        self.job = job
+
     def _stop(self, number: int, _frame: object) -> None:
         if self.stopping.is_set():
             os._exit(128 + number)
@@ -82,4 +86,4 @@ class StopSignals:
     def _release(self) -> None:
         if self.job is not None:
             with suppress(Exception):
-                self.job.registry.end_run(self.job.lease.job, self.job.lease.owner, "stopped")
+                self.job.registry.runs.end(self.job.lease.job, self.job.lease.owner, "stopped")

@@ -10,10 +10,17 @@ from random import Random, randrange
 from time import sleep
 from uuid import uuid4
 
-from processor.cli.authors.try_command import positive
+from processor.cli.arguments import positive
 from processor.cli.chosen_plan import stored_state
-from processor.cli.operators.run_command import owner_name, require_settings
-from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
+from processor.cli.options import (
+    KAFKA,
+    REGISTRY,
+    TABLE,
+    add_settings,
+    print_progress,
+    reachable_settings,
+    require_settings,
+)
 from processor.cli.printing.difference_lines import difference_lines
 from processor.cli.printing.output import UNFIT_LINE
 from processor.cli.printing.visible_text import visible_line, visible_lines
@@ -33,6 +40,7 @@ from processor.progress.ledger import entry_key, read_entry
 from processor.records import canonical_json
 from processor.rounds.step_runner import StepRunner
 from processor.settings.open_registry import open_registry
+from processor.settings.owner_name import owner_name
 from processor.settings.resolve_secrets import resolve_schema_registry
 from processor.settings.settings import Settings
 from statestore.store import Store

@@ -10,9 +10,11 @@ from processor.progress.replays import DROPPED
 from processor.records.record import Record, Rejected
 from processor.records.recorded_topics import to_reject_line
 from processor.records.reject_reasons import REASONS
+from processor.records.settled_form import NO_FORMS
 from processor.steps.decode import compare_columns
 
 if TYPE_CHECKING:
+    from processor.progress.form_notes import Forms
     from processor.records.dead_letters import DeadLetter
 
 Fate = tuple["DeadLetter", str]
@@ -54,9 +56,9 @@ def json_line(letter: "DeadLetter", outcome: str) -> str:
     return visible_line(to_reject_line(letter.rejected, **more))
 
 
-def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: Plan) -> str:
+def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: Plan, forms: "Forms") -> str:
     """All that a dead letter holds, and how its row differs from the declared columns of `plan`. `whole`: with the record of the
-    source topic, if the letter keeps a part and that topic still holds the record."""
+    source topic, if the letter keeps a part and that topic still holds the record. `forms`: of decimals, as they are settled."""
     rejected, record = letter.rejected, whole.record
     reason, by = REASONS[rejected.code], letter.refused_by
     below = "here is this part" if whole.cut else "here is the whole record, from its source topic"
@@ -76,15 +78,17 @@ def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: Plan) -
     lines = [record_position(record), *(f"  {name:<14}{text}" for name, text in facts.items() if text)]
     for number, (name, value) in enumerate(record.headers, start=1):
         lines += [f"  header {number} {name!r}", *_content(value)]
-    lines += ["  key", *_content(record.key), "  value", *_content(record.value), *_columns(whole, plan)]
+    lines += ["  key", *_content(record.key), "  value", *_content(record.value), *_columns(whole, plan, forms)]
     return visible_lines(lines)
 
 
-def _columns(rejected: Rejected, plan: Plan) -> Sequence[str]:
+def _columns(rejected: Rejected, plan: Plan, forms: "Forms") -> Sequence[str]:
     """How the row differs from the declared columns; nothing where no entity reads the topic, or no row can be read."""
     record = rejected.record
     entity = next((one.entity for one in plan.entities.values() if one.entity.topic == record.topic), None)
-    compared = compare_columns(record, entity) if entity is not None and rejected.cut is None else None
+    if entity is None or rejected.cut is not None:
+        return []
+    compared = compare_columns(record, entity, forms.get(entity.name, NO_FORMS))
     if compared is None:
         return []
     lines = list(compared.refused)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from processor.cli.printing.visible_text import visible_line
 from processor.progress.topic_moves import move_lines
+from registry.edits.pending import pending_lines
 from registry.job_status import JobStatus
 from registry.model import Applied
-from registry.pending import pending_lines
 
 if TYPE_CHECKING:
     from registry.repository import Registry

@@ -15,6 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 import processor.job.job as job_module
+import processor.job.make_job as make_module
 import processor.job.open_job as open_module
 from processor.kafka.admin import Admin
 from processor.kafka.reader import read_topic
@@ -41,7 +42,7 @@ def plain_engine(positions: dict[Partition, int]) -> Iterator[None]:
 
     with (
         patch.object(open_module, "spark_session", lambda *_: None),
-        patch.object(open_module, "SparkExecutor", PlainExecutor),
+        patch.object(make_module, "SparkExecutor", PlainExecutor),
         patch.object(job_module, "read_stream", stream),
         patch.object(job_module, "offset_ranges", lambda *_: streams[-1].batch),
         patch.object(job_module, "in_ranges", rows_in),

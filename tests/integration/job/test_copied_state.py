@@ -99,7 +99,7 @@ def test_a_copy_that_loses_the_lease_ends_without_effect_on_the_registry(started
     target = replace(settings, store="postgres", table=f"{settings.table}_lost")
     with pytest.raises(Fenced, match="lost its lease; another job took over"):
         copy_state(settings, target, registry, owner="a test", report=take_over)
-    registry.release(taken[-1])
+    registry.give_back(taken[-1])
     assert registry.binding().table == settings.table
 
 

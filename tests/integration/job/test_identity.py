@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from processor.cli.chosen_plan import stored_state
-from processor.cli.operators.run_command import prepare_plan
 from processor.definitions.load import load
 from processor.errors import Fenced, ForeignPart
+from processor.job.prepare_plan import prepare_plan
 from processor.kafka.outbox import TransactionalOutbox
 from processor.plan.planning import plan_of, requirements_of
 from processor.records.message import Message

@@ -18,6 +18,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from registry.edits import operations
+from registry.edits.edit import Signature
 from tests.support.required import require_schema_packages
 
 require_schema_packages()
@@ -245,7 +247,7 @@ def _live_with_her(scene: Scene, numbers: SimpleNamespace) -> None:
     scene.produce(*letters_of_hers(numbers), ("person", None, others), partition=0)
     scene.produce(("person", None, f"nobody reads {KEY} {VALUE}".encode()), partition=0)
     scene.run()
-    scene.registry.remove("gone", tombstones=False, who="a test", why="not needed")
+    scene.registry.operate(Signature("a test", "not needed"), operations.remove, "gone", tombstones=False)
     apply(scene, people(job, "people2"), log(job), small, picky)
     scene.produce(planted(KEY, about="short"), planted(KEY, about=LONG, age=31), partition=0)
     scene.run()

@@ -16,7 +16,7 @@ from processor.plan.plan import Plan
 from processor.progress.ledger import NO_DOCUMENT, LedgerEntry
 from processor.progress.walks import Walks
 from processor.rounds.round import Part
-from registry.advance import advance
+from registry.edits.advance import advance
 from registry.model import Lease
 from statestore.store import Write
 from tests.simulator.leases import Registry

@@ -21,7 +21,7 @@ from processor.local.parts import Addresses
 from processor.settings.settings import Settings
 from registry.model import Binding
 from tests.unit.doctor.broken import REFUSED, Fault
-from tests.unit.doctor.broken_topics import FAULTS
+from tests.unit.doctor.broken_topics import FAULTS, settled
 from tests.unit.doctor.healthy import DURABLE, TABLE, Healthy, fail
 
 CANARY = "canary-7391"
@@ -83,6 +83,14 @@ def test_a_check_that_cannot_run_names_the_failure_that_is_the_cause(around: Hea
     skipped = {one["check"]: one["text"] for one in findings if one["state"] == "skipped"}
     assert set(skipped.values()) == {"postgres failed"}
     assert {"registry", "rights", "definitions", "lease", "slots", "source topics", "identity"} <= skipped.keys()
+
+
+def test_a_form_that_a_record_settled_is_shown(around: Healthy, capsys: Any) -> None:
+    settled("text", "1000", "12345")(around)
+    _, findings = examined(capsys)
+    found = [one["text"] for one in findings if one["check"] == "source records" and one["state"] == "ok"]
+    assert found[0] == "user: column price of entity user has `decimals: text` since the record user/1/17"
+    assert len(found) == 2
 
 
 def test_a_first_set_up_has_no_failure_before_apply_and_before_the_first_start(around: Healthy, capsys: Any) -> None:

@@ -39,6 +39,10 @@ class Looks:
             raise found
         return found
 
+    @property
+    def runs(self) -> "Looks":
+        return self
+
     def keep_report(self, _lease: Any, report: dict[str, Any], _ended: int | None) -> None:
         self.reports.append(json.loads(json.dumps(report)))
 

@@ -21,8 +21,8 @@ from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
 from processor.product.product import Definitions
 from processor.settings.settings import Settings
-from registry.edit import edit
-from registry.edited import edited
+from registry.edits.apply import apply
+from registry.edits.edit import edited
 from registry.errors import DefinitionChanged, NoSlot
 from registry.model import Direction, Snapshot
 from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
@@ -71,7 +71,7 @@ def definitions(*products: str, entities: str = ENTITIES) -> Definitions:
 def stored(definitions: Definitions, slots: int = 20) -> Snapshot:
     """A registry after an apply of these definitions."""
     nothing = empty_registry(Settings(slots=slots))
-    return edited(nothing, edit(nothing, requirements_of(definitions), frozenset()))
+    return edited(nothing, apply(nothing, requirements_of(definitions), frozenset()))
 
 
 def plan_text(definitions: Definitions, registry: Snapshot, statistics: Statistics | None = None) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from processor.records.column_types import parse_type
 from processor.records.entity import ColumnType
+from processor.records.settled_form import SettledForm
 from processor.records.values import DEBEZIUM, PLAIN, Reading, canonical_value
 
 NAMES = ["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
@@ -18,6 +19,11 @@ TYPES = [*NAMES, "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "timestamp(n
 ENDLESS = "(no finite number; declare json to pass it through as it comes)"
 BYTES = "(for Debezium's bytes: declare `decimals: bytes` and decimal(precision,scale), or send schemas)"
 YEARS = "(outside the years 0001 to 9999; declare json to pass it through as it comes)"
+DIGITS = Reading(text="debezium", settled=SettledForm("text", "shop.item", 2, 1, 17))
+OF_BYTES = Reading(text="debezium", settled=SettledForm("bytes", "shop.item", 2, 1, 17))
+EARLY = Reading(text="debezium", settled=SettledForm("bytes", "shop.item", 2, 1, 17, early=True))
+SINCE_DIGITS = "the column has `decimals: text` since the record shop.item/2/17: declare"
+SINCE_BYTES = "the column has `decimals: bytes` since the record shop.item/2/17: declare"
 EITHER = "(it may be a number or Debezium's bytes: declare `decimals: text` or `decimals: bytes`, or send schemas)"
 BASE64_2 = Reading(text="bytes", scale=2)
 NO_SCALE = Reading(text="bytes", scale=None)
@@ -191,13 +197,35 @@ def test_an_integer_that_python_does_not_print_is_refused(column: str) -> None:
         ("decimal(12,2)", "12345", DEBEZIUM, "Decimal('12345')"),
         ("decimal(12,2)", "10", DEBEZIUM, "Decimal('10')"),
         ("decimal(12,2)", D("1.5"), DEBEZIUM, "Decimal('1.5')"),
-        ("decimal(12,2)", "BNI=", DEBEZIUM, f"expected decimal(12,2), found text 'BNI=' {BYTES}"),
-        ("decimal(12,2)", "free", DEBEZIUM, f"expected decimal(12,2), found text 'free' {BYTES}"),
+        ("decimal(12,2)", "BNI=", DEBEZIUM, "Decimal('12.34')"),
+        ("decimal(12,2)", "free", DEBEZIUM, "Decimal('83045.42')"),
+        ("decimal(12,2)", "1234", DEBEZIUM, f"expected decimal(12,2), found text '1234' {EITHER}"),
+        ("decimal(12,2)", "twelve", DEBEZIUM, "expected decimal(12,2), found text 'twelve'"),
+        ("decimal(4,2)", "free", DEBEZIUM, "expected decimal(4,2), found text 'free'"),
         ("decimal(12,2)", "Infinity", DEBEZIUM, f"expected decimal(12,2), found text 'Infinity' {ENDLESS}"),
         ("decimal", "BNI=", DEBEZIUM, f"expected decimal, found text 'BNI=' {BYTES}"),
-        ("decimal", "1000", DEBEZIUM, f"expected decimal, found text '1000' {EITHER}"),
-        ("decimal(2,1)", "1000", DEBEZIUM, f"expected decimal(2,1), found text '1000' {EITHER}"),
-        ("float", "1000", DEBEZIUM, f"expected float, found text '1000' {EITHER}"),
+        ("decimal", "1000", DEBEZIUM, "Decimal('1000')"),
+        ("decimal", "free", DEBEZIUM, "expected decimal, found text 'free'"),
+        ("decimal(2,1)", "1000", DEBEZIUM, "Decimal('1000')"),
+        ("float", "1000", DEBEZIUM, "Decimal('1000')"),
+        ("float", "free", DEBEZIUM, "expected float, found text 'free'"),
+        ("decimal(12,2)", "1234", DIGITS, "Decimal('1234')"),
+        ("decimal(12,2)", "12345", DIGITS, "Decimal('12345')"),
+        ("decimal(12,2)", 12, DIGITS, "Decimal('12')"),
+        ("decimal(12,2)", "free", DIGITS, f"expected decimal(12,2), found text 'free' ({SINCE_DIGITS}"),
+        ("decimal(12,2)", "BNI=", DIGITS, f"expected decimal(12,2), found text 'BNI=' ({SINCE_DIGITS}"),
+        ("decimal(12,2)", "Infinity", DIGITS, f"expected decimal(12,2), found text 'Infinity' {ENDLESS}"),
+        ("decimal(12,2)", "twelve", DIGITS, "expected decimal(12,2), found text 'twelve'"),
+        ("decimal(12,2)", "1234", OF_BYTES, "Decimal('-26588.24')"),
+        ("decimal(12,2)", "free", OF_BYTES, "Decimal('83045.42')"),
+        ("decimal(12,2)", "12345", OF_BYTES, f"expected decimal(12,2), found text '12345' ({SINCE_BYTES}"),
+        ("decimal(12,2)", "12.34", OF_BYTES, f"expected decimal(12,2), found text '12.34' ({SINCE_BYTES}"),
+        ("decimal(4,2)", "1234", OF_BYTES, f"expected decimal(4,2), found text '1234' ({SINCE_BYTES}"),
+        ("decimal(12,2)", "twelve", OF_BYTES, "expected decimal(12,2), found text 'twelve' (not Debezium's bytes)"),
+        ("decimal(12,2)", "1234", EARLY, f"expected decimal(12,2), found text '1234' {EITHER}"),
+        ("decimal(12,2)", "12.34", EARLY, f"expected decimal(12,2), found text '12.34' ({SINCE_BYTES}"),
+        ("decimal(12,2)", "BNI=", EARLY, "Decimal('12.34')"),
+        ("decimal(12,2)[]", ["1234", "1.5"], DIGITS, "[Decimal('1234'), Decimal('1.5')]"),
         ("decimal(12,2)[]", ["1.5", None], DEBEZIUM, "[Decimal('1.5'), None]"),
         ("decimal(12,2)[]", ["BNI=", None], BASE64_2, "[Decimal('12.34'), None]"),
         ("timestamp", 1, Reading(unit="us"), "'1970-01-01T00:00:00.000001Z'"),

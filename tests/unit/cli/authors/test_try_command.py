@@ -89,7 +89,7 @@ def test_the_help_explains_every_count_of_the_summary() -> None:
 def test_colours_are_for_terminals_that_want_them(
     no_colour: str, expected: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    example = Path(__file__).parents[3] / "examples" / "github"
+    example = Path(__file__).parents[4] / "examples" / "github"
     monkeypatch.setenv("NO_COLOR", no_colour)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(["test", str(example)]) == 0

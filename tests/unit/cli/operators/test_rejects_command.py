@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.cli.operators import rejects_command
+from processor.cli.operators import rejects_command, replay_letters, stored_letters
 from processor.cli.printing.dead_letter_text import age
 from processor.progress.replays import PARTITION, ReplayReport, ended_replays, replay_key
 from processor.records.dead_letters import DeadLetter
@@ -44,7 +44,13 @@ YESTERDAY = (KEPT - timedelta(hours=24)).isoformat()
 
 @pytest.fixture(autouse=True)
 def topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rejects_command, "read_dead_letters", lambda _: LETTERS)
+    show(monkeypatch, LETTERS)
+    monkeypatch.setattr(rejects_command, "open_registry", lambda _: nullcontext(SimpleNamespace(replay_requests=tuple)))
+
+
+def show(monkeypatch: pytest.MonkeyPatch, letters: list[tuple[DeadLetter, str]]) -> None:
+    for module in (rejects_command, stored_letters):
+        monkeypatch.setattr(module, "read_stored_letters", lambda _: letters)
 
 
 def listed(capsys: Any, *words: str) -> list[str]:
@@ -156,7 +162,7 @@ def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(
 
     ended = ended_replays(store.partition(PARTITION))
     letters = [(letter, ended.get(replay_key(letter.rejected.record), outcome)) for letter, outcome in LETTERS]
-    monkeypatch.setattr(rejects_command, "read_dead_letters", lambda _: letters)
+    show(monkeypatch, letters)
     assert [json.loads(line)["offset"] for line in listed(capsys, "--json")] == [3, 16]
     assert main(["rejects", "list"]) == 0
     assert capsys.readouterr().err == "2 dead letters wait, 1 were replayed, 1 were dropped\n"
@@ -184,14 +190,14 @@ def test_the_status_of_a_replay_tells_new_failures_from_letters_that_wait(
 
     @contextmanager
     def registry(_: Any) -> Iterator[Any]:
-        yield SimpleNamespace(snapshot=lambda: None)
+        yield SimpleNamespace(snapshot=lambda: None, jobs=list)
 
     def run_replays(_: Any, letters: list[DeadLetter]) -> Iterator[ReplayReport]:
         for one, reason in zip(letters, reasons, strict=True):
             yield ReplayReport(record=one.rejected.record, outcome="refused", reason=reason)
 
     job = SimpleNamespace(driver=SimpleNamespace(tally={"corrections": 0}))
-    monkeypatch.setattr(rejects_command, "open_registry", registry)
+    monkeypatch.setattr(replay_letters, "open_registry", registry)
     monkeypatch.setattr(operator_run, "open_operator_run", lambda *_, **__: job)
     monkeypatch.setattr(run_job, "run_replays", run_replays)
     assert main(["rejects", "replay", "--topic", "user", "--bootstrap-servers", "nowhere:1"]) == status

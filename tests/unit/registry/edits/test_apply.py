@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from registry.edit import edit
-from registry.edited import Edit, edited
+from registry.edits.apply import apply
+from registry.edits.edit import Edit, edited
 from registry.errors import (
     ColumnHeld,
     ColumnStored,
@@ -28,7 +28,7 @@ def with_type(required: Requirements, entity: str, column: str, type_name: str) 
 
 
 def test_the_first_apply_lists_its_additions(empty: Snapshot, github: Requirements) -> None:
-    assert edit(empty, github, has_run=()).changes == (
+    assert apply(empty, github, has_run=()).changes == (
         "entity user: added",
         "entity star: added",
         "entity pull_request: added",
@@ -49,19 +49,19 @@ def test_the_first_apply_lists_its_additions(empty: Snapshot, github: Requiremen
 
 
 def test_the_second_apply_changes_nothing(applied: Snapshot, github: Requirements) -> None:
-    change = edit(applied, github, has_run=("user", "star"))
+    change = apply(applied, github, has_run=("user", "star"))
     assert change == Edit()
 
 
 def test_the_order_of_members_in_a_definition_is_a_change(applied: Snapshot, github: Requirements) -> None:
     turned = dict(reversed([*github.products[0].definition.items()]))
-    change = edit(applied, replace(github, products=(replace(github.products[0], definition=turned),)), has_run=())
+    change = apply(applied, replace(github, products=(replace(github.products[0], definition=turned),)), has_run=())
     assert change.changes == ("product user_profile: changed, version 2",)
 
 
 def test_a_join_that_no_product_uses_any_more_goes_and_its_slot_stays(applied: Snapshot, github: Requirements) -> None:
     fewer = replace(github.products[0], joins=github.products[0].joins[:3])
-    change = edit(applied, replace(github, products=(fewer,)), has_run=())
+    change = apply(applied, replace(github, products=(fewer,)), has_run=())
     assert change.changes == (
         "product user_profile: changed, version 2",
         "join payment_info(user_id) = user(id): dropped, no product uses it",
@@ -71,7 +71,7 @@ def test_a_join_that_no_product_uses_any_more_goes_and_its_slot_stays(applied: S
 
 
 def test_entities_and_products_that_are_not_required_stay(applied: Snapshot) -> None:
-    assert edit(applied, Requirements(entities=(), products=(), paths=(), groups=()), has_run=()).changes == ()
+    assert apply(applied, Requirements(entities=(), products=(), paths=(), groups=()), has_run=()).changes == ()
 
 
 def test_a_join_written_the_other_way_round_is_the_same_join() -> None:
@@ -99,7 +99,7 @@ def test_a_definition_under_which_rows_are_stored_does_not_change(
     applied: Snapshot, github: Requirements, change: Callable[[EntityEntry], EntityEntry], message: str
 ) -> None:
     with pytest.raises((DefinitionChanged, ColumnHeld), match=message):
-        edit(applied, with_entity(github, "user", change), has_run=("user",))
+        apply(applied, with_entity(github, "user", change), has_run=("user",))
 
 
 def test_a_column_that_a_slot_holds_stays_declared(applied: Snapshot, github: Requirements) -> None:
@@ -108,13 +108,13 @@ def test_a_column_that_a_slot_holds_stays_declared(applied: Snapshot, github: Re
         "column id is declared no more, but GSI_2 holds it: keep `id: int` until no product joins by it and its slots"
     )
     with pytest.raises(ColumnUsed, match=message):
-        edit(applied, Requirements(entities=user.entities[:1], products=(), paths=(), groups=()), has_run=())
+        apply(applied, Requirements(entities=user.entities[:1], products=(), paths=(), groups=()), has_run=())
 
 
 def test_before_any_job_has_run_the_type_of_an_indexed_column_may_change(
     applied: Snapshot, github: Requirements
 ) -> None:
-    change = edit(applied, with_type(github, "user", "username", "int"), has_run=("star",))
+    change = apply(applied, with_type(github, "user", "username", "int"), has_run=("star",))
     assert change.changes == ("entity user: changed",)
 
 
@@ -151,8 +151,8 @@ def test_a_type_that_takes_all_stored_values_may_follow(
     empty: Snapshot, github: Requirements, was: str, now: str
 ) -> None:
     narrow, wide = with_type(github, "user", "more", was), with_type(github, "user", "more", now)
-    stored = edited(empty, edit(empty, narrow, has_run=()))
-    assert edit(stored, wide, has_run=("user",)).changes == ("entity user: changed",)
+    stored = edited(empty, apply(empty, narrow, has_run=()))
+    assert apply(stored, wide, has_run=("user",)).changes == ("entity user: changed",)
 
 
 @pytest.mark.parametrize(("was", "now"), NARROWED)
@@ -160,10 +160,10 @@ def test_another_type_is_refused_once_rows_may_be_stored(
     empty: Snapshot, github: Requirements, was: str, now: str
 ) -> None:
     narrow, other = with_type(github, "user", "more", was), with_type(github, "user", "more", now)
-    stored = edited(empty, edit(empty, narrow, has_run=()))
-    assert edit(stored, other, has_run=("star",)).changes == ("entity user: changed",)
+    stored = edited(empty, apply(empty, narrow, has_run=()))
+    assert apply(stored, other, has_run=("star",)).changes == ("entity user: changed",)
     with pytest.raises(ColumnStored) as error:
-        edit(stored, other, has_run=("user",))
+        apply(stored, other, has_run=("user",))
     assert str(error.value) == (
         f"entity user: column more was {was} and is now {now}, but a job has run with user, and nothing rewrites its stored "
         f"rows: declare `more: {was}` or a type that takes all its values, or use a new table and registry schema"
@@ -175,8 +175,8 @@ def test_a_column_that_a_slot_holds_may_get_a_type_with_the_same_encoding(
     empty: Snapshot, github: Requirements, was: str, now: str
 ) -> None:
     narrow, wide = with_type(github, "user", "username", was), with_type(github, "user", "username", now)
-    stored = edited(empty, edit(empty, narrow, has_run=()))
-    assert edit(stored, wide, has_run=("user",)).changes == ("entity user: changed",)
+    stored = edited(empty, apply(empty, narrow, has_run=()))
+    assert apply(stored, wide, has_run=("user",)).changes == ("entity user: changed",)
 
 
 @pytest.mark.parametrize(("was", "now"), [*NARROWED, *(one for one in WIDENED if one[1] == "json")])
@@ -184,33 +184,33 @@ def test_a_column_that_a_slot_holds_keeps_its_encoding(
     empty: Snapshot, github: Requirements, was: str, now: str
 ) -> None:
     narrow, other = with_type(github, "user", "username", was), with_type(github, "user", "username", now)
-    stored = edited(empty, edit(empty, narrow, has_run=()))
+    stored = edited(empty, apply(empty, narrow, has_run=()))
     with pytest.raises(ColumnHeld, match="GSI_1 of its stored rows has the encoding of the old type"):
-        edit(stored, other, has_run=("user",))
+        apply(stored, other, has_run=("user",))
 
 
 def test_a_dropped_column_of_stored_rows_comes_back_only_with_a_type_that_takes_their_values(
     empty: Snapshot, github: Requirements
 ) -> None:
-    stored = edited(empty, edit(empty, with_type(github, "user", "more", "int"), has_run=()))
-    dropped = edited(stored, edit(stored, github, has_run=("user",)))
+    stored = edited(empty, apply(empty, with_type(github, "user", "more", "int"), has_run=()))
+    dropped = edited(stored, apply(stored, github, has_run=("user",)))
     assert entity_of(dropped, "user").dropped == {"more": "int"}
-    assert edit(dropped, github, has_run=("user",)) == Edit()
+    assert apply(dropped, github, has_run=("user",)) == Edit()
     topic = with_entity(github, "user", lambda one: replace(one, topic="users"))
-    assert entity_of(edited(dropped, edit(dropped, topic, has_run=("user",))), "user").dropped == {"more": "int"}
+    assert entity_of(edited(dropped, apply(dropped, topic, has_run=("user",))), "user").dropped == {"more": "int"}
     with pytest.raises(ColumnStored, match="column more was int and is now string, but a job has run with user"):
-        edit(dropped, with_type(github, "user", "more", "string"), has_run=("user",))
-    back = edited(dropped, edit(dropped, with_type(github, "user", "more", "decimal"), has_run=("user",)))
+        apply(dropped, with_type(github, "user", "more", "string"), has_run=("user",))
+    back = edited(dropped, apply(dropped, with_type(github, "user", "more", "decimal"), has_run=("user",)))
     assert entity_of(back, "user").dropped == {}
-    again = edited(back, edit(back, github, has_run=("user",)))
+    again = edited(back, apply(back, github, has_run=("user",)))
     assert entity_of(again, "user").dropped == {"more": "decimal"}
 
 
 def test_before_any_job_has_run_a_dropped_column_is_forgotten(empty: Snapshot, github: Requirements) -> None:
-    stored = edited(empty, edit(empty, with_type(github, "user", "more", "int"), has_run=()))
-    dropped = edited(stored, edit(stored, github, has_run=("star",)))
+    stored = edited(empty, apply(empty, with_type(github, "user", "more", "int"), has_run=()))
+    dropped = edited(stored, apply(stored, github, has_run=("star",)))
     assert entity_of(dropped, "user").dropped == {}
-    assert edit(dropped, with_type(github, "user", "more", "string"), has_run=("user",)).changes
+    assert apply(dropped, with_type(github, "user", "more", "string"), has_run=("user",)).changes
 
 
 def entity_of(stored: Snapshot, name: str) -> EntityEntry:
@@ -247,7 +247,7 @@ def test_requirements_that_do_not_hold_together_are_malformed(
     empty: Snapshot, github: Requirements, broken: Callable[[Requirements], Requirements], message: str
 ) -> None:
     with pytest.raises(Malformed, match=message):
-        edit(empty, broken(github), has_run=())
+        apply(empty, broken(github), has_run=())
 
 
 def test_every_error_of_the_registry_is_a_registry_error() -> None:

@@ -10,8 +10,7 @@ Each step is one registry version, which the job applies before the next step (`
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from registry.edited import Edit, edited, served_joins
-from registry.finish import finish
+from registry.edits.edit import Edit, edited, finish, served_joins
 from registry.lifecycle import reads
 from registry.model import AssignedPath, Assignment, AssignmentState, JoinAccess, Snapshot
 

@@ -1,12 +1,60 @@
-"""The edits of an operator other than an apply: pause, publish again, remove, retire and move a slot, add slots. Pure."""
+"""The edits of an operator other than an apply, with the errors that refuse them. Pure.
 
+An operator pauses, publishes again, removes, retires and moves a slot, adds slots. `Registry.operate` makes the edit.
+"""
+
+from collections.abc import Sequence
 from dataclasses import replace
 
-from registry.edited import Edit, find_product, next_version
-from registry.errors import NoAssignment, NoMoreSlots, NoMove, NoProduct, NoTopic, ProductPaused, SlotUsed
-from registry.finish import finish
+from registry.edits.edit import Edit, find_product, finish, next_version
+from registry.errors import NoAssignment, NoProduct, RegistryError, slot_list
 from registry.lifecycle import may_follow, reads
 from registry.model import MAX_SLOTS, Assignment, AssignmentState, ProductEntry, Snapshot
+
+
+class ProductPaused(RegistryError):
+    """The product is paused, so it cannot publish tombstones. `pause`: who paused it, when and why, if the history knows."""
+
+    def __init__(self, name: str, pause: str = "") -> None:
+        super().__init__(
+            f"product {name} is paused{pause and f' ({pause})'}, so the job publishes none of its tombstones: end the pause by "
+            f"`statestore resume {name} --why REASON`, or remove it without --tombstones, and its documents stay"
+        )
+        self.name = name
+
+
+class NoTopic(RegistryError):
+    """No entity of the registry reads this topic."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"no entity of the registry reads topic {topic}")
+        self.topic = topic
+
+
+class SlotUsed(RegistryError):
+    """Joins of products use the slot, so it cannot retire."""
+
+    def __init__(self, assignment: Assignment, products: Sequence[str]) -> None:
+        super().__init__(
+            f"entity {assignment.entity}: {slot_list([assignment])} cannot retire: joins of product {' and '.join(products)} use "
+            "it; change or remove these first"
+        )
+        self.products = tuple(products)
+
+
+class NoMove(RegistryError):
+    """The registry cannot move what a slot holds to the other slot."""
+
+    def __init__(self, assignment: Assignment, target: int, reason: str) -> None:
+        super().__init__(f"entity {assignment.entity}: {slot_list([assignment])} cannot move to GSI_{target}: {reason}")
+
+
+class NoMoreSlots(RegistryError):
+    """The registry cannot get this number of slots."""
+
+    def __init__(self, stored: int, slots: int) -> None:
+        cure = f"give a number from {stored + 1} to {MAX_SLOTS}" if stored < MAX_SLOTS else "a table has no more"
+        super().__init__(f"the registry has {stored} slots, and cannot have {slots}: slots never go; {cure}")
 
 
 def pause(stored: Snapshot, name: str | None, *, paused: bool) -> Edit:
@@ -75,7 +123,7 @@ def retire(stored: Snapshot, entity: str, slot: int) -> Edit:
 
 def move(stored: Snapshot, entity: str, slot: int, target: int) -> Edit:
     """Plans a second assignment of the same columns in a free slot. When it is full, the job moves the joins to it, and the
-    former one retires (`registry.advance`).
+    former one retires (`registry.edits.advance`).
 
     Raises:
         NoAssignment: the slot is free.

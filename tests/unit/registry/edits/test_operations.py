@@ -4,19 +4,32 @@ from dataclasses import replace
 
 import pytest
 
-from registry.advance import completed
-from registry.edit import edit
-from registry.edited import Edit, edited
-from registry.errors import NoAssignment, NoMoreSlots, NoMove, NoProduct, NoTopic, ProductPaused, SlotUsed
+from registry.edits.advance import completed
+from registry.edits.apply import apply
+from registry.edits.edit import Edit, edited
+from registry.edits.operations import (
+    NoMoreSlots,
+    NoMove,
+    NoTopic,
+    ProductPaused,
+    SlotUsed,
+    add_slots,
+    move,
+    pause,
+    pause_topic,
+    remove,
+    republish,
+    retire,
+)
+from registry.edits.pending import pending_lines
+from registry.errors import NoAssignment, NoProduct
 from registry.model import Assignment, AssignmentState, Requirements, Snapshot
-from registry.operations import add_slots, move, pause, pause_topic, remove, republish, retire
-from registry.pending import pending_lines
-from tests.unit.registry.test_waiting import ALL, products, with_join
+from tests.unit.registry.edits.test_waiting import ALL, products, with_join
 
 
 @pytest.fixture
 def waiting(applied: Snapshot, github: Requirements) -> Snapshot:
-    return edited(applied, edit(applied, with_join(github), has_run=ALL))
+    return edited(applied, apply(applied, with_join(github), has_run=ALL))
 
 
 def test_a_pause_ends_with_a_resume_and_counts_once(applied: Snapshot) -> None:
@@ -58,9 +71,9 @@ def test_a_paused_product_stays_paused_while_it_waits_and_after_an_apply(
 ) -> None:
     stored = edited(waiting, pause(waiting, "user_profile", paused=True))
     assert [one.paused for one in (*stored.products, *stored.waiting)] == [True, True]
-    assert edit(stored, with_join(github), has_run=ALL).changes == ()
-    again = edited(stored, edit(stored, github, has_run=ALL))
-    again = edited(again, edit(again, with_join(github), has_run=ALL))
+    assert apply(stored, with_join(github), has_run=ALL).changes == ()
+    again = edited(stored, apply(stored, github, has_run=ALL))
+    again = edited(again, apply(again, with_join(github), has_run=ALL))
     assert [(one.version, one.paused) for one in again.waiting] == [(3, True)]
 
 
@@ -109,13 +122,13 @@ def test_a_product_that_is_retracted_can_pause(applied: Snapshot) -> None:
 
 def test_a_retracted_product_comes_back_with_an_apply(applied: Snapshot, github: Requirements) -> None:
     stored = edited(applied, remove(applied, "user_profile", tombstones=True))
-    stored = edited(stored, edit(stored, github, has_run=ALL))
+    stored = edited(stored, apply(stored, github, has_run=ALL))
     assert [(one.version, one.retracted) for one in (*stored.products, *stored.waiting)] == [(2, True), (3, False)]
 
 
 def test_a_product_that_only_waits_is_withdrawn(applied: Snapshot, github: Requirements) -> None:
     gone = edited(applied, remove(applied, "user_profile", tombstones=False))
-    stored = edited(gone, edit(gone, github, has_run=ALL))
+    stored = edited(gone, apply(gone, github, has_run=ALL))
     assert products(stored) == ([], [("user_profile", 2)])
     for tombstones in (True, False):
         after = edited(stored, remove(stored, "user_profile", tombstones=tombstones))

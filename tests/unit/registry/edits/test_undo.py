@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from registry.edit import edit
-from registry.edited import edited
-from registry.errors import NoUndo
+from registry.edits.apply import apply
+from registry.edits.edit import edited
+from registry.edits.operations import pause, remove
+from registry.edits.undo import NoUndo, Reversal, reverse
 from registry.model import HistoryEntry, Requirements, Snapshot
-from registry.operations import pause, remove
-from registry.undo import Reversal, reverse
-from tests.unit.registry.test_waiting import ALL, with_join
+from tests.unit.registry.edits.test_waiting import ALL, with_join
 
 OLD = {"root": "user", "fields": ["email", "username"]}
 NEW = {"root": "user", "fields": ["email"]}
@@ -102,7 +101,7 @@ def test_added_slots_stay(applied: Snapshot) -> None:
 
 
 def test_a_product_that_a_later_edit_changed_is_not_undone(applied: Snapshot, github: Requirements) -> None:
-    later = edited(applied, edit(applied, with_join(github), has_run=ALL))
+    later = edited(applied, apply(applied, with_join(github), has_run=ALL))
     later = replace(later, waiting=(replace(later.waiting[0], definition={"other": 1}),))
     history = [
         entry(3, "waiting_products", None, row({"other": 1})),

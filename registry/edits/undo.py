@@ -8,12 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from registry.errors import NoUndo
+from registry.errors import RegistryError
 from registry.json_text import same_json
 from registry.model import HistoryEntry, Snapshot
 
 _TABLES = ("entities", "products", "waiting_products")
 _Row = Mapping[str, Any]
+
+
+class NoUndo(RegistryError):
+    """The registry cannot reverse a version."""
+
+    def __init__(self, version: int, reason: str) -> None:
+        super().__init__(f"version {version} cannot be undone: {reason}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

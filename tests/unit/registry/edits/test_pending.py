@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from registry.advance import advance
-from registry.edit import edit
-from registry.edited import edited
+from registry.edits.advance import advance
+from registry.edits.apply import apply
+from registry.edits.edit import edited
+from registry.edits.operations import move, pause, remove, republish
+from registry.edits.pending import pending_lines
 from registry.model import Requirements, Snapshot
-from registry.operations import move, pause, remove, republish
-from registry.pending import pending_lines
-from tests.unit.registry.test_waiting import ALL, with_join
+from tests.unit.registry.edits.test_waiting import ALL, with_join
 
 
 def test_nothing_waits_in_a_registry_that_serves(applied: Snapshot) -> None:
@@ -16,7 +16,7 @@ def test_nothing_waits_in_a_registry_that_serves(applied: Snapshot) -> None:
 
 
 def test_a_waiting_product_names_the_slots_that_do_not_serve_yet(applied: Snapshot, github: Requirements) -> None:
-    stored = edited(applied, edit(applied, with_join(github), has_run=ALL))
+    stored = edited(applied, apply(applied, with_join(github), has_run=ALL))
     slots = "GSI_3 of star (planned), GSI_2 of pull_request (planned)"
     assert list(pending_lines(stored)) == [
         f"product user_profile: version 2 waits for {slots}",

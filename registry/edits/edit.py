@@ -1,13 +1,34 @@
-"""An edit of the registry, and the registry after it. Pure; the repository and the database's triggers do the same."""
+"""An edit of the registry: its entries, the registry after it, and its lines for people. Pure.
+
+The repository and the database's triggers make the same registry of it.
+"""
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from registry.json_text import same_json
 from registry.lifecycle import reads, writes
-from registry.model import AssignedPath, Assignment, EntityEntry, JoinAccess, JoinSpec, ProductEntry, Snapshot
+from registry.model import (
+    AssignedPath,
+    Assignment,
+    AssignmentState,
+    EdgePath,
+    EntityEntry,
+    JoinAccess,
+    JoinSpec,
+    KeyPath,
+    ProductEntry,
+    Snapshot,
+)
+
+
+class Signature(NamedTuple):
+    """Who makes an edit, and why: for the history."""
+
+    who: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +88,16 @@ def edited(stored: Snapshot, change: Edit) -> Snapshot:
     return replace(after, entities=tuple(_with_layouts(stored, after)))
 
 
+def finish(stored: Snapshot, change: Edit) -> Edit:
+    """The edit without joins that stay as they are, with the joins to drop and with its lines."""
+    after = products_after(stored, change)
+    used = {join for product in (*after.products, *after.waiting) for join in product.joins}
+    known = {access.join: access for access in stored.joins}
+    joins = tuple(one for one in change.joins if one.join in used and known.get(one.join) != one)
+    change = replace(change, joins=joins, dropped=tuple(join for join in known if join not in used))
+    return replace(change, changes=tuple(_lines(stored, change)))
+
+
 def products_after(stored: Snapshot, change: Edit) -> Snapshot:
     """The registry with the live and the waiting products after the edit, and nothing else changed."""
     return replace(
@@ -124,3 +155,79 @@ def _place(one: Assignment) -> tuple[str, int]:
 def _put(stored: Iterable[Any], put: Iterable[Any], without: Collection[str] = ()) -> tuple[Any, ...]:
     entries = {one.name: one for one in (*stored, *put) if one.name not in without}
     return tuple(entries[name] for name in sorted(entries))
+
+
+def _lines(stored: Snapshot, change: Edit) -> Iterator[str]:
+    entities, joins = {one.name for one in stored.entities}, {access.join for access in stored.joins}
+    for entity in change.entities:
+        yield f"entity {entity.name}: {'changed' if entity.name in entities else 'added'}"
+    yield from _assignment_lines(stored, change)
+    for access in change.joins:
+        how = f"down by {_where(access.down)}, up by {_where(access.up)}"
+        yield f"join {access.join}: {'now ' if access.join in joins else 'added, '}{how}"
+    yield from _product_lines(stored, change)
+    for join in change.dropped:
+        yield f"join {join}: dropped, no product uses it"
+    if change.slots:
+        yield f"slots: GSI_1 to GSI_{change.slots[-1]}, {stored.slots} before"
+    if change.paused is not None:
+        yield f"all work: {'paused' if change.paused else 'resumed'}"
+    if change.paused_topics is not None:
+        for topic in sorted({*change.paused_topics} ^ {*stored.paused_topics}):
+            yield f"topic {topic}: {'paused' if topic in change.paused_topics else 'resumed'}"
+
+
+def _assignment_lines(stored: Snapshot, change: Edit) -> Iterator[str]:
+    known = {(one.entity, one.slot) for one in stored.assignments}
+    for one in change.assignments:
+        columns = "#".join(one.columns)
+        if (one.entity, one.slot) in known:
+            yield f"entity {one.entity}: GSI_{one.slot} {columns} is {one.state} now"
+        elif reads(one.state):
+            yield f"entity {one.entity}: GSI_{one.slot} holds {columns}"
+        else:
+            yield f"entity {one.entity}: GSI_{one.slot} will hold {columns} ({one.state})"
+    for one in change.freed:
+        yield f"entity {one.entity}: GSI_{one.slot} {'#'.join(one.columns)} is {AssignmentState.FREE} now"
+
+
+def _product_lines(stored: Snapshot, change: Edit) -> Iterator[str]:
+    for product in change.products:
+        yield f"product {product.name}: {_live_line(stored, product)}"
+    for product in change.waiting:
+        yield f"product {product.name}: {_waiting_line(stored, product)}"
+    gone = {(one.name, one.version) for one in stored.waiting if one.name in change.withdrawn}
+    for name, version in sorted(gone - {(one.name, one.version) for one in change.products}):
+        yield f"product {name}: version {version} waits no more"
+    for name in change.removed:
+        yield f"product {name}: removed"
+
+
+def _live_line(stored: Snapshot, product: ProductEntry) -> str:
+    old, waiting = find_product(stored.products, product.name), find_product(stored.waiting, product.name)
+    if old and old.version == product.version:
+        return "paused" if product.paused else "resumed"
+    if product.retracted:
+        return f"retracted, version {product.version} is tombstones"
+    if waiting and waiting.version == product.version:
+        return f"version {product.version} is live now"
+    return f"{'changed' if old else 'added'}, version {product.version}"
+
+
+def _waiting_line(stored: Snapshot, product: ProductEntry) -> str:
+    old, waiting = find_product(stored.products, product.name), find_product(stored.waiting, product.name)
+    if waiting and waiting.version == product.version:
+        return f"version {product.version}, which waits, is {'paused' if product.paused else 'resumed'}"
+    if old and same_product(old, product):
+        return f"version {product.version}, of the same documents, waits until its slots are full"
+    return f"{'changed' if old else 'added'}, version {product.version} waits until its slots are full"
+
+
+def _where(path: AssignedPath) -> str:
+    match path:
+        case KeyPath():
+            return "key"
+        case EdgePath(fields=fields):
+            return f"edges by {'#'.join(fields)}"
+        case Assignment(slot=slot):
+            return f"GSI_{slot}"

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from registry.advance import advance, completed
-from registry.edit import edit
-from registry.edited import Edit, edited
+from registry.edits.advance import advance, completed
+from registry.edits.apply import apply
+from registry.edits.edit import Edit, edited
+from registry.edits.operations import remove, retire
 from registry.model import Assignment, AssignmentState, Requirements, Snapshot
-from registry.operations import remove, retire
-from tests.unit.registry.test_waiting import ALL, products, with_join
+from tests.unit.registry.edits.test_waiting import ALL, products, with_join
 
 
 @pytest.fixture
 def waiting(applied: Snapshot, github: Requirements) -> Snapshot:
     """The example, whose product waits for a planned slot of `star`, and one of `pull_request`."""
-    return edited(applied, edit(applied, with_join(github), has_run=ALL))
+    return edited(applied, apply(applied, with_join(github), has_run=ALL))
 
 
 def step(stored: Snapshot, *proven: str, published: tuple[str, ...] = ()) -> tuple[Snapshot, tuple[str, ...]]:
@@ -91,7 +91,7 @@ def test_a_slot_without_a_product_becomes_full_too(applied: Snapshot) -> None:
 
 def test_a_slot_that_retires_is_free_once_no_join_refers_to_it(applied: Snapshot, github: Requirements) -> None:
     fewer = replace(github.products[0], joins=github.products[0].joins[:3])
-    stored = edited(applied, edit(applied, replace(github, products=(fewer,)), has_run=()))
+    stored = edited(applied, apply(applied, replace(github, products=(fewer,)), has_run=()))
     stored = edited(stored, retire(stored, "payment_info", 1))
     layouts = {one.name: one.layout for one in stored.entities}
     stored, lines = step(stored)

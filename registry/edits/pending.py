@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from registry.edited import served_joins
+from registry.edits.edit import served_joins
 from registry.lifecycle import reads
 from registry.model import Assignment, AssignmentState, ProductEntry, Snapshot
 

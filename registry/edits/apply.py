@@ -1,17 +1,16 @@
 """The edit of an apply: a pure function of the stored registry and the requirements.
 
 This module writes nothing. Its result names exactly the entries that differ, so that the same requirements twice change nothing.
-A product over stored rows waits, until the job has filled its slots and edges in them (`registry.advance`). The edit drops the
-joins that no product uses any more; their assignments stay, at worst unused, since rows are stored under them.
+A product over stored rows waits, until the job has filled its slots and edges in them (`registry.edits.advance`). The edit drops
+the joins that no product uses any more; their assignments stay, at worst unused, since rows are stored under them.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from registry.checks import check_entities, check_requirements, check_roots, check_topics
-from registry.edited import Edit, edited, find_product, next_version, same_product, served_joins
+from registry.edits.checks import check_entities, check_requirements, check_roots, check_topics
+from registry.edits.edit import Edit, edited, find_product, finish, next_version, same_product, served_joins
 from registry.errors import SlotRetires
-from registry.finish import finish
 from registry.json_text import same_json
 from registry.lifecycle import reads
 from registry.model import (
@@ -31,7 +30,7 @@ from registry.model import (
 from registry.slots import assign
 
 
-def edit(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> Edit:
+def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> Edit:
     """Compares requirements with the registry.
 
     Args:
