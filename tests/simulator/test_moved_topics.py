@@ -50,7 +50,7 @@ FROM_THE_FIRST = replacing(
         (0, {}, NO_OFFSETS),
         (3, {}, NOT_TO_THE_END),
         (3, {}, AT_ONCE),
-        (15, {}, SAME_EPOCH),
+        (2, {}, SAME_EPOCH),
         (322, {}, FROM_THE_FIRST),
     ],
     ids=[
