@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,11 +31,13 @@ from tests.acceptance.pages import (
     run_page,
     stop_parts,
 )
-from tests.sampled import sampled
 
 DOCS = ROOT / "docs"
 SLOW = {DOCS / "disasters.md", DOCS / "changes.md", DOCS / "stores.md"}
 """Pages whose blocks start the job many times. Of them `make test` runs those before the first start of parts."""
+OFTEN = {ROOT / "README.md", DOCS / "first-product.md"}
+"""The pages that newcomers read first: `make test` runs their blocks, with Spark or not."""
+STARTS_PARTS = ("statestore run", "statestore local up", "statestore demo", "production.toml")
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
 TERMS = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([^`]+)`: `(\w+)` \|$", GLOSSARY, re.MULTILINE)
 """(term, module, name in the module) of each line of the glossary."""
@@ -58,7 +61,15 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     stop_parts(tmp_path)
 
 
-@pytest.mark.parametrize("page", sampled(PAGES, *({*PAGES} - SLOW)), ids=page_name)
+def pages_to_run() -> Iterator[Any]:
+    """The pages. `make test` runs the blocks of those that start nothing, and of the first ones."""
+    for page in PAGES:
+        starts = any(word in block.text for block in blocks_of(page, "sh") for word in STARTS_PARTS)
+        rest = (pytest.mark.rest,) if starts and page not in OFTEN else ()
+        yield pytest.param(page, marks=(pytest.mark.slow,) if page in SLOW else rest)
+
+
+@pytest.mark.parametrize("page", list(pages_to_run()), ids=page_name)
 def test_every_shell_block_runs_and_prints_the_output_of_the_page(page: Path, checkout: Path) -> None:
     run_page(page, checkout)
 

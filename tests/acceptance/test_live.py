@@ -6,7 +6,7 @@ import pytest
 
 from processor.stores.kinds import KINDS
 from tests.live.soak import RESTARTED, soak
-from tests.required import require_debezium
+from tests.support.required import require_debezium
 
 pytestmark = pytest.mark.slow
 

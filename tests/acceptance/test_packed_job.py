@@ -23,7 +23,7 @@ import pytest
 
 from benchmarks.job_process import run_command
 from processor.local.cache import fetch_once
-from tests.required import require_package_tools, required_python
+from tests.support.required import require_package_tools, required_python
 
 Story = Any  # conftest's
 ROOT = Path(__file__).parents[2]

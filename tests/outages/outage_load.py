@@ -24,9 +24,9 @@ from processor.records.message import Message
 from processor.records.record import Record
 from tests.edits.source import DELETES, DRAW, EditedSource
 from tests.edits.verdict import disordered
-from tests.registry_stub import RegistryStub
 from tests.simulator.edit_shapes import CONTENTS, texts
 from tests.simulator.shape_definitions import STARS
+from tests.support.registry_stub import RegistryStub
 
 FRAMED = "label"
 RECORDS_PER_SCHEMA = 25

@@ -39,8 +39,8 @@ from tests.outages.outage_parts import REGISTRY, STORE, Schemas, Server, dynamod
 from tests.outages.outage_schedule import Budget, Outage, cause_outages, draw
 from tests.outages.outage_table import effects, markdown, table
 from tests.outages.watched_job import STATESTORE, WatchedJob, background
-from tests.registry_stub import registry_stub
 from tests.simulator.check import KEYS
+from tests.support.registry_stub import registry_stub
 
 START_SECONDS = 300.0
 """The job may take so long until its first batch."""

@@ -33,10 +33,10 @@ def test_every_history_ends_as_if_the_source_had_not_sent_the_erased_records(ove
 
 @pytest.mark.parametrize("overrides", [{}, HARD, {"shape": "lists"}], ids=["plain", "hard", "edges"])
 def test_no_replay_of_a_dead_letter_brings_an_erased_row_back_or_keeps_its_keys(overrides: dict[str, object]) -> None:
-    runs = [run(seed, overrides, of=ErasedLettersSimulation) for seed in range(SEEDS // 6)]
+    runs = [run(seed, overrides, of=ErasedLettersSimulation) for seed in range(max(1, SEEDS // 6))]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
-    assert sum(run.facts["erasures ended"] for run in runs) > SEEDS // 12
-    assert sum(run.facts["replays"] for run in runs) > SEEDS // 12
+    assert sum(run.facts["erasures ended"] for run in runs) >= at_least(SEEDS / 12)
+    assert sum(run.facts["replays"] for run in runs) >= at_least(SEEDS / 12)
 
 
 def test_an_erased_row_leaves_its_keys_in_the_note_of_a_replay_without_the_protection() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
@@ -29,7 +29,7 @@ from processor.settings.installed_release import statestore_version  # noqa: E40
 from processor.settings.settings import Settings, setting_flags  # noqa: E402
 from processor.stores.kinds import open_store  # noqa: E402
 from processor.upkeep.repair import Repair  # noqa: E402
-from tests.registry_stub import RegistryStub, registry_stub  # noqa: E402
+from tests.support.registry_stub import RegistryStub, registry_stub  # noqa: E402
 
 Scene = Any  # conftest's
 pytestmark = [

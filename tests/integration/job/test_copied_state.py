@@ -29,7 +29,7 @@ from statestore.store import Write
 from tests.contract.postgres_servers import execute
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = pytest.mark.plain
 
 
 def copy(scene: Scene, store: str, **changes: Any) -> CopyCounts:

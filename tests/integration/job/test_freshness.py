@@ -12,7 +12,7 @@ from processor.records.message import Message
 from processor.rounds.freshness import BUCKETS, read_freshness
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = pytest.mark.plain
 HOUR = 3_600_000
 """In milliseconds."""
 

@@ -20,7 +20,7 @@ from processor.spark.worker import transactional_id
 from processor.stores.kinds import open_store
 from registry.errors import LeaseHeld, RegistryMissing
 from tests.integration.job.plain_client import plain_client
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -103,6 +103,7 @@ def test_a_checkpoint_of_another_job_is_refused(worked: Scene, new_scene: Callab
     Path(f"{worked.settings.checkpoint}.moved").rename(Path(worked.settings.checkpoint, "statestore.identity"))
 
 
+@pytest.mark.rest
 def test_a_renamed_job_is_refused_until_the_name_is_adopted(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"), partition=0)
     scene.run()
@@ -145,6 +146,7 @@ def test_a_lost_table_is_built_again_with_a_new_checkpoint_and_higher_sequences(
     scene.run()
 
 
+@pytest.mark.rest
 def test_a_new_registry_and_table_go_on_with_the_sequences_of_the_topics(scene: Scene, rows: SimpleNamespace) -> None:
     """The cure of a column whose slot has the encoding of its old type (`ColumnHeld`)."""
     scene.produce(*(rows.user(1, f"ada{n}") for n in range(3)), rows.user(2, "bob"), partition=0)

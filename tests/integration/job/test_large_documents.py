@@ -10,7 +10,10 @@ from processor.progress.ledger import entry_key, read_entry
 from tests.integration.job.running_job import configure
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
+]
 
 
 def limit(scene: Scene, size: int) -> None:

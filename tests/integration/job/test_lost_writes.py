@@ -42,7 +42,7 @@ def edit_leases(scene: Scene, values: str) -> None:
         connection.execute(text(f"UPDATE leases SET {values}"))
 
 
-@pytest.fixture(params=["postgres", "dynamodb"])
+@pytest.fixture(params=["postgres", pytest.param("dynamodb", marks=pytest.mark.rest)])
 def behind(request: pytest.FixtureRequest, new_scene: Callable[..., Scene], rows: SimpleNamespace) -> Scene:
     """A stopped job whose table lacks the writes of its last run."""
     scene = new_scene(store=request.param)
@@ -76,6 +76,7 @@ def test_a_table_without_its_last_writes_is_refused_until_an_operator_goes_on(be
     goes_on(behind)
 
 
+@pytest.mark.rest
 def test_a_registry_that_went_back_with_the_table_is_no_excuse_because_the_topics_did_not(behind: Scene) -> None:
     edit_leases(behind, "ended_run = NULL, ended_round = NULL, generation = 1")
     with pytest.raises(ForeignPart, match=WENT_BACK + r"topic .*profile, .* has message \d+ of a root" + CURE):
@@ -83,6 +84,7 @@ def test_a_registry_that_went_back_with_the_table_is_no_excuse_because_the_topic
     goes_on(behind)
 
 
+@pytest.mark.rest
 def test_a_registry_that_alone_went_back_is_refused_with_the_way_to_a_new_one(
     new_scene: Callable[..., Scene], rows: SimpleNamespace
 ) -> None:
@@ -96,6 +98,7 @@ def test_a_registry_that_alone_went_back_is_refused_with_the_way_to_a_new_one(
         scene.run()
 
 
+@pytest.mark.rest
 def test_a_running_job_publishes_nothing_over_a_table_that_went_back(
     new_scene: Callable[..., Scene], rows: SimpleNamespace
 ) -> None:

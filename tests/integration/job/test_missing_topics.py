@@ -14,7 +14,10 @@ from tests.integration.job.profile_definitions import profile_definitions
 from tests.integration.job.running_job import running, wait_until
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
+]
 
 
 def name_topics(scene: Scene, prefix: str) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from registry.edits import operations
 from registry.edits.edit import Signature
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
@@ -38,7 +38,7 @@ from processor.upkeep.copy_state import copy_state  # noqa: E402
 from statestore import keys  # noqa: E402
 from statestore.store import Item  # noqa: E402
 from tests.integration.job.running_job import configure  # noqa: E402
-from tests.registry_stub import registry_stub  # noqa: E402
+from tests.support.registry_stub import registry_stub  # noqa: E402
 from tests.unit.schema_registry.framed import avro, head  # noqa: E402
 
 Scene = Any  # conftest's

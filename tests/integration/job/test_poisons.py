@@ -21,7 +21,7 @@ from processor.records.record import Change, Record
 from processor.rounds.account import PARTS
 from processor.settings.installed_release import statestore_version
 from processor.steps.decode import decode
-from tests.poisons import POISONS, Poison, base_records, definitions, positioned
+from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned
 
 Scene = Any  # conftest's
 pytestmark = [

@@ -37,6 +37,7 @@ def test_a_new_product_over_stored_rows_publishes_every_root(scene: Scene, rows:
     assert scene.published("notes") == before
 
 
+@pytest.mark.rest
 def test_a_changed_product_goes_out_as_a_new_version_and_retracts_what_it_has_no_longer(
     scene: Scene, rows: SimpleNamespace
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_changed_product_goes_out_as_a_new_version_and_retracts_what_it_has_no
     assert {dict(r.headers)["statestore.product_version"] for r in scene.published("names")[-3:]} == {b"2"}
 
 
+@pytest.mark.rest
 def test_a_topic_that_a_product_gets_again_loses_the_documents_whose_roots_went_meanwhile(
     scene: Scene, rows: SimpleNamespace
 ) -> None:
@@ -154,6 +156,7 @@ def test_a_topic_paused_after_a_failed_batch_goes_on_where_that_batch_began(
     assert scene.documents() == scene.truth()
 
 
+@pytest.mark.rest
 def test_a_job_starts_while_operators_edit(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +171,7 @@ def test_a_job_starts_while_operators_edit(
     assert scene.documents() == scene.truth()
 
 
+@pytest.mark.rest
 def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"))
     with running(scene) as job:
@@ -178,6 +182,7 @@ def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: Sim
         wait_for(scene, job, lambda: scene.documents("badges") == {'{"id":1}': {"id": 1, "badges": [7]}})
 
 
+@pytest.mark.rest
 def test_a_topic_that_is_missing_stops_nothing(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +202,7 @@ def test_a_topic_that_is_missing_stops_nothing(
     assert sum("does not exist" in line for line in lines) == 1
 
 
+@pytest.mark.rest
 def test_a_job_that_is_far_behind_publishes_each_root_once(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(*(rows.user(n, f"u{n}") for n in range(20)))
     scene.produce(*(rows.star(f"u{n % 20}", f"r{n}") for n in range(100)))

@@ -11,7 +11,10 @@ from processor.cli.main import main
 from processor.errors import PlanError
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark's own, and those of the command's end
+pytestmark = [
+    pytest.mark.plain,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # PySpark's own, and those of the command's end
+]
 
 
 @pytest.mark.parametrize("owner", ["entity `user` reads", "product `profile` publishes to"])

@@ -65,6 +65,7 @@ def test_a_job_that_waits_for_a_lease_stops(scene: Scene, tmp_path: Path) -> Non
     assert scene.registry.holds(held)
 
 
+@pytest.mark.rest
 def test_a_job_that_waits_for_the_indexes_at_its_start_stops_and_gives_the_lease_back(
     scene: Scene, tmp_path: Path
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_job_that_waits_for_the_indexes_at_its_start_stops_and_gives_the_lease
     scene.registry.take_lease(settings.job, "after", 2, take_over=False, expires_after=5)
 
 
+@pytest.mark.rest
 def test_a_paused_job_stops(scene: Scene, tmp_path: Path) -> None:
     scene.registry.operate(Signature("a test", "a pause"), operations.pause, None, paused=True)
     with started(scene, tmp_path, "all work is paused, and the job reads no topic") as (process, log):

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from processor.embedded.parts import Addresses
-from tests.required import require_proc
+from tests.support.required import require_proc
 
 
 def processes_in(directory: Path) -> list[str]:

@@ -17,7 +17,7 @@ from processor.embedded.parts import embedded_parts
 from processor.errors import PartError
 from processor.local.dynamodb_api import start_dynamodb_local, start_moto
 from processor.local.program import EmbeddedPart
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Processes = Callable[[Path], list[str]]
 

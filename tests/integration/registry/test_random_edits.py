@@ -13,7 +13,7 @@ from registry.edits.operations import ProductPaused, SlotUsed
 from registry.errors import NoAssignment, NoProduct, NoSlot, SlotRetires
 from registry.model import KEY, EdgePath, JoinPaths, JoinSpec, Lease, Need, ProductEntry, Requirements, Snapshot
 from registry.repository import Registry
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 
 def slot_join(child: str, child_column: str, parent: str, parent_column: str) -> JoinPaths:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
 from processor.cli.main import main  # noqa: E402
-from tests.registry_stub import registry_stub  # noqa: E402
+from tests.support.registry_stub import registry_stub  # noqa: E402
 from tests.unit.schema_registry.framed import avro  # noqa: E402
 
 USER = {

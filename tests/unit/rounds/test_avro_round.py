@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 

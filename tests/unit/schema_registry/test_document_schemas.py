@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
@@ -20,7 +20,7 @@ from processor.records.record import Record  # noqa: E402
 from processor.schema_registry import registry_client  # noqa: E402
 from processor.schema_registry.document_schemas import SchemaRegistration, as_json  # noqa: E402
 from processor.settings.settings import Settings  # noqa: E402
-from tests.registry_stub import RegistryStub, registry_stub  # noqa: E402
+from tests.support.registry_stub import RegistryStub, registry_stub  # noqa: E402
 from tests.unit.doctor.healthy import Healthy  # noqa: E402
 from tests.unit.product.avro_trip import AvroTrip  # noqa: E402
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
@@ -24,8 +24,8 @@ from processor.schema_registry import registry_client  # noqa: E402
 from processor.schema_registry.framed_records import MISSING_SECONDS, RegistrySchemas  # noqa: E402
 from processor.schema_registry.registry_client import RegistryClient, SchemaMissing, WriterSchema  # noqa: E402
 from processor.settings.settings import Settings  # noqa: E402
-from tests.registry_stub import RegistryStub, registry_stub  # noqa: E402
 from tests.secured.broker import Authority  # noqa: E402
+from tests.support.registry_stub import RegistryStub, registry_stub  # noqa: E402
 from tests.unit.schema_registry.framed import avro, decoded, reason, row  # noqa: E402
 from tests.unit.steps.decoding import entity  # noqa: E402
 

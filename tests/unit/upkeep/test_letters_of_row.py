@@ -10,7 +10,7 @@ from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.record import Record, Rejected, Value
 from processor.records.reject_reasons import ReasonCode
 from processor.upkeep.letters_of_row import LetterChoice, RowLetters, mentions_text
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 COLUMNS = {"email": ColumnType(name="string"), "age": ColumnType(name="int")}
 PERSON = Entity(name="person", topic="people", key=("email",), columns=COLUMNS)

@@ -10,11 +10,14 @@ import pytest
 from processor.local.jars import spark_kafka_jars
 from processor.settings.resolve_secrets import resolve_kafka
 from processor.spark.source import read_stream, spark_session
-from tests.sampled import sampled
 from tests.secured.broker import CANARY, SecuredBroker
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
+]
 
 
 @pytest.mark.parametrize("listener", sampled(["SCRAM", "TLS", "PLAIN", "OAUTH"], "SCRAM"))

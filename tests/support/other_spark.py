@@ -1,4 +1,4 @@
-"""Runs the fast tests and the tests that start Spark on another Spark, with its Python: `python -m tests.other_spark 4.1.1`.
+"""Runs the fast tests and those that start Spark on another Spark, with its Python: `python -m tests.support.other_spark 4.1.1`.
 
 Each Spark has an environment of its own in `.statestore/spark`: the first run makes it, which takes minutes and 1 GB. The marker
 `spark` names the tests that start Spark. Does not touch `.venv`.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from infra.package.environment import find_python
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".statestore" / "spark"
 PYTHONS = {"3.5.7": "3.11", "4.0.0": "3.13", "4.1.1": "3.13"}
 """The Python of each Spark."""
@@ -25,11 +25,12 @@ class NoPython(Exception):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.other_spark", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.support.other_spark", description=__doc__)
     parser.add_argument("sparks", nargs="+", choices=PYTHONS, metavar="SPARK", help=f"of {', '.join(PYTHONS)}")
-    parser.add_argument("--slow", action="store_true", help="run the slow tests, too")
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument("--slow", action="store_true", help="run the slow tests, too")
+    extent.add_argument("--start", action="store_true", help="run only those tests of `make test` that start Spark")
     options = parser.parse_args()
-    without = "" if options.slow else " and not slow"
     for spark in options.sparks:
         try:
             python = spark_python(spark)
@@ -38,12 +39,19 @@ def main() -> int:
             if os.environ.get("CI") == "true":
                 return 1
             continue
-        for marker, folders in (("not slow", FAST), (f"spark{without}", STARTS_SPARK)):
+        for marker, folders in runs(slow=options.slow, start=options.start):
             print(f"== Spark {spark}: {' '.join(folders)}", flush=True)
             words = [str(python), "-m", "pytest", "-q", "-m", marker, "-n", "2", "--dist", "loadfile", *folders]
             if status := subprocess.run(words, cwd=ROOT, check=False).returncode:
                 return status
     return 0
+
+
+def runs(*, slow: bool, start: bool) -> list[tuple[str, tuple[str, ...]]]:
+    """The markers and the folders of each run of pytest."""
+    if start:
+        return [("spark and not slow and not rest", STARTS_SPARK)]
+    return [("not slow", FAST), ("spark" if slow else "spark and not slow", STARTS_SPARK)]
 
 
 def spark_python(spark: str) -> Path:
