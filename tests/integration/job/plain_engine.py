@@ -43,6 +43,7 @@ def plain_engine(positions: dict[Partition, int]) -> Iterator[None]:
     with (
         patch.object(open_module, "spark_session", lambda *_: None),
         patch.object(make_module, "SparkExecutor", PlainExecutor),
+        patch.object(job_module.Job, "_committed", lambda _: dict(positions)),
         patch.object(job_module, "read_stream", stream),
         patch.object(job_module, "offset_ranges", lambda *_: streams[-1].batch),
         patch.object(job_module, "in_ranges", rows_in),
@@ -65,7 +66,19 @@ class PlainStream:
     batch: OffsetRanges = field(default_factory=lambda: OffsetRanges(ranges={}))
     process: Callable[[list[Row], int], None] | None = None
     failure: Exception | None = None
-    isActive: bool = False
+    looks: int = 0
+
+    @property
+    def isActive(self) -> bool:
+        """True at the first look, as of Spark's stream, which ends a moment after its last batch. The job works meanwhile."""
+        self.looks += 1
+        return self.looks == 1
+
+    def awaitTermination(self, _: int) -> bool:
+        return True
+
+    def stop(self) -> None:
+        """Its batches have ended."""
 
     @property
     def writeStream(self) -> "PlainStream":

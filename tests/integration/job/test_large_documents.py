@@ -10,10 +10,7 @@ from processor.progress.ledger import entry_key, read_entry
 from tests.integration.job.running_job import configure
 
 Scene = Any  # conftest's
-pytestmark = [
-    pytest.mark.rest,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
-]
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
 
 
 def limit(scene: Scene, size: int) -> None:
@@ -25,6 +22,7 @@ def is_marked(scene: Scene, job: Any) -> bool:
     return read_entry(job.driver.store.get([key]).get(key)).unfit
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("lowered", ["before the start", pytest.param("under the job", marks=pytest.mark.slow)])
 def test_a_document_beyond_its_topic_s_limit_becomes_a_dead_letter_until_the_limit_is_raised(
     scene: Scene, rows: SimpleNamespace, lowered: str
