@@ -71,8 +71,13 @@ def cause_outages(
     for pause, way, length in drawn:
         if stopped.wait(pause) or not budget.take():
             return
-        began = time()
-        part.fail(way)
-        stopped.wait(length)
-        part.repair()
-        note(Outage(part=part.name, way=way, began=began, ended=time()))
+        note(cause_outage(part, way, length, stopped))
+
+
+def cause_outage(part: FailingPart, way: str, length: float, stopped: Event) -> Outage:
+    """Makes a part fail once, for so many seconds or until `stopped` is set."""
+    began = time()
+    part.fail(way)
+    stopped.wait(length)
+    part.repair()
+    return Outage(part=part.name, way=way, began=began, ended=time())
