@@ -33,9 +33,10 @@ class Outage:
 class FailingPart(Protocol):
     """A part that fails in one of its ways, and answers again after `repair`."""
 
-    name: str
-    ways: tuple[str, ...]
-
+    @property
+    def name(self) -> str: ...
+    @property
+    def ways(self) -> tuple[str, ...]: ...
     def fail(self, way: str) -> None: ...
     def repair(self) -> None: ...
 
