@@ -205,8 +205,10 @@ def main() -> int:
     options = argparse.ArgumentParser(
         prog="tests.outages.soak", description="Cuts and restarts the parts around a job."
     )
-    options.add_argument("--alone", type=int, default=60, help="outages alone, one after another (%(default)s)")
-    options.add_argument("--outages", type=int, default=200, help="outages after these, of all parts (%(default)s)")
+    options.add_argument("--outages", type=int, default=200, help="outages of all parts together (%(default)s)")
+    options.add_argument(
+        "--alone", type=int, default=80, help="how many of them come in turn, before others (%(default)s)"
+    )
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--store", choices=("postgres", "dynamodb"), default="postgres", help="%(default)s")
     options.add_argument("--pause", type=float, default=PAUSE, help="mean seconds between two of a part (%(default)s)")
@@ -215,7 +217,7 @@ def main() -> int:
     began = time()
     log = Path(tempfile.mkdtemp(prefix="statestore-outages-")) / "job.log"
     with prepared(given.store, given.seed, log) as soak:
-        found = soak.run(given.alone, given.outages, given.seed, given.pause, given.rate)
+        found = soak.run(given.alone, given.outages - given.alone, given.seed, given.pause, given.rate)
         job, published = soak.job, sum(len(soak.verdict.published(name)) for name in soak.verdict.loaded.products)
     print(markdown(table(effects(soak.outages, job.lines, job.health, job.ends))))
     print(
