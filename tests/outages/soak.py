@@ -46,7 +46,7 @@ START_SECONDS = 300.0
 """The job may take so long until its first batch."""
 SETTLE_SECONDS = 900.0
 """The job may work so long after the last outage and the last change."""
-PAUSE = 25.0
+PAUSE = 60.0
 """Seconds between two outages of a part, on average."""
 RATE = 20.0
 """Changes a second."""
@@ -72,7 +72,7 @@ class OutageSoak:
         self._cause_alone(alone, Random(f"{seed} alone"))
         budget = Budget(outages)
         threads = [
-            Thread(target=cause_outages, args=(part, drawn, budget, self.ended, self._note))
+            Thread(target=cause_outages, args=(part, drawn, budget, self.ended, self._note), daemon=True)
             for part in self.parts
             for drawn in [draw(Random(f"{seed} {part.name}"), part.ways, pause)]
         ]
