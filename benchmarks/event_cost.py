@@ -1,6 +1,6 @@
 """Measure what an event of the history costs on DynamoDB: request units and requests, by purpose, settling included.
 
-    python -m benchmarks.event_cost [--events 40000] [--lag 0 | --consistent] [--ledger-batch 25] [--stars 10 1000 100000]
+    python -m benchmarks.event_cost [--events 40000] [--lag 0 | --consistent] [--stars 10 1000 100000]
 
 Promises: units as AWS documents them (`statestore.metered`), of the second half of the events, with the settle work of that
 half. Does not: meet DynamoDB; the store is a map in memory, and its indexes answer `lag` seconds late.

@@ -3,8 +3,7 @@
 start   1. take the lease (open_job.py)   2. fence every earlier producer   3. start the driver: reload, wait W
 idle    background work goes on between batches, in turn with them
 edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
-        stream ends, and begins again; so it does when a topic appears that was missing, or when an entity can leave its former
-        topic
+        stream ends, and begins again; so it does when a missing topic appears, or when an entity can leave its former topic
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
         would commit the batch.)
 """
@@ -177,10 +176,8 @@ class Job:
         self.positions = self._committed()
 
     def _committed(self) -> dict[Partition, int]:
-        if not self.settings.checkpoint:
-            return {}
-        checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
-        return checkpoint.offsets(checkpoint.planned()[0]) if checkpoint.began() else {}
+        path = self.settings.checkpoint
+        return Checkpoint(spark=self.spark, path=path).committed() if path else {}
 
     @property
     def paused(self) -> bool:
@@ -259,7 +256,7 @@ class Job:
 
     def note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
         """Notes the end of a batch, for the monitor."""
-        self.positions = {**self.positions, **{at: end for at, (_, end) in ranges.ranges.items()}}
+        self.positions = self.positions | ranges.ends
         self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
         self.batch_troubles.note(tally)
 
@@ -300,6 +297,4 @@ class Job:
             raise StreamOutdated("an operator moved an entity to another topic: the stream begins again")
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
         self.driver.partitions, self.driver.incarnations = epochs.partitions(), epochs.incarnations
-        starts = {partition: start for partition, (start, _) in piece.ranges.items()}
-        records = sum(end - start for start, end in piece.ranges.values())
-        self.driver.process_batch(BatchFrame(frame=frame, records=records, epochs=epochs), starts, batch)
+        self.driver.process_batch(BatchFrame(frame=frame, records=piece.size, epochs=epochs), piece.starts, batch)

@@ -54,6 +54,10 @@ class Checkpoint:
         begin = START if committed < 0 else f"offsets/{committed}"
         return [begin, f"offsets/{planned}"] if planned > committed else [begin]
 
+    def committed(self) -> dict[Partition, int]:
+        """Where the next batch begins in each partition; empty before a stream has begun."""
+        return self.offsets(self.planned()[0]) if self.began() else {}
+
     def topics(self) -> list[frozenset[str]]:
         """The topics that each of the `planned` files names."""
         return [frozenset(topic for topic, _ in self.offsets(file)) for file in self.planned()]

@@ -46,6 +46,21 @@ class OffsetRanges:
 
     ranges: Mapping[Partition, Range]
 
+    @property
+    def starts(self) -> dict[Partition, int]:
+        """The first offset of each partition."""
+        return {partition: start for partition, (start, _) in self.ranges.items()}
+
+    @property
+    def ends(self) -> dict[Partition, int]:
+        """The offset after the last one of each partition."""
+        return {partition: end for partition, (_, end) in self.ranges.items()}
+
+    @property
+    def size(self) -> int:
+        """How many offsets, also of markers and of records that aborted or that compaction removed."""
+        return sum(end - start for start, end in self.ranges.values())
+
     def slices(self, size: int) -> Iterator["OffsetRanges"]:
         """The ranges in pieces of at most `size` offsets, each partition's in order. (Spark
         rounds a partition's share up to one record, so a batch may hold more than the limit.)"""

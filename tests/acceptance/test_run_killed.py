@@ -229,10 +229,9 @@ def spark_home(tmp_path: Path) -> str:
 
 
 def run_to_the_end(story: Story, endpoint: str, directory: Path, *more: str) -> None:
-    """Runs the job until no work remains, with batches of ledger entries. Then every last document equals the answer of Postgres
-    over the tables."""
+    """Runs the job until no work remains. Then every last document equals the answer of Postgres over the tables."""
     to = directory / "published.jsonl"
-    assert main([*story.run_on(endpoint), "--once", "--ledger-batch", "25", "--to", str(to), *more]) == 0
+    assert main([*story.run_on(endpoint), "--once", "--to", str(to), *more]) == 0
     assert story.wrong(str(to)) == []
 
 

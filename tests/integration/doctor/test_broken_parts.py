@@ -260,7 +260,6 @@ def test_the_verb_leaves_nothing_and_a_running_job_keeps_its_lease(scene: Scene,
     scene.make_table()
     lease = scene.registry.take_lease(scene.name, "host:7", 1, take_over=False, expires_after=600)
     before = scene.registry.history(), scene.registry.jobs(), scene.registry.binding()
-    scene.flags["ledger-batch"] = "25"
     scene.expect(capsys, "lease", "ok", "host:7 runs the job", "")
     assert scene.registry.holds(lease)
     assert scene.api().scan(TableName=scene.name)["Items"] == []

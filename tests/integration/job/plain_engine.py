@@ -105,7 +105,7 @@ class PlainStream:
             except Exception as failure:
                 self.failure = failure
                 break
-            self.positions.update({partition: end for partition, (_, end) in batch.ranges.items()})
+            self.positions.update(batch.ends)
         return self
 
     def exception(self) -> Exception | None:
