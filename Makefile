@@ -7,14 +7,19 @@ PYTHON ?= python3
 PY := .venv/bin/python
 STAMP := .venv/.set-up
 FAST := -n 2 --dist loadfile tests/unit tests/architecture tests/fuzz
+# The marker `rest` keeps a test out of `make test`; `make test-rest` runs exactly those. The marker `slow` keeps it out of both.
+CORE := "not slow and not rest"
+REST := "rest and not slow"
 # Three processes on 2 cores, because many tests wait. One of them runs all tests of a file, with the parts that it starts. The
 # files run in the order of the folders: long files first, and at the end short ones, so that all processes end together.
-SLOW := -n 3 --dist loadfile --no-loadscope-reorder --unused-actions tests/acceptance tests/simulator tests/contract tests/integration tests/infra
+SLOW := -n 3 --dist loadfile --no-loadscope-reorder tests/acceptance tests/simulator tests/contract tests/integration tests/infra
 SEEDS ?= 20000
 MINUTES ?= 10
 OUTAGES ?= 200
-# Random histories of the simulator in `make test`: about a minute on 2 cores. `make test-all` runs 10000.
-FEW_SEEDS := 1000
+# Random histories of the simulator: after each edit, in `make test`, and in `make test-rest`. `make test-all` runs 10000.
+FEWEST_SEEDS := 200
+FEW_SEEDS := 500
+SEEDS_OF_REST := 1000
 SPARK ?= 4.1.1
 
 # A copied checkout has a .venv that still points to the directory of the original.
@@ -23,11 +28,11 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test test-all test-spark soak soak-live soak-outages check bench bench-peers docs package clean
+.PHONY: help setup demo demo-live test test-quick test-rest test-all test-spark test-spark-start soak soak-live soak-outages check bench bench-peers docs package clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
 
 setup: $(STAMP) ## make .venv and install everything into it (PYTHON=python3.12 for another Python, 3.11 or newer)
 
@@ -60,23 +65,35 @@ demo-live: setup ## the same on a live database: an application writes to Postgr
 	@.venv/bin/statestore demo --live
 
 # The fast tiers need no jars. Meanwhile the other processes fetch those of the slow tiers, once a machine.
-test: setup ## run every tier of tests except the slow tests, the fast tiers first
+test: setup ## run every tier of tests, without the tests of `make test-rest` and the slow ones; the fast tiers first
 	@for set in kafka_broker dynamodb_local spark_kafka; do \
 		$(PY) -c "from processor.local import jars; jars.$${set}_jars()" >/dev/null 2>&1 & \
 	done
 	@echo "== tests/unit, tests/architecture, tests/fuzz"
-	@$(PY) -m pytest -q -m "not slow" $(FAST)
-	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about ten minutes)"
-	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m "not slow" $(SLOW)
+	@$(PY) -m pytest -q -m $(CORE) $(FAST)
+	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about five minutes)"
+	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(CORE) $(SLOW) --unused-actions
+
+test-quick: setup ## run what takes seconds, after each edit: unit, architecture, contract on memory and Postgres, and 200 random histories
+	@STATESTORE_SEEDS=$(FEWEST_SEEDS) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/unit tests/architecture \
+		tests/simulator/test_seeds.py tests/simulator/test_ablations.py
+	@$(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile -k "(memory or postgres) and not older_postgres" tests/contract
+
+test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, of the pages and of the stores with more random histories (about ten minutes)
+	@$(PY) -m pytest -q -m $(REST) $(SLOW)
+	@STATESTORE_SEEDS=$(SEEDS_OF_REST) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/simulator
 
 test-spark: setup ## run the fast tests and those that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)
-	@$(PY) -m tests.other_spark $(SPARK)
+	@$(PY) -m tests.support.other_spark $(SPARK)
+
+test-spark-start: setup ## run those tests of `make test` that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)
+	@$(PY) -m tests.support.other_spark --start $(SPARK)
 
 test-all: setup ## run every test, also the slow ones; then those that start Spark on each other Spark
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[package,live]'
 	@$(PY) -m pytest -q $(FAST)
-	@$(PY) -m pytest -q $(SLOW)
-	@$(PY) -m tests.other_spark --slow 4.0.0 4.1.1
+	@$(PY) -m pytest -q $(SLOW) --unused-actions
+	@$(PY) -m tests.support.other_spark --slow 4.0.0 4.1.1
 
 soak: setup ## search for wrong documents: SEEDS=20000 random histories with faults, as many of random products and of sets of them, a tenth of mutated inputs, then killed processes, and edits under load (an hour)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)
@@ -90,7 +107,7 @@ soak-live: setup ## kill Debezium, the broker and the job in turn while an appli
 	@$(DEBEZIUM)
 	@$(PY) -m tests.live.soak --minutes $(MINUTES)
 
-soak-outages: setup ## cut and restart registry, store, broker and schema registry OUTAGES=200 times under load, with the table in Postgres and then in DynamoDB Local, and compare the documents with SQL (an hour and a half)
+soak-outages: setup ## cut and restart registry, store, broker and schema registry OUTAGES=200 times, alone and together, under load, with the table in Postgres and then in DynamoDB Local, and compare the documents with SQL (some hours)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES) --store dynamodb
 

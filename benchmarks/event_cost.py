@@ -16,11 +16,11 @@ from time import process_time
 from typing import Any
 
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, generate_records
+from processor.driver.executor import InProcessExecutor
 from processor.pricing import price_list
 from processor.progress.overlay import DriverOverlay
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.rounds.executor import InProcessExecutor
 from processor.rounds.round import LaneResult, Part, Round
 from processor.rounds.write_part import write_part
 from processor.settings.settings import Settings

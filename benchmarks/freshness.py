@@ -27,12 +27,12 @@ from benchmarks.job import add_store, open_bench_job, start_parts
 from benchmarks.steps import EXAMPLE
 from benchmarks.stored_users import PRODUCT
 from benchmarks.tables import format_table
-from processor.cli.run_command import prepare_plan
 from processor.definitions.load import load, read_directory
 from processor.job.job import Job
-from processor.job.kafka.client import make_consumer
-from processor.job.kafka.client import settings as client_settings
+from processor.job.prepare_plan import prepare_plan
 from processor.job.run_job import run_job
+from processor.kafka.client import make_consumer
+from processor.kafka.client import settings as client_settings
 from processor.local.dynamodb_api import DYNAMODB_LOCAL_NAME
 from processor.records import canonical_json
 from processor.rounds.freshness import read_freshness

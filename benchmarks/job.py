@@ -33,24 +33,25 @@ from benchmarks.snapshot import generate_snapshot
 from benchmarks.steps import EXAMPLE
 from benchmarks.stored_users import PRODUCT, write_rows
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
-from processor.cli.output import write_published
-from processor.cli.run_command import owner_name, prepare_plan
+from processor.cli.printing.output import write_published
 from processor.definitions.load import load, read_directory
+from processor.embedded import parts
 from processor.job.feed import read_feed
 from processor.job.job import Job
-from processor.job.kafka.reader import read_topic
 from processor.job.open_job import open_job
-from processor.job.open_registry import open_registry
+from processor.job.prepare_plan import prepare_plan
 from processor.job.run_job import run_job
-from processor.job.worker import open_store
-from processor.local import parts
+from processor.kafka.reader import read_topic
 from processor.local.dynamodb_api import start_dynamodb_local
 from processor.local.jars import spark_kafka_jars
 from processor.local.postgres_server import start_postgres
 from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.rounds.job_event import JobEvent
+from processor.settings.open_registry import open_registry
+from processor.settings.owner_name import owner_name
 from processor.settings.settings import Settings, read_settings
+from processor.stores.kinds import open_store
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STORES = ("moto", "local", "postgres")

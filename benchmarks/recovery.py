@@ -33,16 +33,16 @@ from benchmarks.job_process import STATESTORE, background, environment, run_comm
 from benchmarks.steps import EXAMPLE, demo_plan
 from benchmarks.stored_users import PRODUCT, pull_request, write_rows
 from processor.cli.options import print_progress, set_embedded_credentials
-from processor.cli.run_command import prepare_plan
 from processor.definitions.load import load, read_directory
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.client import make_consumer
-from processor.job.kafka.client import settings as client_settings
-from processor.job.worker import open_store
+from processor.job.prepare_plan import prepare_plan
+from processor.kafka.admin import Admin
+from processor.kafka.client import make_consumer
+from processor.kafka.client import settings as client_settings
 from processor.local.dynamodb_api import start_dynamodb_local
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.settings.settings import Settings
+from processor.stores.kinds import open_store
 from processor.trial.trial import Trial
 from statestore.dynamodb import DynamoStore
 

@@ -71,7 +71,7 @@ def measure_load(records: Sequence[Record], *, held: bool) -> LoadCost:
         trial.batch(chunk)
         trial.background_work()
     if held:
-        trial.driver.release()
+        trial.driver.end_hold()
     trial.finish()
     return LoadCost(
         documents=outbox.sent,

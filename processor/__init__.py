@@ -1,7 +1,7 @@
 """The path of an event: from a record of a topic to published documents.
 
-    1.  job/source.py           Spark brings a batch of Kafka records; job/job.py gives it to the driver
-    2.  rounds/driver.py        checks the lease, and runs the batch as one round
+    1.  spark/source.py         Spark brings a batch of Kafka records; job/job.py gives it to the driver
+    2.  driver/driver.py        checks the lease, and runs the batch as one round
     3.  rounds/write_part.py    a write task takes the records of some partitions through steps 4 to 7
     4.  steps/decode.py         bytes -> a change, or a dead letter
     5.  steps/dedupe.py         all changes of one key in the batch -> one change
@@ -12,9 +12,10 @@
     10. steps/publish.py        reads the ledger, reserves, sends the message
 
 Later rounds settle open changes (steps/settle.py), continue fan-outs, and publish the backlog (rounds/follow_up_parts.py). Edits
-of the registry come between rounds (rounds/steward.py), and walks bring stored rows up to them (progress/walks.py).
+of the registry come between rounds (driver/steward.py), and walks bring stored rows up to them (progress/walks.py).
 
 The reading order: first the packages `statestore` (the table) and `registry` (slots, leases). Then the rooms: records, product,
-definitions, plan, progress, steps, rounds, metrics, trial, job, inspect, pricing, doctor, demo, cli. A room imports only rooms
-before it in this order, and `local`, which has the embedded parts. CONTRIBUTING.md names the file to read first in each room.
+definitions, plan, progress, steps, rounds, driver, metrics, kafka, schema_registry, topics, spark, trial, job, inspect, upkeep,
+pricing, doctor, demo, cli. A room imports only rooms before it in this order, and `local`, which has the embedded parts.
+CONTRIBUTING.md names the file to read first in each room.
 """

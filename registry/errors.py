@@ -40,14 +40,6 @@ class RegistryRefused(RegistryError):
     """A constraint of the database refused the edit; the message is the database's own."""
 
 
-class NoMoreSlots(RegistryError):
-    """The registry cannot get this number of slots."""
-
-    def __init__(self, stored: int, slots: int) -> None:
-        cure = f"give a number from {stored + 1} to {MAX_SLOTS}" if stored < MAX_SLOTS else "a table has no more"
-        super().__init__(f"the registry has {stored} slots, and cannot have {slots}: slots never go; {cure}")
-
-
 class Malformed(RegistryError):
     """The requirements do not hold together: a fault of the caller, not of the user."""
 
@@ -124,55 +116,11 @@ class NoProduct(RegistryError):
         self.name = name
 
 
-class ProductPaused(RegistryError):
-    """The product is paused, so it cannot publish tombstones. `pause`: who paused it, when and why, if the history knows."""
-
-    def __init__(self, name: str, pause: str = "") -> None:
-        super().__init__(
-            f"product {name} is paused{pause and f' ({pause})'}, so the job publishes none of its tombstones: end the pause by "
-            f"`statestore resume {name} --why REASON`, or remove it without --tombstones, and its documents stay"
-        )
-        self.name = name
-
-
-class NoTopic(RegistryError):
-    """No entity of the registry reads this topic."""
-
-    def __init__(self, topic: str) -> None:
-        super().__init__(f"no entity of the registry reads topic {topic}")
-        self.topic = topic
-
-
 class NoAssignment(RegistryError):
     """The slot of the entity is free, or there is no such entity or slot."""
 
     def __init__(self, entity: str, slot: int) -> None:
         super().__init__(f"GSI_{slot} of entity {entity} holds nothing: `statestore slots` shows the slots")
-
-
-class SlotUsed(RegistryError):
-    """Joins of products use the slot, so it cannot retire."""
-
-    def __init__(self, assignment: Assignment, products: Sequence[str]) -> None:
-        super().__init__(
-            f"entity {assignment.entity}: {_list([assignment])} cannot retire: joins of product {' and '.join(products)} use "
-            "it; change or remove these first"
-        )
-        self.products = tuple(products)
-
-
-class NoMove(RegistryError):
-    """The registry cannot move what a slot holds to the other slot."""
-
-    def __init__(self, assignment: Assignment, target: int, reason: str) -> None:
-        super().__init__(f"entity {assignment.entity}: {_list([assignment])} cannot move to GSI_{target}: {reason}")
-
-
-class NoUndo(RegistryError):
-    """The registry cannot reverse a version."""
-
-    def __init__(self, version: int, reason: str) -> None:
-        super().__init__(f"version {version} cannot be undone: {reason}")
 
 
 class SlotRetires(RegistryError):
@@ -192,7 +140,7 @@ class NoSlot(RegistryError):
         self, entity: str, columns: Sequence[str], taken: Sequence[Assignment], unused: Sequence[Assignment]
     ) -> None:
         cure = (
-            f"no join asks for {_list(unused)} any more: retire and free one of these"
+            f"no join asks for {slot_list(unused)} any more: retire and free one of these"
             if unused
             else "joins need every one of them: remove a join"
         )
@@ -200,7 +148,7 @@ class NoSlot(RegistryError):
             cure += f", or add a slot (`statestore add-slots {len(taken) + 1}`)"
         super().__init__(
             f"entity {entity}: no slot is free for {'#'.join(columns)}; all {len(taken)} are taken "
-            f"({_list(taken)}); {cure}"
+            f"({slot_list(taken)}); {cure}"
         )
         self.entity = entity
         self.unused = tuple(unused)
@@ -222,5 +170,6 @@ class EpochConflict(RegistryError):
     """The registry holds the boundary with another epoch. Epochs never change."""
 
 
-def _list(assignments: Sequence[Assignment]) -> str:
+def slot_list(assignments: Sequence[Assignment]) -> str:
+    """Slots with their columns, for people."""
     return ", ".join(f"GSI_{one.slot} {'#'.join(one.columns)}" for one in assignments)

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+from registry.edits.pending import pending_lines, waits_for
 from registry.job_status import JobStatus
 from registry.lifecycle import reads
 from registry.model import KEY, AssignedPath, Direction, EntityEntry, Progress, Snapshot
-from registry.pending import pending_lines, waits_for
 
 _DIRECTIONS: tuple[Direction, ...] = ("down", "up")
 

@@ -8,7 +8,7 @@ many keys.
 
 An edge is a hint: the reader checks the row itself. The writer puts every edge of a row's new version before it writes the row.
 The writer removes an edge only for a version of the row that does not name its key, after it has seen that version
-(docs/edges.md).
+(docs/correctness.md).
 """
 
 from statestore import keys

@@ -29,7 +29,9 @@ LIMIT = 1024
 A row of an index in Postgres takes 2704: two keys."""
 
 
-ProgressKind = Literal["ERASED", "IDENTITY", "LEDGER", "OPEN", "REPLAYS", "RUNS", "SEQUENCES", "TOPICS", "WALKS"]
+ProgressKind = Literal[
+    "ERASED", "FORMS", "IDENTITY", "LEDGER", "OPEN", "REPLAYS", "RUNS", "SEQUENCES", "TOPICS", "WALKS"
+]
 """The kinds of partitions for the job's progress. They hold no rows and no edges."""
 
 

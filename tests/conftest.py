@@ -34,7 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: takes minutes; `make test` leaves it out, `make test-all` runs it")
+    config.addinivalue_line("markers", "slow: takes minutes; `make test-all` alone runs it")
+    config.addinivalue_line("markers", "rest: `make test` leaves it out, `make test-rest` and CI run it")
     config.addinivalue_line("markers", "older_postgres: needs a PostgreSQL 14 to 17 of the system")
     config.addinivalue_line("markers", "spark: starts Spark; `make test-spark` runs it on another Spark and Python")
     if FOLDER not in os.environ:  # the processes of pytest-xdist, and those that tests start, inherit the folder

@@ -1,1 +1,1 @@
-"""The faces of statestore: one module a verb, or a few that belong together."""
+"""The command: the verbs by who gives them, and one room for all that prints."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from processor.cli.options import load_definitions, load_settings, reachable_settings
-from processor.job.open_registry import open_registry
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, plan_of
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from statestore.store import Store
 

@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from processor.cli import run_command
+from processor.cli.operators import run_command
 
 OF_GLUE = (
     *("*[A-Z]*", "additional-*", "auto-scale-*", "class", "conf", "continuation-*", "continuous-*", "customer-*"),

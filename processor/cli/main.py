@@ -10,35 +10,37 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from processor.cli import (
-    add_slots_command,
-    apply_command,
-    backfill_command,
-    completion_command,
-    copy_command,
-    demo_command,
-    doctor_command,
-    erase_command,
+from processor.cli.authors import (
     explain_command,
     get_command,
-    history_command,
-    local_command,
-    operator_command,
     plan_command,
-    rebuild_registry_command,
-    rejects_command,
-    roles_command,
-    run_command,
     schema_command,
-    slots_command,
     statistics_command,
-    status_command,
     test_command,
     try_command,
+)
+from processor.cli.edits import (
+    add_slots_command,
+    apply_command,
+    history_command,
+    operator_command,
+    rebuild_registry_command,
+    roles_command,
+    slots_command,
     undo_command,
+)
+from processor.cli.machine import completion_command, demo_command, local_command
+from processor.cli.operators import (
+    backfill_command,
+    copy_command,
+    doctor_command,
+    erase_command,
+    rejects_command,
+    run_command,
+    status_command,
     verify_command,
 )
-from processor.cli.visible_text import visible
+from processor.cli.printing.visible_text import visible
 from processor.errors import StatestoreError
 from processor.nearest_name import nearest
 from registry.errors import RegistryError
@@ -163,9 +165,7 @@ class PrintVersion(argparse.Action):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a verb and returns the exit status. Prints an error as one message; with `--debug` its traceback too."""
-    parser = CommandParser(
-        prog="statestore", description="Documents from change streams, joined over one DynamoDB table."
-    )
+    parser = CommandParser(prog="statestore", description="Documents from change streams, joined over one table.")
     parser.add_argument("--version", action=PrintVersion, nargs=0, help="print the version, and exit")
     parser.add_verbs()
     options = parser.parse_args(arguments)

@@ -15,16 +15,17 @@ from processor.local.state import LOCAL_DIR
 from processor.product.product import Definitions
 from processor.settings.resolve_secrets import resolve_registry
 from processor.settings.settings import Settings, read_settings, setting_flags
+from processor.stores.kinds import KINDS, embedded_kind, kind_of
 from registry.errors import RegistryUnreachable
 
 REGISTRY = ("registry", "registry_schema")
-TABLE = ("store", "store_url", "table", "endpoint", "region")
+TABLE = ("store", "table", *(name for kind in KINDS.values() for name in kind.needed))
 KAFKA = ("bootstrap_servers",)
 JOB = (*REGISTRY, *TABLE, *KAFKA, "job")
 """The settings that a verb needs to reach the registry, the table and Kafka, and all that a job reaches."""
 
 if TYPE_CHECKING:
-    from processor.local.parts import Addresses
+    from processor.embedded.parts import Addresses
 
 
 def add_definitions(parser: argparse.ArgumentParser, *, required: bool = True, otherwise: str = "") -> None:
@@ -64,7 +65,7 @@ def add_settings(parser: argparse.ArgumentParser, *needed: str) -> None:
         "--embedded",
         action="store_true",
         help="use Kafka and Postgres on this machine: the parts of `local up` if they run, else new ones; "
-        "the table is in that Postgres, with --store dynamodb in moto",
+        "the table is in that Postgres, or in the embedded part of another --store",
     )
     parser.add_argument(
         "--local-dir",
@@ -101,7 +102,7 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
                 raise SettingError(f"{error}; {_embedded_cure(options.local_dir)}") from error
             raise
         return
-    from processor.local import parts, shared_parts
+    from processor.embedded import parts, shared_parts
 
     set_embedded_credentials()
     running = shared_parts.status(options.local_dir)
@@ -110,19 +111,30 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
         if dead:
             raise PartError(", ".join(dead), "died since `local up`", "start it again with `statestore local up`")
         settings = load_settings(options, store=running.addresses.store)
-        if settings.store == "dynamodb" and not running.addresses.dynamodb_endpoint:
-            cure = "start it with `statestore local up --store dynamodb`, or leave out --store"
-            raise PartError("DynamoDB (moto)", f"it does not run among the parts in {options.local_dir}", cure)
+        part = kind_of(settings.store).embedded
+        if part.start is not None and part.part not in running.addresses.endpoints:
+            cure = f"start it with `statestore local up --store {settings.store}`, or leave out --store"
+            raise PartError(part.title, f"it does not run among the parts in {options.local_dir}", cure)
         yield with_addresses(settings, running.addresses)
     else:
-        settings = load_settings(options, store=parts.STORES[0])
+        settings = load_settings(options, store=embedded_kind().name)
         with parts.embedded_parts(progress=print_progress, store=settings.store) as addresses:
             yield with_addresses(settings, addresses)
 
 
+def require_settings(settings: Settings, *names: str) -> None:
+    """Raises AddressMissing where some of these settings are empty."""
+    missing = [name for name in names if not getattr(settings, name)]
+    if missing:
+        flags = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
+        variables = " and ".join(f"STATESTORE_{name.upper()}" for name in missing)
+        verb, it = ("is", "it") if len(missing) == 1 else ("are", "them")
+        raise AddressMissing(f"{flags} {verb} missing: give {it}, or set {variables}")
+
+
 def settings_of_shared_parts(options: argparse.Namespace) -> Settings | None:
     """The settings with the addresses of the parts of `local up`, also of dead ones; None where there are none."""
-    from processor.local import shared_parts
+    from processor.embedded import shared_parts
 
     running = shared_parts.status(options.local_dir)
     if running is None:
@@ -132,7 +144,7 @@ def settings_of_shared_parts(options: argparse.Namespace) -> Settings | None:
 
 def _embedded_cure(local_dir: Path) -> str:
     """The cure for missing addresses: the embedded parts."""
-    from processor.local import shared_parts
+    from processor.embedded import shared_parts
 
     with suppress(PartError):
         if (running := shared_parts.status(local_dir)) and running.all_alive:
@@ -142,22 +154,23 @@ def _embedded_cure(local_dir: Path) -> str:
 
 def with_addresses(settings: Settings, addresses: "Addresses") -> Settings:
     """The settings with the addresses of the embedded parts."""
-    return replace(
+    found = replace(
         settings,
         bootstrap_servers=addresses.bootstrap_servers,
         registry=addresses.registry_url,
         registry_password="",
-        store_url=addresses.registry_url,
-        store_password="",
-        endpoint=addresses.dynamodb_endpoint,
-        region=settings.region or "us-east-1",
     )
+    for kind in KINDS.values():
+        endpoint = addresses.endpoints.get(kind.embedded.part, "")
+        found = replace(found, **kind.embedded.settings(settings, addresses.registry_url, endpoint))
+    return found
 
 
 def set_embedded_credentials() -> None:
-    """Sets AWS credentials if there are none: the embedded DynamoDB API accepts any, but the client requires some."""
-    os.environ.setdefault("AWS_ACCESS_KEY_ID", "embedded")
-    os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "embedded")
+    """Sets the credentials that a store's client requires, if there are none: the embedded part accepts any."""
+    for kind in KINDS.values():
+        for name, value in kind.embedded.environment.items():
+            os.environ.setdefault(name, value)
 
 
 def print_progress(text: str) -> None:

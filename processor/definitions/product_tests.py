@@ -24,7 +24,7 @@ from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode, re
 from processor.product.document_key import read_root_key
 from processor.product.product import Definitions, Product
 from processor.records import canonical_json
-from processor.records.debezium import row_value
+from processor.records.change_formats import row_value
 from processor.records.entity import Entity
 from processor.records.record import Record, Value
 from processor.records.recorded_topics import read_record

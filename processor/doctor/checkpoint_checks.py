@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warning
 from processor.doctor.machine_checks import is_cluster
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
+from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
 from processor.progress.identity import IDENTITY, IDENTITY_FILE, TRACES, check_binding, identity_in, is_restored
 from registry.model import Binding
 from statestore.keys import progress_partition

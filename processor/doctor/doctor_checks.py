@@ -1,16 +1,13 @@
 """All checks of a set-up, in their order: a check comes after those that it needs."""
 
 from dataclasses import replace
+from typing import Any
 
 from processor.doctor.checkpoint_checks import check_checkpoint, check_identities
-from processor.doctor.commit_checks import check_registry_commits, check_table_commits
-from processor.doctor.finding import DoctorCheck, failure
 from processor.doctor.machine_checks import check_jars, check_java, check_python, check_spark
 from processor.doctor.network_checks import (
     check_broker_way,
     check_brokers,
-    check_endpoint,
-    check_endpoint_clock,
     check_registry_clock,
     check_registry_way,
 )
@@ -22,20 +19,16 @@ from processor.doctor.registry_checks import (
     check_rights,
     check_schema,
 )
-from processor.doctor.release_checks import check_registry_release, check_store_release
 from processor.doctor.schema_registry_checks import check_avro_products, check_schema_registry
+from processor.doctor.server_checks import check_registry_commits, check_registry_release
 from processor.doctor.settings_checks import check_markers, check_variables, check_waits
 from processor.doctor.table_checks import (
-    check_credentials,
     check_indexes,
     check_items,
     check_keys,
-    check_log,
     check_permissions,
-    check_protection,
     check_slots,
     check_table,
-    check_ttl,
 )
 from processor.doctor.topic_checks import (
     check_cluster,
@@ -45,13 +38,13 @@ from processor.doctor.topic_checks import (
     check_sources,
 )
 from processor.errors import PartError, StatestoreError
+from processor.findings.finding import DoctorCheck, failure
+from processor.stores.store_kind import StoreKind
 
-AWS = "see the error; the policy of the role, --table, --region and --endpoint decide"
 POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"
-KAFKA = "correct [kafka] in the settings file (docs/kafka-security.md), or --bootstrap-servers"
+KAFKA = "correct [kafka] in the settings file (docs/kafka.md), or --bootstrap-servers"
 DEFINITIONS = "correct the definitions, and `statestore apply` them"
 SCHEMAS = "correct [schema_registry] in the settings file (docs/schema-registry.md), or start the registry"
-ENDPOINT = "set AWS_REGION, or correct --endpoint"
 
 MACHINE = (
     DoctorCheck(name="python", looks_at="the version of Python", look=check_python, cure="install Python 3.11"),
@@ -65,14 +58,6 @@ MACHINE = (
     DoctorCheck(name="markers", looks_at="marker_days", look=check_markers, cure="correct --marker-days"),
 )
 WAYS = (
-    DoctorCheck(name="dynamodb", looks_at="the way to DynamoDB", look=check_endpoint, cure=ENDPOINT),
-    DoctorCheck(
-        name="dynamodb clock",
-        looks_at="the clocks of this machine and of DynamoDB",
-        look=check_endpoint_clock,
-        cure=ENDPOINT,
-        needs=("dynamodb",),
-    ),
     DoctorCheck(name="postgres", looks_at="the way to Postgres", look=check_registry_way, cure=POSTGRES),
     DoctorCheck(name="kafka", looks_at="the way to Kafka", look=check_broker_way, cure=KAFKA),
 )
@@ -124,58 +109,44 @@ REGISTRY = (
     ),
     DoctorCheck(name="lease", looks_at="who runs the job", look=check_leases, cure=POSTGRES, needs=("registry",)),
 )
-TABLE = (
-    DoctorCheck(
-        name="credentials",
-        looks_at="where AWS credentials come from",
-        look=check_credentials,
-        cure="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role",
-        needs=("dynamodb",),
-    ),
-    DoctorCheck(name="table", looks_at="the table", look=check_table, cure=AWS, needs=("credentials",)),
-    DoctorCheck(name="keys", looks_at="the keys of table and indexes", look=check_keys, cure=AWS, needs=("table",)),
-    DoctorCheck(name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=AWS, needs=("table",)),
-    DoctorCheck(
-        name="slots",
-        looks_at="the slots of registry and table",
-        look=check_slots,
-        cure=POSTGRES,
-        needs=("table", "definitions"),
-    ),
-    DoctorCheck(name="ttl", looks_at="the TTL of the table", look=check_ttl, cure=AWS, needs=("table",)),
-    DoctorCheck(
-        name="protection", looks_at="protection, recovery, billing", look=check_protection, cure=AWS, needs=("table",)
-    ),
-    DoctorCheck(
-        name="permissions", looks_at="the requests of a job", look=check_permissions, cure=AWS, needs=("table", "keys")
-    ),
-    DoctorCheck(
-        name="items",
-        looks_at="the format of stored rows",
-        look=check_items,
-        cure=AWS,
-        needs=("permissions", "definitions"),
-    ),
-)
-STORE = "correct --store-url, --table, or the role in Postgres"
-POSTGRES_TABLE = (
-    DoctorCheck(name="table", looks_at="the table in Postgres", look=check_table, cure=STORE),
-    DoctorCheck(
-        name="store server", looks_at="the server's release", look=check_store_release, cure=STORE, needs=("table",)
-    ),
-    DoctorCheck(name="keys", looks_at="columns and indexes", look=check_keys, cure=STORE, needs=("table",)),
-    DoctorCheck(name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=STORE, needs=("table",)),
-    DoctorCheck(
-        name="table commits",
-        looks_at="what a crash or a failover leaves",
-        look=check_table_commits,
-        cure=STORE,
-        needs=("table",),
-    ),
-    DoctorCheck(name="log", looks_at="what a crash leaves", look=check_log, cure=STORE, needs=("table",)),
-    *(check for check in TABLE if check.name in ("slots", "permissions", "items")),
-)
-"""In place of `TABLE`, where the table is in Postgres."""
+
+
+def table_checks(kind: StoreKind[Any]) -> tuple[DoctorCheck, ...]:
+    """The checks of a table, with those that only this kind of store has."""
+    own, cure = kind.checks, kind.checks.cure
+    before = tuple(check.name for check in own.before)
+    return (
+        *own.before,
+        DoctorCheck(name="table", looks_at="the table", look=check_table, cure=cure, needs=before),
+        DoctorCheck(name="keys", looks_at="keys, columns, indexes", look=check_keys, cure=cure, needs=("table",)),
+        DoctorCheck(
+            name="indexes", looks_at="the states of the indexes", look=check_indexes, cure=cure, needs=("table",)
+        ),
+        *own.table,
+        DoctorCheck(
+            name="slots",
+            looks_at="the slots of registry and table",
+            look=check_slots,
+            cure=POSTGRES,
+            needs=("table", "definitions"),
+        ),
+        DoctorCheck(
+            name="permissions",
+            looks_at="the requests of a job",
+            look=check_permissions,
+            cure=cure,
+            needs=("table", "keys"),
+        ),
+        DoctorCheck(
+            name="items",
+            looks_at="the format of stored rows",
+            look=check_items,
+            cure=cure,
+            needs=("permissions", "definitions"),
+        ),
+    )
+
+
 TOPICS = (
     DoctorCheck(
         name="kafka login", looks_at="the settings of [kafka]", look=check_login_to_kafka, cure=KAFKA, needs=("kafka",)
@@ -247,28 +218,24 @@ PLACES = (
         needs=("registry", "permissions"),
     ),
 )
-CHECKS = (*MACHINE, *WAYS, *REGISTRY, *TABLE, *TOPICS, *PLACES)
-CHECKS_OF_POSTGRES = (
-    *MACHINE,
-    *(check for check in WAYS if not check.name.startswith("dynamodb")),
-    *REGISTRY,
-    *POSTGRES_TABLE,
-    *TOPICS,
-    *PLACES,
-)
 OF_REGISTRY = "postgres"
 """The check that comes before all others of the registry."""
 
 
-def checks_of(store: str, dead: StatestoreError | None) -> tuple[DoctorCheck, ...]:
-    """The checks for a table in this store. `dead`: what a command with these settings ends with, before it asks anybody: the
-    first finding. Where a secret is not in its place, nobody can ask the parts that need it."""
-    checks = CHECKS_OF_POSTGRES if store == "postgres" else CHECKS
+def all_checks(kind: StoreKind[Any]) -> tuple[DoctorCheck, ...]:
+    """The checks for a table of this kind of store."""
+    return (*MACHINE, *kind.checks.way, *WAYS, *REGISTRY, *table_checks(kind), *TOPICS, *PLACES)
+
+
+def checks_of(kind: StoreKind[Any], dead: StatestoreError | None) -> tuple[DoctorCheck, ...]:
+    """The checks for a table of this kind of store. `dead`: what a command with these settings ends with, before it asks
+    anybody: the first finding. Where a secret is not in its place, nobody can ask the parts that need it."""
+    checks = all_checks(kind)
     if dead is None:
         return checks
     what, _, cure = str(dead).removesuffix(".").rpartition(". ")
     found = failure(what or cure, cure if what else "correct the setting")
     name = "parts" if isinstance(dead, PartError) else "secrets"
     first = DoctorCheck(name=name, looks_at="the settings", look=lambda _: [found], cure=found.cure)
-    asks = () if isinstance(dead, PartError) else (OF_REGISTRY, *(("table",) if store == "postgres" else ()))
+    asks = () if isinstance(dead, PartError) else (OF_REGISTRY, *(("table",) if kind.passwords else ()))
     return (first, *(replace(one, needs=(name, *one.needs)) if one.name in asks else one for one in checks))

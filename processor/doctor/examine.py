@@ -12,12 +12,12 @@ from threading import Thread
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from processor.doctor.finding import DoctorCheck, Finding, NothingToCheck, failure, skipped
 from processor.doctor.surroundings import Surroundings
 from processor.errors import StatestoreError
+from processor.findings.finding import DoctorCheck, Finding, NothingToCheck, failure, skipped
 from processor.settings.resolve_secrets import resolve_tables
 from processor.settings.secret_references import Secret
-from processor.settings.settings import Settings
+from processor.settings.settings import PASSWORDS, Settings
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
@@ -74,7 +74,7 @@ def _one_line(error: Exception) -> str:
 
 def _secrets(settings: Settings) -> Iterator[str]:
     """The values that no finding shows."""
-    for url in (settings.registry, settings.store_url):
+    for url in (getattr(settings, name) for name in PASSWORDS):
         with suppress(ValueError):
             address = urlsplit(url)
             password = address.password or ""

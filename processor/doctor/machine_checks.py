@@ -3,8 +3,8 @@
 import os
 from collections.abc import Iterator
 
-from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warning
 from processor.doctor.surroundings import Surroundings
+from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
 
 OLDEST_PYTHON = (3, 11)
 NEWEST_PYTHON = (3, 13)

@@ -2,50 +2,72 @@
 
 from collections.abc import Iterator
 
-from processor.doctor.finding import Finding, ok, warning
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
-from processor.records.decimal_forms import untold_forms
+from processor.findings.finding import Finding, ok, warning
+from processor.progress.form_notes import PARTITION, Forms, read_form, with_notes
+from processor.records.decimal_forms import SampledForm, is_untold, untold_forms
 from processor.records.entity import Entity
-from processor.records.numbers import TextForm
+from processor.records.settled_form import NO_FORMS, SettledForm
+from statestore.errors import StoreError
 
 SAMPLE = 50
 """Records that the check reads from each topic."""
 BYTES_CURE = "declare `decimals: bytes` in the entity, and decimal(precision,scale) with the scale of the source"
+WORDS = {"text": "digits", "bytes": "Debezium's bytes"}
 
 
 def check_records(around: Surroundings) -> Iterator[Finding]:
-    """Whether each entity says how its decimals arrive, where a record does not."""
+    """Whether each entity says how its decimals arrive, where a record does not; and what records have settled."""
     existing_registry(around)
     entities = [one.entity for _, one in sorted(around.plan.entities.items())]
     topics = around.kafka.topics(sorted(entity.topic for entity in entities))
+    untold = [entity for entity in entities if any(is_untold(entity, name) for name in entity.columns)]
+    forms = _settled_forms(around) if untold else {}
     wrong = False
-    for entity in entities:
-        topic = topics.get(entity.topic)
-        if topic is None or (topic.rights is not None and "READ" not in topic.rights) or not _may_have_text(entity):
+    for entity in untold:
+        topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
+        if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
-        for column, forms in untold_forms(around.kafka.last_records(entity.topic, SAMPLE), entity).items():
-            wrong = True
-            yield _finding(entity, column, forms)
+        found = untold_forms(around.kafka.last_records(entity.topic, SAMPLE), entity)
+        for column in entity.columns:
+            finding = _finding(entity, column, found.get(column, frozenset()), settled.get(column))
+            if finding is not None:
+                wrong = wrong or finding.state != "ok"
+                yield finding
     if not wrong:
         yield ok(f"the last records of each topic show no decimal whose form is unknown; looked at {SAMPLE} of each")
 
 
-def _may_have_text(entity: Entity) -> bool:
-    """Whether the entity has a number column of which it does not say how its text arrives."""
-    kinds = ((name, column.name) for name, column in entity.columns.items())
-    return any(kind in ("decimal", "float") and entity.decimal_form(name) is None for name, kind in kinds)
+def _settled_forms(around: Surroundings) -> Forms:
+    """The forms that the table has; none without a table. Other checks name the failure of a table."""
+    try:
+        return with_notes({}, map(read_form, around.store.partition(PARTITION))) if around.table_state else {}
+    except StoreError:
+        return {}
 
 
-def _finding(entity: Entity, column: str, forms: frozenset[TextForm]) -> Finding:
-    what = f"{entity.topic}: column {column} of entity {entity.name} arrives without a schema, as"
+def _finding(entity: Entity, column: str, forms: frozenset[SampledForm], settled: SettledForm | None) -> Finding | None:
+    what = f"{entity.topic}: column {column} of entity {entity.name}"
+    arrives = f"{what} arrives without a schema, as"
+    if "unread" in forms:
+        return warning(f"{arrives} Debezium's bytes: these records become dead letters", BYTES_CURE)
+    if settled is not None and not entity.settles(column):
+        return None
+    if settled is not None:
+        text = f"{what} has `decimals: {settled.form}` since the record {settled.since}"
+        if not ({"text", "bytes"} & forms) - {settled.form}:
+            return ok(text)
+        cure = "declare in the entity the `decimals` that the connector writes; that replaces what the record settled"
+        return warning(f"{text}, and records of the other form become dead letters", cure)
     if {"text", "bytes"} <= forms:
         cure = "declare `decimals` as the newer records are; those of the other form become dead letters"
-        return warning(f"{what} digits in some records and as Debezium's bytes in others", cure)
-    if "bytes" in forms:
-        return warning(f"{what} Debezium's bytes: these records become dead letters", BYTES_CURE)
-    if "text" in forms:
-        text = f"{what} digits: a number of 4, 8 or 12 digits without a point may be bytes, and becomes a dead letter"
-        return warning(text, "declare `decimals: text` in the entity")
-    text = f"{what} text that may be digits or Debezium's bytes: these records become dead letters"
-    return warning(text, "declare `decimals: text` if decimal.handling.mode is string, else `decimals: bytes`")
+        return warning(f"{arrives} digits in some records and as Debezium's bytes in others", cure)
+    for form in ("text", "bytes"):
+        if form in forms:
+            text = f"{arrives} {WORDS[form]}: the first such record settles the form; before, text that may be either is refused"
+            return warning(text, f"declare `decimals: {form}` in the entity")
+    if forms:
+        text = f"{arrives} text that may be digits or Debezium's bytes: these records become dead letters"
+        return warning(text, "declare `decimals: text` if decimal.handling.mode is string, else `decimals: bytes`")
+    return None

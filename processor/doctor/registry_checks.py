@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warning
-from processor.doctor.network_checks import is_this_machine
 from processor.doctor.surroundings import Surroundings
+from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
+from processor.findings.network_findings import is_this_machine
 from processor.plan.rejects_topic import check_rejects_topic
 from registry.registry_state import RegistryState
 

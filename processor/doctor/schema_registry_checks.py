@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from processor.doctor.finding import Finding, failure, ok
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
-from processor.job.schema_registry.document_schemas import avro_products
-from processor.job.schema_registry.open_schemas import open_client
+from processor.findings.finding import Finding, failure, ok
+from processor.schema_registry.document_schemas import avro_products
+from processor.schema_registry.open_schemas import open_client
 from processor.settings.resolve_secrets import resolve_schema_registry
 
 

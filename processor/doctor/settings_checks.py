@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from processor.doctor.finding import Finding, ok, warning
 from processor.doctor.surroundings import Surroundings
+from processor.findings.finding import Finding, ok, warning
 from processor.settings.settings import mistyped_variables
 
 SHORTEST_WAIT = 1.0

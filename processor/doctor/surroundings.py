@@ -6,35 +6,33 @@ import re
 import socket
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from processor.job.open_registry import open_registry
+from processor.findings.network_findings import CONNECT_SECONDS
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
 from processor.records.record import Record
+from processor.settings.open_registry import open_registry
 from processor.settings.resolve_secrets import resolve_kafka
 from processor.settings.settings import Settings
+from processor.stores.kinds import kind_of, open_store
+from processor.stores.postgres_kind import PostgresProbe
+from processor.stores.store_kind import Effort
 from registry.job_status import JobStatus
 from registry.model import Binding, EpochBoundary, Snapshot
 from registry.registry_state import RegistryState
-from statestore.postgres.durability import Durability
 from statestore.store import Store
 from statestore.table_state import TableState
 
 if TYPE_CHECKING:
-    from processor.job.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
+    from processor.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
     from registry.repository import Registry
-    from statestore.dynamodb.table_probe import TableProbe
-    from statestore.postgres import PostgresStore
-
-CONNECT_SECONDS = 3.0
-"""The longest wait for a connection."""
+    from statestore.postgres.durability import Durability
 
 
 class RegistryQuestions(Protocol):
@@ -46,16 +44,6 @@ class RegistryQuestions(Protocol):
     def binding(self) -> Binding: ...
     def jobs(self) -> tuple[JobStatus, ...]: ...
     def epochs(self, topics: Collection[str], entities: Collection[str] = ()) -> Sequence[EpochBoundary]: ...
-
-
-class TableQuestions(Protocol):
-    """The way to the table."""
-
-    endpoint: str
-    proxy: str | None
-
-    def server_time(self, seconds: float) -> datetime | None: ...
-    def credentials_source(self) -> str: ...
 
 
 class KafkaQuestions(Protocol):
@@ -75,13 +63,11 @@ class Surroundings(Protocol):
     @property
     def registry(self) -> RegistryQuestions: ...
     @property
-    def table(self) -> TableQuestions: ...
+    def table(self) -> Any: ...
     @property
     def table_state(self) -> TableState | None: ...
     @property
-    def registry_durability(self) -> Durability: ...
-    @property
-    def table_durability(self) -> Durability: ...
+    def registry_durability(self) -> "Durability": ...
     @property
     def store(self) -> Store: ...
     @property
@@ -111,46 +97,23 @@ class RealSurroundings:
     @cached_property
     def store(self) -> Store:
         """Raises StoreError for a wrong address, or without a region."""
-        from processor.job.worker import open_dynamo, open_postgres
-        from statestore.dynamodb import Patience
-
-        if self.settings.store == "postgres":
-            return open_postgres(self.settings, attempts=1)
-        return open_dynamo(self.settings, Patience(attempts=1))
+        return open_store(self.settings, Effort.ONCE)
 
     @cached_property
-    def table(self) -> "TableProbe":
-        """The way to a table in DynamoDB. Raises StoreError as `store` does."""
-        from processor.job.worker import open_dynamo
-        from statestore.dynamodb import Patience
-
-        return open_dynamo(self.settings, Patience(attempts=1)).probe()
+    def table(self) -> Any:
+        """The probe of the table's kind of store. Raises StoreError as `store` does."""
+        return kind_of(self.settings.store).probe(self.settings)
 
     @cached_property
     def table_state(self) -> TableState | None:
         """The state of the table; None when there is none. Raises StoreError."""
-        if self.settings.store == "dynamodb":
-            return self.table.state()
-        with closing(self._postgres(self.settings)) as store:
-            return store.state()
+        state: TableState | None = self.table.state()
+        return state
 
     @property
-    def registry_durability(self) -> Durability:
+    def registry_durability(self) -> "Durability":
         """What a crash leaves of the commits of the registry. Raises StoreError."""
-        with closing(self._postgres(replace(self.settings, store_url=""))) as store:
-            return store.durability()
-
-    @property
-    def table_durability(self) -> Durability:
-        """What a crash leaves of the commits of a table in Postgres. Raises StoreError."""
-        with closing(self._postgres(self.settings)) as store:
-            return store.durability()
-
-    @staticmethod
-    def _postgres(settings: Settings) -> "PostgresStore":
-        from processor.job.worker import open_postgres
-
-        return open_postgres(settings, attempts=1)
+        return PostgresProbe(replace(self.settings, store_url="")).durability()
 
     @cached_property
     def plan(self) -> Plan:
@@ -160,7 +123,7 @@ class RealSurroundings:
     @cached_property
     def kafka(self) -> "ClusterProbe":
         """Raises SettingError, KafkaError where no broker takes the settings."""
-        from processor.job.kafka.cluster_probe import ClusterProbe
+        from processor.kafka.cluster_probe import ClusterProbe
 
         return ClusterProbe(self.settings.bootstrap_servers, dict(resolve_kafka(self.settings.kafka)))
 

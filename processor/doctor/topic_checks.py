@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from processor.doctor.finding import Finding, NothingToCheck, failure, ok, warning
-from processor.doctor.network_checks import is_this_machine
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
 from processor.errors import BoundaryError
+from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
+from processor.findings.network_findings import is_this_machine
 from processor.progress.epochs import last_topic
 from processor.records.dead_letters import SMALLEST_LIMIT
 from processor.records.message import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
-    from processor.job.kafka.cluster_probe import TopicState
+    from processor.kafka.cluster_probe import TopicState
 
 DAY = 86_400_000
 SAFE_STOP_DAYS = 3
@@ -117,8 +117,8 @@ def _missing_source(around: Surroundings, name: str, entity: str) -> Finding:
 
 def _changed(around: Surroundings, name: str, entity: str, topic: "TopicState") -> list[Finding]:
     """The finding of a topic that is not the recorded one."""
-    from processor.job.kafka.admin import TopicDescription
-    from processor.job.topic_epochs import new_boundaries
+    from processor.kafka.admin import TopicDescription
+    from processor.topics.topic_epochs import new_boundaries
 
     if not topic.partitions:  # a topic that this user may not see
         return []

@@ -1,1 +1,1 @@
-"""The Spark job: the stream, the lease, the fence, and the workers."""
+"""The Spark job around its driver: the stream, the lease, the fence, and what it waits for."""

@@ -11,29 +11,22 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from processor.errors import ForeignPart
-from processor.job.checkpoint import Checkpoint
 from processor.job.fence_producers import fence_producers
 from processor.job.forget_progress import forget_progress
-from processor.job.kafka.reader import read_topic
-from processor.job.worker import open_store
 from processor.plan.plan import Plan
 from processor.progress.identity import (
     IDENTITY,
     IDENTITY_FILE,
-    SEQUENCES,
     TRACES,
     check_binding,
     check_readable,
-    highest_sequence,
     identity_in,
     is_restored,
-    ledgers_in,
-    read_sequences,
     write_identity,
-    write_sequence,
 )
-from processor.progress.ledger import group_partition
 from processor.settings.settings import Settings
+from processor.spark.checkpoint import Checkpoint
+from processor.stores.kinds import open_store
 from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry
@@ -138,23 +131,6 @@ def fence_other_jobs(settings: Settings, registry: Registry) -> None:
     """Fences the producers of jobs that ran by this registry under another name."""
     for job, lanes in registry.lanes_of_other_jobs(settings.job).items():
         fence_producers(replace(settings, job=job), lanes)
-
-
-def earlier_sequences(settings: Settings, plan: Plan, store: Store) -> dict[str, int]:
-    """Product -> the highest sequence that its topic had before the table's first message. Reads the topic of a product that
-    the table does not know yet, or knows with another root."""
-    items = {item["SK"]: item for item in store.partition(SEQUENCES)}
-    known, found = read_sequences(items.values()), dict[str, int]()
-    for name, product in plan.products.items():
-        ledger = group_partition(product.ledger)
-        if (name, ledger) not in known:
-            messages = read_topic(settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
-            above = highest_sequence(dict(message.headers) for message in messages)
-            former = ledgers_in([items[name]] if name in items else [])
-            store.write(write_sequence(name, above, ledger, former))
-            known[name, ledger] = above
-        found[name] = known[name, ledger]
-    return found
 
 
 def _identity(store: Store) -> tuple[str | None, bool]:

@@ -9,10 +9,10 @@ Then it does not hold them again before it has caught up.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from processor.job.kafka.admin import Admin
-from processor.job.source import OffsetRanges
-from processor.rounds.driver import Driver
+from processor.driver.driver import Driver
+from processor.kafka.admin import Admin
 from processor.rounds.job_event import JobEvent
+from processor.spark.source import OffsetRanges
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class CatchUp:
         """Holds or releases the products before a batch. Asks the broker only for a batch that is half full, or while it holds
         them."""
         settings, now = self.driver.settings, self.driver.clock.now()
-        records = sum(end - start for start, end in batch.ranges.values())
+        records = batch.size
         full = settings.catch_up_records > 0 and records >= settings.batch_size / 2
         behind = self._behind(batch) if full or self.since is not None else 0
         if self.since is None:
@@ -53,7 +53,7 @@ class CatchUp:
             self.since = None
             text = f"{behind:,} records behind: all documents now"
             self.driver.report(JobEvent(what="all documents", text=text, fields={"records": behind}))
-            self.driver.release()
+            self.driver.end_hold()
 
     def _hold(self, why: str, **fields: int) -> None:
         self.since = self.driver.clock.now()
@@ -71,4 +71,4 @@ class CatchUp:
             for topic in sorted({topic for topic, _ in batch.ranges})
             for partition, end in self.admin.ends(topic).items()
         }
-        return sum(max(0, ends.get(at, end) - end) for at, (_, end) in batch.ranges.items())
+        return sum(max(0, ends.get(at, end) - end) for at, end in batch.ends.items())

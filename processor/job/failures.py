@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from processor.errors import BoundaryError, CheckpointError, Outage, StatestoreError, Stopped
 from processor.job.job import Job
-from processor.job.outside_parts import OUTAGES, THROTTLED
-from processor.job.topic_epochs import check_topics
+from processor.job.outages.outside_parts import OUTAGES, THROTTLED
+from processor.topics.topic_epochs import check_topics
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 

@@ -2,9 +2,9 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.worker import transactional_id
+from processor.kafka.outbox import TransactionalOutbox
 from processor.settings.settings import Settings
+from processor.spark.worker import transactional_id
 
 AT_ONCE = 8
 """The broker needs 0.15 s for each producer, so they go side by side."""

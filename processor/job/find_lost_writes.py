@@ -6,7 +6,7 @@ It asks first what others know of the table, then the table. So a run that still
 from collections.abc import Iterator
 
 from processor.errors import ForeignPart
-from processor.job.kafka.reader import read_last
+from processor.kafka.reader import read_last
 from processor.plan.plan import Plan
 from processor.plan.root_key import root_of
 from processor.progress.erasures import erasure_key, read_erasure
@@ -26,7 +26,7 @@ def find_lost_writes(settings: Settings, plan: Plan, registry: Registry, store: 
         return ""
     try:
         _check_registry(settings, registry, store)
-        mark = registry.run_mark()
+        mark = registry.runs.mark()
         if mark.run and (lost := lost_round(mark, read_run(mark.run, store.get([key := run_key(mark.run)]).get(key)))):
             return lost
         return _lost_message(settings, plan, store)
@@ -35,9 +35,9 @@ def find_lost_writes(settings: Settings, plan: Plan, registry: Registry, store: 
 
 
 def _check_registry(settings: Settings, registry: Registry, store: Store) -> None:
-    seen = store.page(RUNS, run_key(registry.run_mark().generation), 1).items
+    seen = store.page(RUNS, run_key(registry.runs.mark().generation), 1).items
     for key in map(key_of_item, seen):
-        if why := later_run(key, registry.run_mark().generation):  # again: a run may have begun meanwhile
+        if why := later_run(key, registry.runs.mark().generation):  # again: a run may have begun meanwhile
             raise ForeignPart(
                 f"the registry {settings.registry_schema} went back to an earlier moment: {why}. A standby without its last "
                 "writes took over, or a backup was restored. Restore a newer backup, or stop every job and make a new registry "

@@ -1,18 +1,18 @@
 """Makes a table forget what its job remembers: of runs, open changes, walks, and published documents.
 
 A table that was restored to an earlier moment, or whose registry is lost, keeps its rows and edges. Its progress is wrong: the
-topics of the products have later messages than its ledger, and its walks follow earlier layouts. Only truncates stay: no row says
-that the source emptied its table. So the ledger begins again with the documents that the topics show, each of them invalid.
-The next run brings each row to the layouts of the registry, asks the indexes for it, and publishes every document, or its
-tombstone, with a higher sequence.
+topics of the products have later messages than its ledger, and its walks follow earlier layouts. Truncates stay: no row says
+that the source emptied its table. The forms of decimals stay too: the rows were read by them. So the ledger begins again with the
+documents that the topics show, each of them invalid. The next run brings each row to the layouts of the registry, asks the
+indexes for it, and publishes every document, or its tombstone, with a higher sequence.
 """
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.reader import read_topic
+from processor.kafka.admin import Admin
+from processor.kafka.reader import read_topic
 from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
 from processor.plan.root_key import root_of

@@ -3,8 +3,7 @@
 start   1. take the lease (open_job.py)   2. fence every earlier producer   3. start the driver: reload, wait W
 idle    background work goes on between batches, in turn with them
 edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
-        stream ends, and begins again; so it does when a topic appears that was missing, or when an entity can leave its former
-        topic
+        stream ends, and begins again; so it does when a missing topic appears, or when an entity can leave its former topic
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
         would commit the batch.)
 """
@@ -14,40 +13,37 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from time import monotonic, perf_counter, time
+from time import perf_counter, time
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from processor.driver.driver import Driver
+from processor.driver.live_replays import LiveReplays
+from processor.driver.steward import Steward
 from processor.errors import Stopped, StreamOutdated
 from processor.job.catch_up import CatchUp
-from processor.job.checkpoint import Checkpoint, check_positions, prepare_checkpoint
-from processor.job.entity_moves import EntityMoves
 from processor.job.fence_producers import fence_producers
-from processor.job.kafka.admin import Admin
 from processor.job.lease import LeaseRenewal
 from processor.job.monitor import JobMonitor, LastBatch
-from processor.job.outside_parts import SCHEMA_REGISTRY, STORE, strain
-from processor.job.source import OffsetRanges, in_ranges, offset_ranges, read_stream
-from processor.job.source_topics import SourceTopics
-from processor.job.spark_executor import BatchFrame
-from processor.job.topic_epochs import check_topics
+from processor.job.outages.batch_troubles import BatchTroubles
+from processor.kafka.admin import Admin
 from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition
-from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
 from processor.rounds.stage_times import BATCH, stage_time
-from processor.rounds.steward import Steward
 from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
+from processor.spark.checkpoint import Checkpoint, check_positions, prepare_checkpoint
+from processor.spark.source import OffsetRanges, in_ranges, offset_ranges, read_stream
+from processor.spark.spark_executor import BatchFrame
+from processor.topics.entity_moves import EntityMoves
+from processor.topics.source_topics import SourceTopics
+from processor.topics.topic_epochs import check_topics
 from registry.errors import RegistryBusy, RegistryUnreachable, SnapshotOutdated
 from registry.model import Lease, Snapshot
 from registry.repository import Registry
 
-STRAINED_SHARE = 16
-"""After a failure of the store, a round has this part of the records of a batch."""
-CALM_SECONDS = 30.0
-"""A run that has no batch to do for so long has no trouble with the parts of a batch."""
 LAST_ROUND_SECONDS = 30.0
 """At its end, the job waits this long for a round that still runs, before it gives the lease back."""
 
@@ -55,11 +51,11 @@ LAST_ROUND_SECONDS = 30.0
 @dataclass(slots=True, kw_only=True)
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start). `moves`: of its entities to other topics. `topics`: those that the stream reads;
-    `positions`: where it reads on in each partition. `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None
-    while it goes on: StreamOutdated, Stopped, or the failure of a batch. `troubles`: what the job waits for; they outlast a job
-    that opens again. `stopping`: an operator sets it; `begun`: the job took over what earlier runs left; `calm_since`: when it
-    began, or its last batch ended; `rests`: it does nothing more; `ended`: it gave its lease back."""
+    job works by the plan of its start). `replays`: those that operators ask for, None in a run of a verb. `moves`: of its
+    entities to other topics. `topics`: those that the stream reads; `positions`: where it reads on in each partition. `doing`,
+    `last_batch`: for the monitor. `failure`: why the stream ends, None while it goes on: StreamOutdated, Stopped, or the failure
+    of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator sets it; `begun`:
+    the job took over what earlier runs left; `rests`: it does nothing more; `ended`: it gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -70,22 +66,24 @@ class Job:
     troubles: Troubles
     steward: Steward | None = None
     moves: EntityMoves | None = None
+    replays: LiveReplays | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)
     doing: str = "starts"
     last_batch: LastBatch | None = None
     monitor: JobMonitor = field(init=False)
     catch_up: CatchUp = field(init=False)
+    batch_troubles: BatchTroubles = field(init=False)
     failure: Exception | None = None
     failed_work: str = "the batch"
     stopping: threading.Event = field(default_factory=threading.Event)
     turn: threading.Lock = field(default_factory=threading.Lock)
     begun: bool = False
     rests: bool = False
-    calm_since: float = 0.0
     ended: bool = False
 
     def __post_init__(self) -> None:
+        self.batch_troubles = BatchTroubles(troubles=self.troubles)
         self.catch_up = CatchUp(driver=self.driver, admin=self.admin)
         self.topics = SourceTopics(
             admin=self.admin, registry=self.registry, now=self.driver.clock.now, report=self.driver.report
@@ -130,7 +128,8 @@ class Job:
         """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
         self.start()
         self.take_version()
-        self.begun, self.calm_since = True, monotonic()
+        self.batch_troubles.begin()
+        self.begun = True
         self.driver.report(JobEvent(what="open", text="runs"))
 
     def start(self) -> None:
@@ -177,10 +176,8 @@ class Job:
         self.positions = self._committed()
 
     def _committed(self) -> dict[Partition, int]:
-        if not self.settings.checkpoint:
-            return {}
-        checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
-        return checkpoint.offsets(checkpoint.planned()[0]) if checkpoint.began() else {}
+        path = self.settings.checkpoint
+        return Checkpoint(spark=self.spark, path=path).committed() if path else {}
 
     @property
     def paused(self) -> bool:
@@ -201,12 +198,18 @@ class Job:
     @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
-        return self.driver.pending or (self.steward is not None and self.steward.pending)
+        steward, replays = self.steward, self.replays if not self.paused else None
+        return self.driver.pending or bool(steward and steward.pending) or bool(replays and replays.pending)
 
     def take_version(self) -> None:
         """Takes the registry's version, once for each micro-batch and between them."""
         if self.steward is not None:
             self.steward.turn()
+
+    def take_requests(self) -> None:
+        """Takes the next step of a replay that operators ask for, if there is one. A paused job takes none."""
+        if self.replays is not None and not self.paused:
+            self.replays.turn()
 
     def on_batch(self, frame: DataFrame, batch: int) -> None:
         """Processes a micro-batch. An error here fails the batch, and the job keeps it as the reason."""
@@ -215,10 +218,11 @@ class Job:
                 self._check_stream()
                 self.take_version()
                 self._check_stream()
+                self.take_requests()
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 self.catch_up.look(ranges)
                 before, began = self.driver.tally.copy(), perf_counter()
-                pieces = list(ranges.slices(self.piece_size()))
+                pieces = list(ranges.slices(self.batch_troubles.most_records(self.settings.batch_size)))
                 for piece in pieces:
                     self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)
                     if not self.stopping.is_set():
@@ -252,19 +256,9 @@ class Job:
 
     def note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
         """Notes the end of a batch, for the monitor."""
-        self.positions = {**self.positions, **{at: end for at, (_, end) in ranges.ranges.items()}}
+        self.positions = self.positions | ranges.ends
         self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
-        self.calm_since, strained = monotonic(), strain(tally)
-        for trouble in self.troubles.now:  # a batch needs every part
-            if trouble.part != STORE or strained is None:
-                self.troubles.end(trouble.part)
-        if strained is not None:
-            self.troubles.begin(STORE, *strained)
-
-    def piece_size(self) -> int:
-        """The most records of a round: fewer after a failure of the store, which may have too much to do."""
-        strained = any(trouble.part == STORE for trouble in self.troubles.now)
-        return max(1, self.settings.batch_size // STRAINED_SHARE) if strained else self.settings.batch_size
+        self.batch_troubles.note(tally)
 
     def idle(self) -> None:
         """Background work while no batch runs. A failure ends the stream, like one of a batch."""
@@ -272,9 +266,8 @@ class Job:
             try:
                 self.driver.background_work()
                 self.take_version()
-                if self.troubles.now and monotonic() - self.calm_since > CALM_SECONDS:
-                    self.troubles.end(STORE)
-                    self.troubles.end(SCHEMA_REGISTRY)
+                self.take_requests()
+                self.batch_troubles.note_calm()
             except Exception:
                 self.failed_work = "the work between batches"
                 raise
@@ -296,7 +289,7 @@ class Job:
         self.monitor.stop()
         self.renewal.stop()
         with suppress(RegistryUnreachable, RegistryBusy):
-            self.registry.release(self.lease)
+            self.registry.give_back(self.lease)
 
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
         self.driver.check_lease()
@@ -304,6 +297,4 @@ class Job:
             raise StreamOutdated("an operator moved an entity to another topic: the stream begins again")
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
         self.driver.partitions, self.driver.incarnations = epochs.partitions(), epochs.incarnations
-        starts = {partition: start for partition, (start, _) in piece.ranges.items()}
-        records = sum(end - start for start, end in piece.ranges.values())
-        self.driver.process_batch(BatchFrame(frame=frame, records=records, epochs=epochs), starts, batch)
+        self.driver.process_batch(BatchFrame(frame=frame, records=piece.size, epochs=epochs), piece.starts, batch)

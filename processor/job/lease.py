@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable
 from threading import Event, Thread
 from time import monotonic
 
-from processor.errors import Fenced, Stopped
-from processor.job.open_registry import open_registry
+from processor.errors import Stopped
 from processor.rounds.job_event import JobEvent, Report
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from processor.spark.worker import lease_lost
 from registry.errors import LeaseHeld, LeaseLost
 from registry.job_status import JobStatus
 from registry.model import Lease
@@ -80,11 +81,6 @@ def take_table(registry: Registry, lease: Lease, store: Store) -> Fence:
     fence = Fence(registry.binding().identity, lease.generation)
     store.take_over(fence)
     return fence
-
-
-def lease_lost(lease: Lease) -> Fenced:
-    """The error of a run that lost its lease."""
-    return Fenced(f"job {lease.job}: generation {lease.generation} lost its lease; another job took over")
 
 
 class LeaseRenewal:

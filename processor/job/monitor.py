@@ -17,21 +17,21 @@ from threading import Event, Thread
 from time import time
 from typing import Any, Protocol
 
+from processor.driver.driver import Driver
+from processor.driver.steward import Steward
 from processor.errors import KafkaError
-from processor.job.entity_moves import EntityMoves
-from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.lease import LeaseRenewal
-from processor.job.open_registry import open_registry
-from processor.job.outside_parts import BROKER, OUTAGES, REGISTRY, broker_away
-from processor.job.source_topics import MissingTopic, SourceTopics
+from processor.job.outages.outside_parts import BROKER, OUTAGES, REGISTRY, broker_away
+from processor.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition
-from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent
-from processor.rounds.steward import Steward
 from processor.rounds.troubles import Troubles
 from processor.settings.installed_release import statestore_version
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from processor.topics.entity_moves import EntityMoves
+from processor.topics.source_topics import MissingTopic, SourceTopics
 from registry.errors import RegistryUnreachable
 from registry.model import Lease
 from registry.repository import Registry
@@ -145,7 +145,7 @@ class JobMonitor:
         answers again. `ended`: the last round that published something and ended."""
         troubles = self._job.troubles
         try:
-            registry.keep_report(self._job.lease, state, ended)
+            registry.runs.keep_report(self._job.lease, state, ended)
             troubles.end(REGISTRY)
         except RegistryUnreachable as away:
             _, cure = OUTAGES["registry.errors.RegistryUnreachable"]

@@ -5,7 +5,6 @@
 
 import threading
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
 
 from processor.job.binding import (
@@ -13,39 +12,30 @@ from processor.job.binding import (
     adopt_table,
     bind_parts,
     check_parts,
-    earlier_sequences,
     fence_other_jobs,
 )
-from processor.job.checkpoint import Checkpoint
-from processor.job.dead_letter_topic import letter_bytes
-from processor.job.entity_moves import EntityMoves
 from processor.job.failures import stops_cleanly
 from processor.job.find_lost_writes import find_lost_writes
 from processor.job.job import Job
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.check_access import check_access
-from processor.job.kafka.message_limits import message_limits
-from processor.job.lease import LeaseRenewal, lease_check, take_lease, take_table
-from processor.job.product_topics import ProductTopics
-from processor.job.schema_registry.document_schemas import SchemaRegistration
-from processor.job.schema_registry.open_schemas import open_schemas
-from processor.job.source import spark_session
-from processor.job.spark_executor import SparkExecutor
-from processor.job.worker import JOB_PATIENCE, open_store
+from processor.job.lease import LeaseRenewal, take_lease, take_table
+from processor.job.make_job import make_job
+from processor.kafka.check_access import check_access
 from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
-from processor.progress.ledger import Run
-from processor.rounds.clock import SystemClock
-from processor.rounds.driver import Driver
 from processor.rounds.job_event import JobEvent, Report
-from processor.rounds.steward import Steward
 from processor.rounds.troubles import Troubles
+from processor.schema_registry.open_schemas import open_schemas
 from processor.settings.installed_release import statestore_version
 from processor.settings.resolve_secrets import resolve_tables
 from processor.settings.settings import Settings
+from processor.spark.checkpoint import Checkpoint
+from processor.spark.source import spark_session
+from processor.stores.kinds import open_store
+from processor.stores.store_kind import Effort
 from registry.errors import RegistryBusy, RegistryUnreachable
-from registry.model import Progress
+from registry.model import Lease
 from registry.repository import Registry
+from statestore.store import Fence, Store
 
 
 def open_job(
@@ -111,7 +101,7 @@ def prepare_job(
     open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
     with stops_cleanly(stopping), ExitStack() as failing:
-        store = open_store(settings, JOB_PATIENCE)
+        store = open_store(settings, Effort.JOB)
         failing.callback(store.close)
         check_parts(settings, registry, store, None, adopt=adopt)
         lost = find_lost_writes(settings, plan, registry, store)
@@ -126,75 +116,17 @@ def prepare_job(
         renewal = LeaseRenewal(settings, lease)
         renewal.start()
         try:
-            if altered := store.create(registry.snapshot().slots):
-                report(JobEvent(what="table", text=altered))
-            check_parts(
-                settings, registry, store, checkpoint, adopt=adopt, lost=lost
-            )  # again, as the run before left them
-            fence = take_table(registry, lease, store)  # before the first write
-            if adopt:
-                adopt_table(settings, plan, registry, store, lost=lost)
-                fence = take_table(registry, lease, store)  # the registry may have a new identity
-            check_parts(settings, registry, store, checkpoint)
-            bind_parts(settings, registry, store, checkpoint)
-            fence_other_jobs(settings, registry)
-            admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
-            admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
-            executor = SparkExecutor(spark=spark, settings=settings, lease=lease, fence=fence)
-            most_bytes = letter_bytes(admin, settings)
-            executor.start_workers(most_bytes)
-            driver = Driver(
-                settings=settings,
-                plan=plan,
-                store=store,
-                executor=executor,
-                clock=SystemClock(),
-                run=Run(number=lease.generation),
-                check_lease=lease_check(registry, lease, stopping),
-                report=report,
-                letter_bytes=most_bytes,
-            )
-
-            product_topics = ProductTopics(admin=admin, store=store, report=report)
-            registration = SchemaRegistration(access=settings.schema_registry)
-
-            def prepare(plan: Plan) -> None:
-                """Makes the topics and the schemas of the plan's products ready."""
-                check_rejects_topic(plan, settings.rejects_topic)
-                topics = [p.product.topic for p in plan.products.values()]
-                admin.ensure(topics, partitions=settings.partitions, compacted=True)
-                driver.earlier_sequences = earlier_sequences(settings, plan, store)
-                driver.message_limits = message_limits(plan, product_topics.look(plan))
-                registered = registration.register(plan)
-                driver.schema_ids, driver.unready = registered.ids, registered.refused
-
-            def keep_progress(progress: list[Progress]) -> None:
-                """Shows how far the walks are, and how many rows the last statistics counted."""
-                taken = registry.statistics()
-                rows = {one.entity: one.rows for one in taken.entities} if taken else {}
-                roots = {name: product.product.root for name, product in driver.plan.products.items()}
-                entities = [(one, one.walk.split()[1]) for one in progress]
-                registry.keep_progress(
-                    [replace(one, of=one.of * rows.get(roots.get(name, name), 0)) for one, name in entities]
-                )
-
-            moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
-            job = Job(
-                driver=driver,
+            fence = _take_parts(settings, plan, registry, store, checkpoint, lease, report, adopt=adopt, lost=lost)
+            job = make_job(
+                settings,
+                plan,
+                registry,
+                store,
                 spark=spark,
-                registry=registry,
-                admin=admin,
                 lease=lease,
+                fence=fence,
                 renewal=renewal,
-                steward=Steward(
-                    driver=driver,
-                    registry=registry,
-                    lease=lease,
-                    prepare=prepare,
-                    fit=moves.fit,
-                    keep_progress=keep_progress,
-                ),
-                moves=moves,
+                report=report,
                 stopping=stopping,
                 troubles=troubles,
             )
@@ -202,11 +134,37 @@ def prepare_job(
         except BaseException:
             renewal.stop()
             with suppress(RegistryUnreachable, RegistryBusy):
-                registry.release(lease)
+                registry.give_back(lease)
             raise
         job.monitor.start()
         failing.pop_all()
     return job
+
+
+def _take_parts(
+    settings: Settings,
+    plan: Plan,
+    registry: Registry,
+    store: Store,
+    checkpoint: Checkpoint | None,
+    lease: Lease,
+    report: Report,
+    *,
+    adopt: bool,
+    lost: str,
+) -> Fence:
+    """Binds table and checkpoint to the registry, and creates the table where it is missing. Returns the right to write."""
+    if altered := store.create(registry.snapshot().slots):
+        report(JobEvent(what="table", text=altered))
+    check_parts(settings, registry, store, checkpoint, adopt=adopt, lost=lost)  # again, as the run before left them
+    fence = take_table(registry, lease, store)  # before the first write
+    if adopt:
+        adopt_table(settings, plan, registry, store, lost=lost)
+        fence = take_table(registry, lease, store)  # the registry may have a new identity
+    check_parts(settings, registry, store, checkpoint)
+    bind_parts(settings, registry, store, checkpoint)
+    fence_other_jobs(settings, registry)
+    return fence
 
 
 def start_event(settings: Settings, plan: Plan) -> JobEvent:

@@ -17,12 +17,12 @@ from time import monotonic
 from processor.errors import Outage
 from processor.job.failures import outage_of
 from processor.job.job import Job
-from processor.job.lease import lease_lost
-from processor.job.outage_wait import OutageWait
-from processor.job.outside_parts import places
+from processor.job.outages.outage_wait import OutageWait
+from processor.job.outages.outside_parts import places
 from processor.job.run_job import begin_job, run_job
-from processor.job.source_topics import ANSWER_SECONDS
-from processor.job.worker import open_store
+from processor.spark.worker import lease_lost
+from processor.stores.kinds import open_store
+from processor.topics.source_topics import ANSWER_SECONDS
 from registry.errors import LeaseLost
 
 WORKED_SECONDS = 60.0

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from threading import Event
 
 from processor.errors import Fenced, StatestoreError, Stopped
-from processor.job.open_registry import open_registry
 from processor.rounds.job_event import JobEvent, Report
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from registry.errors import LeaseLost, RegistryError, RegistryMissing
 from registry.job_status import How
@@ -42,7 +42,7 @@ def end_of(failure: BaseException) -> tuple[How, str]:
 def _note(settings: Settings, owner: str, how: How, text: str, report: Report) -> None:
     try:
         with open_registry(settings) as registry:
-            registry.end_run(settings.job, owner, how, text)
+            registry.runs.end(settings.job, owner, how, text)
     except RegistryMissing:  # the run ended before there was a registry
         pass
     except RegistryError as error:

@@ -8,7 +8,6 @@ from time import sleep
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.errors import Outage, StatestoreError, Stopped, StreamOutdated
-from processor.job.dead_letter_topic import portions, with_whole_record
 from processor.job.failures import (
     EXPECTED,
     SIGNAL_SECONDS,
@@ -20,10 +19,13 @@ from processor.job.failures import (
     stops_cleanly,
 )
 from processor.job.job import Job
+from processor.job.requested_letters import live_replays
 from processor.progress.epochs import read_epochs
 from processor.progress.replays import ReplayReport
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.job_event import JobEvent
+from processor.topics.dead_letter_topic import portions, with_whole_record
+from registry.errors import RegistryError
 
 ENDED_BY_ITSELF = "Spark ended the stream without an error, and the job reads its topics no longer: start the job again"
 
@@ -48,6 +50,7 @@ def run_job(job: Job, *, once: bool) -> None:
     itself is a failure: records would wait, and nobody would know. After an Outage the job rests, until somebody ends it."""
     query: StreamingQuery | None = None
     rests = False
+    job.replays = live_replays(job)
     try:
         while (query is None or _begins_again(job, query)) and _wait_for_topics(job, once):
             job.failure = None
@@ -90,8 +93,10 @@ def _watch(job: Job, query: StreamingQuery) -> None:
 
 def _begins_again(job: Job, query: StreamingQuery) -> bool:
     """Whether the stream ended only to begin again: over other topics, or after a batch that Spark cannot report. The job noted
-    why when the stream ended: whether the stream is outdated may have changed since then."""
+    why when it ended the stream: whether the stream is outdated may have changed since then. Of a stream that ended by itself
+    (`once`), the job looks now: an entity may have read its former topic to the end."""
     unreported = job.failure is None and UNREPORTED in str(query.exception())
+    job.ends_stream()
     return (unreported or isinstance(job.failure, StreamOutdated)) and not job.stopping.is_set()
 
 
@@ -160,3 +165,10 @@ def wait_for_end(query: StreamingQuery, seconds: int) -> bool:
         return bool(query.awaitTermination(seconds))
     except Exception:
         return True
+
+
+def keep_last_progress(job: Job) -> None:
+    """Shows operators how far the walks were when the job ended. The steward shows it once a second while the job runs."""
+    if job.steward is not None:
+        with suppress(RegistryError):
+            job.steward.keep_progress(job.driver.walks.progress(job.driver.clock.date()))

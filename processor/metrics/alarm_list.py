@@ -49,6 +49,9 @@ ALARMS = (
         300,
         "unpublished_seconds",
     ),
+    _alarm(
+        "degraded", "troubles", "warning", "The job waits for a part outside of it: `statestore status` names the part."
+    ),
     _alarm("stopped_product", "stopped_products", "critical", f"The job stopped a product: {_STATUS}"),
     _alarm("stopped_walk", "stopped_walks", "critical", f"The job stopped a walk: {_STATUS}"),
     _alarm(

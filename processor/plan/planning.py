@@ -18,7 +18,7 @@ from processor.product.used_columns import used_by_entity
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from registry import model as stored
-from registry.advance import completed
+from registry.edits.advance import completed
 from registry.lifecycle import writes
 from registry.slots import assign
 from statestore.items import MAX_COLUMNS

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from processor.pricing.estimate import StatisticsIndex
-from registry.edited import Edit
+from registry.edits.edit import Edit
 from registry.model import Snapshot
 from statestore.items import slot_name
 from statestore.metered import WRITE_BYTES

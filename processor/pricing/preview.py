@@ -14,9 +14,9 @@ from processor.pricing.price import Cost, price_events
 from processor.pricing.sizes import size_warnings
 from processor.product.product import Definitions
 from processor.settings.settings import Settings
-from registry.advance import completed
-from registry.edit import edit
-from registry.edited import Edit, edited, plan_id
+from registry.edits.advance import completed
+from registry.edits.apply import apply
+from registry.edits.edit import Edit, edited, plan_id
 from registry.model import Assignment, Need, Requirements, Snapshot
 from registry.slot_board import board_json
 from registry.state_statistics import Statistics
@@ -72,7 +72,7 @@ def preview(
     """
     wanted = requirements_of(definitions)
     index = index_statistics(statistics) if statistics else None
-    change = edit(stored, wanted, has_run)
+    change = apply(stored, wanted, has_run)
     after = edited(stored, change)
     check_dropped(stored, after)
     if after.waiting:

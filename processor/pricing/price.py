@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import NamedTuple
 
+from processor.driver.clock import VirtualClock
 from processor.plan.plan import EntityPlan, Plan
 from processor.pricing.event_kinds import OTHER, WORLD, Event, RowValues, World, without_filters
 from processor.progress.ledger import Mark
 from processor.records import canonical_json
-from processor.records.debezium import row_value
+from processor.records.change_formats import row_value
 from processor.records.record import Record
-from processor.rounds.clock import VirtualClock
 from processor.rounds.step_runner import StepRunner
 from processor.settings.settings import Settings
 from processor.steps.publish import invalidate

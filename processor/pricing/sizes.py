@@ -34,7 +34,7 @@ def size_warnings(plan: Plan, index: StatisticsIndex) -> Iterator[str]:
         sampled = index.entities.get(name)
         if sampled is not None and sampled.most_bytes > MAX_ITEM_BYTES * NEAR_LIMIT:
             size = f"a row of the sample has {sampled.most_bytes / 1024:,.0f} KiB"
-            yield f"entity {name}: {size}, and DynamoDB allows {MAX_ITEM_BYTES // 1024}; store less in a row"
+            yield f"entity {name}: {size}, and an item of the table holds {MAX_ITEM_BYTES // 1024}; store less in a row"
 
 
 def _hot_values(node: JoinPlan, index: StatisticsIndex) -> Iterator[str]:

@@ -31,7 +31,7 @@ _EXACT: Final = Context(prec=400)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroDatum:
     """The functions of a product's documents. `write` gives an Avro writer's value of a document, and raises ValueError.
-    `read` gives the document of a value as the reader of framed records makes it (`processor.records.avro_schema`)."""
+    `read` gives the document of a value as the reader of framed records makes it (`processor.records.schemas.avro_schema`)."""
 
     write: ConvertMember
     read: ConvertMember

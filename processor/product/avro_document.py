@@ -20,9 +20,9 @@ from typing import Any, Final
 from processor.product.document_type import DocumentType, ListType, ObjectType, ValueType, document_type
 from processor.product.product import Product
 from processor.records import canonical_json
-from processor.records.adjusted_names import adjust_name
 from processor.records.entity import ColumnType, Entity
 from processor.records.mismatch import within
+from processor.records.schemas.adjusted_names import adjust_name
 
 AvroSchema = Any
 """A schema as JSON values."""

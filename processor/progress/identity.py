@@ -12,6 +12,7 @@ root go on rising when a new table takes the place of another. The same item nam
 from collections.abc import Iterable, Mapping
 
 from processor.errors import ForeignPart
+from processor.stores.places import kind_and_table
 from registry.model import Binding
 from statestore.item_attributes import write_note
 from statestore.keys import Key, ProgressKind, progress_partition
@@ -171,8 +172,8 @@ def highest_sequence(headers: Iterable[Mapping[str, bytes | None]]) -> int:
 
 def _flags(place: str, other: str) -> str:
     """The flags for the table at a place. `other`: the place that the flags must differ from."""
-    (kind, name), (other_kind, _) = (one.rpartition(":")[::2] for one in (place, other))
-    return f"--table {name}" if kind == other_kind else f"--store {kind or 'dynamodb'} --table {name}"
+    (kind, name), (other_kind, _) = kind_and_table(place), kind_and_table(other)
+    return f"--table {name}" if kind == other_kind else f"--store {kind} --table {name}"
 
 
 def _named(registry: Binding) -> str:

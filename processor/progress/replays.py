@@ -44,7 +44,12 @@ class ReplayReport:
 
 def replay_key(record: Record) -> Key:
     """The key of the item that remembers the replay of a record."""
-    return Key(PARTITION, f"{record.topic}/{record.partition}/{record.offset}/{record.epoch}")
+    return note_key((record.topic, record.partition, record.offset, record.epoch))
+
+
+def note_key(place: tuple[str, int, int, int]) -> Key:
+    """The key of the item that remembers the replay of the record at this place: its topic, partition, offset and epoch."""
+    return Key(PARTITION, "/".join(map(str, place)))
 
 
 def noted_keys(item: Item | None) -> frozenset[JoinKey]:

@@ -122,7 +122,7 @@ class Walks:
         return [*map(self._write, changed), *gone]
 
     def hold(self, plan: Plan, date: float) -> list[Write]:
-        """Holds all products until `release`; returns the writes that make that durable. The walks then begin at the first
+        """Holds all products until `end_hold`; returns the writes that make that durable. The walks then begin at the first
         root."""
         self.behind = True
         names: list[WalkName] = []
@@ -134,7 +134,7 @@ class Walks:
                 names.append(("publish", name))
         return [self._write(name) for name in names]
 
-    def release(self, plan: Plan) -> list[Write]:
+    def end_hold(self, plan: Plan) -> list[Write]:
         """Begins the publications that waited only because the job was behind; returns the writes."""
         self.behind = False
         return [self._write(name) for name in self._begin(plan)]

@@ -7,7 +7,7 @@ from processor.nearest_name import nearest
 from processor.records.entity import ColumnType, TimestampUnit, TypeName
 
 MAX_DIGITS: Final = 38
-"""DynamoDB keeps so many significant digits of a number."""
+"""The table keeps so many significant digits of a number, in every store as in DynamoDB."""
 
 _NAMES: Final = get_args(TypeName)
 _UNITS: Final = get_args(TimestampUnit)

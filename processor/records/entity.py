@@ -53,3 +53,10 @@ class Entity:
     def decimal_form(self, column: str) -> DecimalForm | None:
         """What the entity says of the text of numbers in a column."""
         return self.decimals.get(column) if isinstance(self.decimals, Mapping) else self.decimals
+
+    def settles(self, column: str) -> bool:
+        """Whether a record settles the form of text in a column: the column has a scale, so bytes can be read, and the entity
+        does not say the form. A plain row has digits."""
+        column_type = self.columns.get(column)
+        scaled = column_type is not None and column_type.scale is not None
+        return scaled and self.format != "plain" and self.decimal_form(column) is None

@@ -4,7 +4,7 @@
     bytes 1-4   the id of the schema, big-endian
     the rest    the body: Avro, JSON, or Protobuf after the indexes of its message
 
-This module fetches nothing and knows no format. `processor.job.schema_registry` has the reader that asks a registry.
+This module fetches nothing and knows no format. `processor.schema_registry` has the reader that asks a registry.
 """
 
 from collections.abc import Iterable

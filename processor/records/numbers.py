@@ -10,11 +10,9 @@ from decimal import Context, Decimal, DecimalException, Inexact, Overflow, Subno
 from typing import Any, Final, Literal
 
 from processor.records.column_types import MAX_DIGITS
-from processor.records.entity import ColumnType
+from processor.records.entity import ColumnType, DecimalForm
 from processor.records.mismatch import beyond, unexpected
-
-TextForm = Literal["text", "bytes", "either"]
-"""Digits, the base64 of Debezium's bytes, or either."""
+from processor.records.settled_form import SettledForm
 
 _NUMERIC: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DYNAMODB: Final = Context(prec=MAX_DIGITS, Emin=-130, Emax=125, traps=[Inexact, Overflow, Subnormal])
@@ -22,7 +20,7 @@ _TOO_LARGE: Final = 10**MAX_DIGITS
 _MAX_SCALE: Final = 1000
 _MAX_BASE64: Final = 1024
 _EXACT: Final = Context(prec=4000, traps=[Inexact, Overflow, Subnormal])
-_LIMIT: Final = f"DynamoDB keeps {MAX_DIGITS} digits and magnitudes from 1E-130 to 1E+126"
+_LIMIT: Final = f"the table keeps {MAX_DIGITS} digits and magnitudes from 1E-130 to 1E+126"
 _AMBIGUOUS: Final = (
     "it may be a number or Debezium's bytes: declare `decimals: text` or `decimals: bytes`, or send schemas"
 )
@@ -31,6 +29,10 @@ _INFINITE: Final = "no finite number; declare json to pass it through as it come
 _BYTES: Final = "for Debezium's bytes: declare `decimals: bytes` and decimal(precision,scale), or send schemas"
 _NO_SCALE: Final = "the entity has `decimals: bytes`: declare decimal(precision,scale), or send schemas"
 _NO_BYTES: Final = "not Debezium's bytes"
+_OTHER_FORM: Final = (
+    "the column has `decimals: {form}` since the record {since}: declare the form that the connector writes, "
+    "`decimals: text` or `decimals: bytes`, or send schemas"
+)
 
 
 def to_int(value: Any, column_type: ColumnType) -> int:
@@ -106,24 +108,36 @@ def decode_decimal(value: str, scale: int | None, column_type: ColumnType) -> De
     return Decimal(unscaled).scaleb(-scale, _EXACT)
 
 
-def text_form(text: str) -> TextForm | None:
-    """The form that a text of a number has, as far as it shows: digits, the base64 of Debezium's bytes, or nobody can tell. None:
-    neither."""
-    digits, data = _NUMERIC.fullmatch(text) is not None, _unscaled(text) is not None
-    if data and not _ENDLESS.fullmatch(text):
+def text_form(text: str, column_type: ColumnType) -> DecimalForm | Literal["either"] | None:
+    """The form that a text of a number shows in a column with a precision: digits, the base64 of Debezium's bytes, or nobody can
+    tell. None: neither. Bytes of more digits than the precision are none."""
+    digits, unscaled = _NUMERIC.fullmatch(text) is not None, _unscaled(text)
+    if (
+        unscaled is not None
+        and abs(unscaled) < 10 ** (column_type.precision or MAX_DIGITS)
+        and not _ENDLESS.fullmatch(text)
+    ):
         return "either" if digits else "bytes"
     return "text" if digits else None
 
 
-def check_clear(value: str, column_type: ColumnType) -> None:
-    """Refuses text that may be bytes, in a Debezium record without a schema whose entity does not say the form of its decimals.
+def read_unsaid(value: str, column_type: ColumnType, settled: SettledForm | None) -> int | Decimal:
+    """The number in text of a Debezium record without a schema, in a column with a scale whose entity does not say the form.
 
-    The source writes text (`decimal.handling.mode=string`: "12.34") or, by default, bytes ("BNI="). Nobody can tell "1000" from
-    the bytes of -2667212, nor "free" from the bytes of 8304542. Text that is no base64 has one meaning, and passes.
-    """
-    form = text_form(value)
-    if form in ("either", "bytes"):
-        raise unexpected(column_type, value, _AMBIGUOUS if form == "either" else _BYTES)
+    The source writes digits (`decimal.handling.mode=string`: "12.34") or, by default, bytes ("BNI="). Nobody can tell the digits
+    "1000" from the bytes of -2667212. `settled`: the form that the column has; None: the first text with one meaning settles
+    it, and a text with two is refused."""
+    digits = _NUMERIC.fullmatch(value) is not None
+    if settled is not None and not settled.early and digits == (settled.form == "text"):
+        return to_number(value, column_type) if digits else decode_decimal(value, column_type.scale, column_type)
+    form = text_form(value, column_type)
+    if form == "either" and (settled is None or settled.early):
+        raise unexpected(column_type, value, _AMBIGUOUS)
+    if settled is not None and form is not None and form not in ("either", settled.form):
+        raise unexpected(column_type, value, _OTHER_FORM.format(form=settled.form, since=settled.since))
+    if form == "bytes" or (form == "either" and settled is not None and settled.form == "bytes"):
+        return decode_decimal(value, column_type.scale, column_type)
+    return to_number(value, column_type)
 
 
 def _cure(value: Any) -> str:

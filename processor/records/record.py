@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
+from processor.records.entity import DecimalForm
 from processor.records.reject_reasons import ReasonCode
 
 Value = Any
@@ -42,13 +43,15 @@ class Record:
 
 class Change(NamedTuple):
     """One change of one row. `row`: the whole new image (values may be UNAVAILABLE), None for a delete. `since`: for each
-    column that an earlier change filled, the (epoch, offset) of that change."""
+    column that an earlier change filled, the (epoch, offset) of that change. `shows`: the forms of decimals that the record
+    shows, of columns whose form is not settled."""
 
     entity: str
     key: tuple[Value, ...]
     row: Mapping[str, Value] | None
     record: Record
     since: Mapping[str, tuple[int, int]] = {}
+    shows: Mapping[str, DecimalForm] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,14 @@ from processor.records.entity import ColumnType, TimestampUnit
 from processor.records.mismatch import unexpected, within
 from processor.records.numbers import (
     canonical_decimal,
-    check_clear,
     decode_decimal,
+    read_unsaid,
     to_decimal,
     to_float,
     to_int,
 )
 from processor.records.record import Value
+from processor.records.settled_form import SettledForm
 from processor.records.times import to_date, to_timestamp
 
 Convert = Callable[[Value], Value]
@@ -32,10 +33,10 @@ Convert = Callable[[Value], Value]
 class Reading:
     """How to read a column's values: facts from the source, in addition to the declared type.
 
-    text: the meaning of text. `plain`: itself; `debezium`: itself, and a number that may also be Debezium's bytes is refused;
+    text: the meaning of text. `plain`: itself; `debezium`: itself, and in a decimal with a scale perhaps Debezium's bytes;
     `bytes`: the bytes of a decimal of `scale` (None: nobody declared it); `json`: JSON. unit: the unit of bare timestamps.
     named: whether a schema names the type, so that the declared unit counts no more. refused: the reason why the declared type
-    takes no value of the schema.
+    takes no value of the schema. settled: the form of text that the column has under `debezium`, None before a record settled it.
     """
 
     text: Literal["plain", "debezium", "bytes", "json"] = "plain"
@@ -43,6 +44,7 @@ class Reading:
     unit: TimestampUnit | None = None
     named: bool = False
     refused: str = ""
+    settled: SettledForm | None = None
 
 
 PLAIN: Final = Reading()
@@ -100,14 +102,13 @@ def _number(column_type: ColumnType, reading: Reading) -> Convert:
         number = decode_decimal(value, reading.scale, column_type) if isinstance(value, str) else value
         return to_type(number, column_type)
 
-    def from_clear_text(value: Value) -> Value:
-        if isinstance(value, str):
-            check_clear(value, column_type)
-        return to_type(value, column_type)
+    def from_unsaid(value: Value) -> Value:
+        number = read_unsaid(value, column_type, reading.settled) if isinstance(value, str) else value
+        return to_type(number, column_type)
 
     if reading.text == "bytes":
         return from_bytes
-    return from_clear_text if reading.text == "debezium" and column_type.name != "int" else from_number
+    return from_unsaid if reading.text == "debezium" and column_type.scale is not None else from_number
 
 
 _NUMBERS: Final[dict[str, Callable[[Value, ColumnType], Value]]] = {

@@ -1,1 +1,1 @@
-"""One round of the path, its parts, and the driver of rounds. Pure: knows no Spark and no client."""
+"""One round of the path, and its parts. Pure: knows no Spark and no client."""

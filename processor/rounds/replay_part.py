@@ -2,8 +2,9 @@
 9).
 
 A replay is input like a batch. Until its item records that it ended, the next replay does it again, and that is
-harmless. The part finds no roots: settle work publishes the documents. A letter from before the last truncate of its table
-brings no row back: its replay leaves the delete marker of the truncate.
+harmless. A letter is read by the forms of decimals that are settled by now. The part finds no roots: settle work publishes the
+documents. A letter from before the last truncate of its table brings no row back: its replay leaves the delete marker of the
+truncate.
 """
 
 from collections.abc import Iterable
@@ -20,9 +21,9 @@ from processor.records.record import Change, Decoded, Ignored, Record, Rejected,
 from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.rounds.replay_document import replay_document
 from processor.rounds.round import PartResult, Round
+from processor.rounds.settled_decode import SettledDecode
 from processor.rounds.split_erased import split_erased
 from processor.rounds.step_runner import StepRunner
-from processor.steps.decode import decode
 from processor.steps.keep_edges import RowKeys, keep_edges
 from processor.steps.replay import ReplayedChange, replay
 from statestore.versions import decode_version
@@ -45,6 +46,7 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
     part refuses a letter from before `round_.oldest`, since DynamoDB may have dropped the marker of a later delete, and a
     letter that still keeps a cut record."""
     reports: list[ReplayReport] = []
+    decoding = SettledDecode(store=runner.store, forms=round_.forms, in_order=False)
     changes: list[Change] = []
     for letter in letters:
         record = letter.rejected.record
@@ -57,7 +59,7 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
         if letter.rejected.code in OF_DOCUMENTS:
             reports += runner.run([replay_document(letter.rejected, round_.plan)])
             continue
-        match _decoded(record, round_.plan, runner.schemas):
+        match _decoded(record, round_.plan, runner.schemas, decoding):
             case Change() as change:
                 changes.append(change)
             case Truncated():
@@ -74,14 +76,14 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
     steps = (_in_order(changes, round_) for changes in by_key.values())
     reports += (report for reports_of_key in runner.run(steps) for report in reports_of_key)
     opened = dict(report.opened for report in reports if report.opened is not None)
-    return PartResult(replayed=tuple(reports), opened=opened)
+    return PartResult(replayed=tuple(reports), opened=opened, forms=tuple(decoding.settled))
 
 
-def _decoded(record: Record, plan: Plan, schemas: FramedReader) -> Decoded:
+def _decoded(record: Record, plan: Plan, schemas: FramedReader, decoding: SettledDecode) -> Decoded:
     for entity in plan.entities.values():
         if entity.entity.topic == record.topic:
             schemas.fetch(schema_ids(record))
-            return decode(record, entity.entity, schemas)
+            return decoding.decode(record, entity.entity, schemas)
     return Rejected(record=record, reason=f"no entity has the topic {record.topic} any more")
 
 

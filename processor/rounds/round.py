@@ -17,6 +17,7 @@ from processor.plan.touch import Root
 from processor.progress.epochs import Incarnations, Partition
 from processor.progress.erasures import Erased
 from processor.progress.fan_outs import FanOut, ResumedFanOut
+from processor.progress.form_notes import FormNote, Forms
 from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChange, SettleOutcome, Sight
 from processor.progress.replays import ReplayReport
@@ -48,7 +49,8 @@ class Round:
     fit. `schema_ids`: product -> the id of the Avro schema of its documents; those of the others are JSON.
     `partitions`: of each topic, one where it has none. `truncates`: of the entities that had one, until this round.
     `walk_page`: most rows of a page of a walk. `log_values`: whether texts for the log may show values of rows. `erased`:
-    the rows that an operator erased. `incarnations`: of the topics, by their epochs. `release`: of statestore."""
+    the rows that an operator erased. `incarnations`: of the topics, by their epochs. `release`: of statestore. `forms`: of
+    decimals, as records settled them."""
 
     plan: Plan
     run: Run
@@ -71,6 +73,7 @@ class Round:
     erased: Erased = frozenset()
     incarnations: Incarnations = field(default_factory=dict)
     release: str = ""
+    forms: Forms = field(default_factory=dict)
 
     @property
     def refused_by(self) -> RefusedBy:
@@ -90,7 +93,8 @@ class PartResult:
     `fan_outs`: find further roots in later rounds. `opened`: the changes that the part opened, by the durable item that
     holds them. `sights`: of open rows in index answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece
     of work. `truncates`: the truncates that the part read, as entity and version. `letters`: the code of a reason -> the place
-    and the reason of its last dead letter; the last of all is at the end."""
+    and the reason of its last dead letter; the last of all is at the end. `forms`: the forms of decimals that the part settled,
+    or found settled."""
 
     tally: Counter[str] = field(default_factory=Counter)
     roots: RootTimes = field(default_factory=dict)
@@ -103,6 +107,7 @@ class PartResult:
     walked: tuple[WalkedPage, ...] = ()
     truncates: tuple[tuple[str, str], ...] = ()
     letters: Mapping[str, str] = field(default_factory=dict)
+    forms: tuple[FormNote, ...] = ()
 
     def open_changes(self) -> tuple[OpenChange, ...]:
         """The changes that the part opened."""

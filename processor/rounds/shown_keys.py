@@ -9,19 +9,22 @@ from contextlib import suppress
 from dataclasses import replace
 
 from processor.records.broken_json import read_beginning
-from processor.records.debezium import DebeziumImage, read_image, unwrap
+from processor.records.change_formats import DebeziumImage, read_image, unwrap
 from processor.records.entity import Entity
 from processor.records.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.records.record import UNAVAILABLE, Record, Value
+from processor.records.settled_form import NO_FORMS, ColumnForms
 from processor.steps.decode import Decoder
 
 RowKey = tuple[Value, ...]
 
 
-def shown_keys(record: Record, entity: Entity, schemas: FramedReader = NO_SCHEMAS) -> frozenset[RowKey]:
+def shown_keys(
+    record: Record, entity: Entity, schemas: FramedReader = NO_SCHEMAS, forms: ColumnForms = NO_FORMS
+) -> frozenset[RowKey]:
     """Every primary key of the entity that the record shows; none where nobody can read one. `schemas`: reads framed keys and
-    values, whose schemas were fetched."""
-    return frozenset(_KeyReader(entity).keys(record, schemas))
+    values, whose schemas were fetched. `forms`: of the decimals whose form is settled."""
+    return frozenset(_KeyReader(entity, forms).keys(record, schemas))
 
 
 class _KeyReader(Decoder):

@@ -5,9 +5,11 @@ from collections.abc import Iterable
 from processor.plan.row_image import version_of
 from processor.progress.epochs import Incarnations
 from processor.progress.erasures import Erased, erasure_key, name_of, read_erasure
+from processor.progress.form_notes import Forms
 from processor.records.entity import Entity
 from processor.records.framing import FramedReader
 from processor.records.record import Change, Record
+from processor.records.settled_form import NO_FORMS
 from processor.rounds.shown_keys import shown_keys
 from statestore import keys
 from statestore.store import Store
@@ -40,11 +42,12 @@ def is_erased_letter(
     incarnations: Incarnations,
     store: Store,
     schemas: FramedReader,
+    forms: Forms,
 ) -> bool:
     """Whether a record that cannot be decoded came before the erasure of a row whose key it shows. `schemas`: reads framed
-    records."""
+    records. `forms`: of decimals, as they are settled."""
     if not erased or entity is None:
         return False
-    shown = shown_keys(record, entity, schemas)
+    shown = shown_keys(record, entity, schemas, forms.get(entity.name, NO_FORMS))
     changes = (Change(entity.name, key, None, record) for key in shown)
     return bool(split_erased(changes, erased, incarnations, store)[1])

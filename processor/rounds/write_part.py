@@ -30,9 +30,9 @@ from processor.rounds.account import DEAD_LETTERS, count_records
 from processor.rounds.freshness import oldest
 from processor.rounds.keep_changes import keep_changes
 from processor.rounds.round import CHUNK, PartResult, Round
+from processor.rounds.settled_decode import SettledDecode
 from processor.rounds.split_erased import is_erased_letter, split_erased
 from processor.rounds.step_runner import Outbox, StepRunner
-from processor.steps.decode import decode
 from processor.steps.dedupe import NetChange, dedupe, net_change
 from processor.steps.find_roots import find_roots
 from processor.steps.keep_edges import RowKeys, keep_edges
@@ -54,7 +54,8 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     letters: dict[str, str] = {}
     reject = partial(_reject, round_, runner.outbox, tally, letters)
     first: dict[Partition, tuple[int, int]] = {}
-    decoded = list(_changes(records, round_, runner, first, tally, reject))
+    decoding = SettledDecode(store=runner.store, forms=round_.forms)
+    decoded = list(_changes(records, round_, runner, decoding, first, tally, reject))
     truncates = tuple((one.entity, version_of(one)) for one in decoded if isinstance(one, Truncated))
     decoded_changes = (one for one in decoded if isinstance(one, Change))
     changes, erased = split_erased(decoded_changes, round_.erased, round_.incarnations, runner.store)
@@ -80,7 +81,15 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     roots = oldest(dict.fromkeys(f.roots, _time(net)) for f, (net, _) in zip(found, written, strict=True))
     fan_outs = union(found).fan_outs
-    return PartResult(tally=tally, roots=roots, fan_outs=fan_outs, opened=opened, truncates=truncates, letters=letters)
+    return PartResult(
+        tally=tally,
+        roots=roots,
+        fan_outs=fan_outs,
+        opened=opened,
+        truncates=truncates,
+        letters=letters,
+        forms=tuple(decoding.settled),
+    )
 
 
 def run_in_chunks(runner: StepRunner, steps: Iterable[Step[T]]) -> Iterator[T]:
@@ -100,6 +109,7 @@ def _changes(
     records: Iterable[Record],
     round_: Round,
     runner: StepRunner,
+    decoding: SettledDecode,
     first: dict[Partition, tuple[int, int]],
     tally: Counter[str],
     reject: Reject,
@@ -115,11 +125,11 @@ def _changes(
         entity = topics.get(record.topic)
         if entity is not None:
             runner.schemas.fetch(schema_ids(record))
-        decoded = decode(record, entity, runner.schemas)
+        decoded = decoding.decode(record, entity, runner.schemas)
         if isinstance(decoded, Change):
             yield decoded
         elif isinstance(decoded, Rejected):
-            if is_erased_letter(record, entity, round_.erased, round_.incarnations, runner.store, runner.schemas):
+            if _is_erased(record, entity, round_, runner, decoding):
                 _ignore(record, "erased", tally)
             else:
                 reject(decoded)
@@ -130,6 +140,13 @@ def _changes(
             yield decoded
         else:
             _ignore(record, decoded.why, tally)
+
+
+def _is_erased(
+    record: Record, entity: Entity | None, round_: Round, runner: StepRunner, decoding: SettledDecode
+) -> bool:
+    erased, incarnations = round_.erased, round_.incarnations
+    return is_erased_letter(record, entity, erased, incarnations, runner.store, runner.schemas, decoding.forms)
 
 
 def _ignore(record: Record, why: str, tally: Counter[str]) -> None:

@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from processor.errors import SettingError
 from processor.settings.kafka_security import JAVA, LIBRDKAFKA, PEM
 from processor.settings.secret_references import Secret, is_reference
-from processor.settings.settings import Settings
+from processor.settings.settings import PASSWORDS, Settings
 
 PBES2 = bytes.fromhex("06092a864886f70d01050d")
 """In an encrypted key: the identifier of its scheme, 1.2.840.113549.1.5.13."""
@@ -24,15 +25,17 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 def resolve_registry(settings: Settings) -> Settings:
     """The settings with the whole addresses of the registry and of the store, with passwords, in place of references."""
-    registry = _address("registry", settings.registry, "registry_password", settings.registry_password)
-    store = ""
-    if settings.store_url:
-        store = _address("store_url", settings.store_url, "store_password", settings.store_password)
-    return replace(settings, registry=registry, registry_password="", store_url=store, store_password="")
+    resolved: dict[str, Any] = {}
+    for address, password in PASSWORDS.items():
+        resolved |= {address: _address(settings, address, password), password: ""}
+    return replace(settings, **resolved)
 
 
-def _address(setting: str, text: str, password_setting: str, password: str) -> Secret:
-    address = resolve_reference(setting, text)
+def _address(settings: Settings, setting: str, password_setting: str) -> str:
+    if not getattr(settings, setting):
+        return ""
+    password = getattr(settings, password_setting)
+    address = resolve_reference(setting, getattr(settings, setting))
     if password:
         secret = quote(resolve_reference(password_setting, password), safe="")
         address += f"{'&' if '?' in address else '?'}password={secret}"

@@ -14,21 +14,24 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from processor.errors import SettingError
 from processor.nearest_name import nearest
 from processor.settings.kafka_security import read_kafka
 from processor.settings.schema_registry_access import read_schema_registry
 from processor.settings.secret_references import EXAMPLES, Secret, is_reference
+from processor.stores.kinds import KINDS, StoreSettings, embedded_kind, kind_of, names
+from processor.stores.places import FIRST, place_of
+from processor.stores.setting_field import LARGEST, setting
 
 ENV = "STATESTORE_"
 FAN_OUT_PAGE = 1_000
 """Rows above one change that one round follows up."""
-LARGEST = 2**31 - 1
-"""The largest number of a setting, unless the setting has another limit: Spark and Kafka's clients take no larger ones."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-CONFIDENTIAL = ("registry", "registry_password", "store_url", "store_password")
+PASSWORDS = {"registry": "registry_password"} | dict(pair for kind in KINDS.values() for pair in kind.passwords)
+"""The settings with an address, and for each the setting with its password."""
+CONFIDENTIAL = (*PASSWORDS, *PASSWORDS.values())
 """The settings that no error and no representation shows."""
 _TABLES: dict[str, Callable[[Any, str | None], tuple[tuple[str, str], ...]]] = {
     "kafka": read_kafka,
@@ -39,82 +42,57 @@ PASSWORD = re.compile(r"://[^:/@]*:[^@]+@|[?&](ssl)?password=")
 """In an address: its password."""
 
 
-def _setting(default: Any, help: str, low: float = 0, high: float = LARGEST) -> Any:
-    return field(default=default, metadata={"help": help, "low": low, "high": high})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The settings of one job. Times are in seconds unless the name says otherwise."""
+class Settings(StoreSettings):
+    """The settings of one job, with those of the kinds of store. Times are in seconds unless the name says otherwise."""
 
-    job: str = _setting("statestore", "name of the job: its lease and its transactional ids contain it")
-    store: Literal["dynamodb", "postgres"] = _setting(
-        "dynamodb", "where the table is: dynamodb or postgres; with --embedded postgres by default"
-    )
-    store_url: str = _setting(
-        "", "address of the Postgres that holds the table, for --store postgres; empty: the registry's Postgres"
-    )
-    store_password: str = _setting("", "reference to the password of the store's user: env:, file: or secret:")
-    store_unlogged: bool = _setting(
-        False, "in Postgres: write no log for the table, which is faster; a crash of the server then empties it"
-    )
-    table: str = _setting("statestore", "name of the table; in Postgres it is in the schema state_<table>")
-    slots: int = _setting(
+    job: str = setting("statestore", "name of the job: its lease and its transactional ids contain it")
+    store: str = setting(FIRST, f"where the table is: {names()}; with --embedded {embedded_kind().name} by default")
+    slots: int = setting(
         20, "number of index columns GSI_n of a new registry and its table (`add-slots` raises it later)", 1, 20
     )
-    endpoint: str = _setting("", "address of the DynamoDB API, if it is not that of AWS")
-    region: str = _setting("", "AWS region, if AWS_REGION is not set")
-    dynamodb_client: Literal["lean", "boto3"] = _setting(
-        "lean", "the client that reads and writes items: lean, or boto3, which takes ten times the CPU"
-    )
-    registry: str = _setting(
-        "postgresql+psycopg://", "address of the registry's Postgres; PG* variables fill in missing parts"
-    )
-    registry_password: str = _setting("", "reference to the password of the registry's user: env:, file: or secret:")
-    registry_schema: str = _setting("statestore", "the Postgres schema that holds the registry")
-    bootstrap_servers: str = _setting("", "Kafka brokers, host:port[,host:port]")
-    checkpoint: str = _setting("", "directory of Spark's checkpoint")
-    batch_size: int = _setting(10_000, "most records in a micro-batch", 1)
-    lanes: int = _setting(4, "parallel publishers, each fenced by its own transactional id", 1, 1000)
-    threads: int = _setting(16, "requests that a Python worker sends in parallel", 1, 64)
-    partitions: int = _setting(2, "number of partitions of a topic that the job creates", 1)
-    rejects_topic: str = _setting("statestore.rejects", "the topic for dead letters")
-    max_reject_share: float = _setting(0.05, "the job stops at a batch with a larger share of dead letters", 0, 1)
-    max_reject_free: int = _setting(100, "a batch with at most so many dead letters never stops the job", 0)
-    marker_days: int = _setting(
+    registry_password: str = setting("", "reference to the password of the registry's user: env:, file: or secret:")
+    bootstrap_servers: str = setting("", "Kafka brokers, host:port[,host:port]")
+    checkpoint: str = setting("", "directory of Spark's checkpoint")
+    batch_size: int = setting(10_000, "most records in a micro-batch", 1)
+    lanes: int = setting(4, "parallel publishers, each fenced by its own transactional id", 1, 1000)
+    partitions: int = setting(2, "number of partitions of a topic that the job creates", 1)
+    rejects_topic: str = setting("statestore.rejects", "the topic for dead letters")
+    max_reject_share: float = setting(0.05, "the job stops at a batch with a larger share of dead letters", 0, 1)
+    max_reject_free: int = setting(100, "a batch with at most so many dead letters never stops the job", 0)
+    marker_days: int = setting(
         30, "days for which a delete marker is kept; must be longer than any replay takes", 1, 100_000
     )
-    wait_seconds: float = _setting(5.0, "W: longest delay that is expected of an index, or between its replicas", 0)
-    settle_seconds: float = _setting(5.0, "S: how long after a change the job settles it", 0)
-    fan_out_page: int = _setting(
+    wait_seconds: float = setting(5.0, "W: longest delay that is expected of an index, or between its replicas", 0)
+    settle_seconds: float = setting(5.0, "S: how long after a change the job settles it", 0)
+    fan_out_page: int = setting(
         FAN_OUT_PAGE, "rows that the fan-out of one change follows in a round; later rounds follow the rest", 1
     )
-    walk_page: int = _setting(
+    walk_page: int = setting(
         500, "stored rows that a walk (a fill or a publication) takes from a partition in a round", 1
     )
-    walk_rate: int = _setting(2_000, "stored rows a second that walks take, 0 for no limit", 0)
-    catch_up_records: int = _setting(
+    walk_rate: int = setting(2_000, "stored rows a second that walks take, 0 for no limit", 0)
+    catch_up_records: int = setting(
         100_000, "a job that is further behind its topics writes rows first, and publishes each root later; 0: never", 0
     )
-    catch_up_seconds: int = _setting(600, "after so long it publishes all documents although it is still behind", 1)
-    transaction_seconds: int = _setting(
+    catch_up_seconds: int = setting(600, "after so long it publishes all documents although it is still behind", 1)
+    transaction_seconds: int = setting(
         900, "longest Kafka transaction of a publisher; at most the broker's transaction.max.timeout.ms", 1, 2_000_000
     )
-    log_values: bool = _setting(False, "whether log lines and the status show values of rows (true or false)")
-    lease_seconds: int = _setting(30, "a job that gives no sign of life for so long counts as dead", 5)
-    outage_seconds: int = _setting(
+    lease_seconds: int = setting(30, "a job that gives no sign of life for so long counts as dead", 5)
+    outage_seconds: int = setting(
         300, "a running job waits so long for a part that does not answer (registry, store, broker), before it ends", 0
     )
-    status_port: int = _setting(
+    status_port: int = setting(
         0, "port of the driver's page, with /metrics for Prometheus, /status.json and /health; 0: none", 0, 65535
     )
-    status_host: str = _setting(
+    status_host: str = setting(
         "127.0.0.1", "address at which the driver's page answers; all who reach it may read the page"
     )
-    cloudwatch_namespace: str = _setting(
+    cloudwatch_namespace: str = setting(
         "", "namespace of CloudWatch: the job prints its metrics on standard output as EMF lines; empty: none"
     )
-    spark_master: str = _setting(
+    spark_master: str = setting(
         "", "Spark master (empty: the choice of spark-submit or of the platform, else local[2])"
     )
     kafka: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
@@ -123,7 +101,7 @@ class Settings:
     @property
     def place(self) -> str:
         """The table as the registry names it: `statestore` in DynamoDB, `postgres:statestore` in Postgres."""
-        return self.table if self.store == "dynamodb" else f"{self.store}:{self.table}"
+        return place_of(self.store, self.table)
 
 
 def setting_flags() -> list[tuple[str, str]]:
@@ -173,12 +151,7 @@ def read_settings(
         raise SettingError(
             f"registry_schema: {settings.registry_schema!r} is not a plain Postgres name; use a-z, 0-9 and _"
         )
-    if settings.store not in ("dynamodb", "postgres"):
-        raise SettingError(f"store: there is no {settings.store!r}; use dynamodb or postgres")
-    if settings.store == "postgres" and settings.registry_schema == f"state_{settings.table}":
-        raise SettingError(f"registry_schema: {settings.registry_schema} is the schema of the table; give another one")
-    if settings.dynamodb_client not in ("lean", "boto3"):
-        raise SettingError(f"dynamodb_client: there is no {settings.dynamodb_client!r}; use lean or boto3")
+    kind_of(settings.store).check(settings)
     if not re.fullmatch(r"(?!AWS/)[\w./#:-]{0,255}", settings.cloudwatch_namespace, re.ASCII):
         raise SettingError(
             f"cloudwatch_namespace: CloudWatch refuses {settings.cloudwatch_namespace!r}; use at most 255 of A-Z, a-z, 0-9 and "
@@ -226,10 +199,11 @@ def _is_text(value: Any) -> bool:
 def _without_secret(f: Any, value: Any, where: str) -> Any:
     """The value of a setting in a file or on the command line, which other users may read. Raises SettingError for a secret."""
     made = _value(f, value, where)
-    if f.name in ("registry", "store_url") and not is_reference(made) and PASSWORD.search(made):
-        password = f"{f.name.partition('_')[0]}_password"
-        raise SettingError(f"{where}: the address holds a password; leave it out, and for {password} {EXAMPLES}")
-    if f.name in ("registry_password", "store_password") and made and not is_reference(made):
+    if f.name in PASSWORDS and not is_reference(made) and PASSWORD.search(made):
+        raise SettingError(
+            f"{where}: the address holds a password; leave it out, and for {PASSWORDS[f.name]} {EXAMPLES}"
+        )
+    if f.name in PASSWORDS.values() and made and not is_reference(made):
         raise SettingError(f"{where} holds the password itself: {EXAMPLES}")
     return made
 

@@ -1,6 +1,6 @@
 """The address of a store, as `statestore copy` takes it.
 
-    dynamodb, postgres                                  the table of the settings, in this store
+    the name of a kind of store (dynamodb, postgres)    the table of the settings, in this store
     dynamodb://REGION/TABLE?endpoint=http://host:port   a table in DynamoDB
     postgresql://USER@HOST:PORT/DATABASE?table=TABLE    a table in Postgres; other parameters (sslmode) go to Postgres
 
@@ -9,15 +9,18 @@ A part that an address leaves out comes from the settings, and so does the passw
 
 import re
 from dataclasses import replace
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from processor.errors import SettingError
 from processor.settings.resolve_secrets import resolve_reference, resolve_registry
 from processor.settings.secret_references import is_reference
 from processor.settings.settings import PASSWORD, Settings
+from processor.stores.kinds import KINDS, names
 
-_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
-_FORMS = "give dynamodb://REGION/TABLE, postgresql://USER@HOST:PORT/DATABASE, or only dynamodb or postgres"
+
+def address_forms() -> str:
+    """The forms of an address, for a message."""
+    return f"{', '.join(sorted(kind.addresses.form for kind in KINDS.values()))}, or only {names()}"
 
 
 def settings_at(flag: str, address: str, settings: Settings) -> Settings:
@@ -26,25 +29,17 @@ def settings_at(flag: str, address: str, settings: Settings) -> Settings:
     if not is_reference(address) and PASSWORD.search(address):
         raise SettingError(f"{flag}: the address holds a password; leave it out, and give --store-password")
     given = resolve_reference(flag, address)
-    if given == "dynamodb":
-        return replace(settings, store="dynamodb")
-    if given == "postgres":
-        return replace(settings, store="postgres")
+    if given in KINDS:
+        return replace(settings, store=given)
     try:
         url = urlsplit(given)
-        kind, host, path, query = url.scheme, url.netloc, url.path.strip("/"), dict(parse_qsl(url.query))
+        query = dict(parse_qsl(url.query))
     except ValueError:
-        raise SettingError(f"{flag}: the address is no URL: {_FORMS}") from None
-    if kind == "dynamodb" and query.keys() <= {"endpoint"}:
-        return replace(
-            settings,
-            store="dynamodb",
-            region=host or settings.region,
-            table=path or settings.table,
-            endpoint=query.get("endpoint", "" if host else settings.endpoint),
-        )
-    if kind in _POSTGRES:
-        table = query.pop("table", settings.table)
-        plain = urlunsplit(url._replace(query=urlencode(query)))
-        return resolve_registry(replace(settings, store="postgres", store_url=plain, table=table))
-    raise SettingError(f"{flag}: there is no store at {re.sub('[?].*', '', address)!r}: {_FORMS}")
+        raise SettingError(f"{flag}: the address is no URL: give {address_forms()}") from None
+    for kind in KINDS.values():
+        if url.scheme in kind.addresses.schemes:
+            changes = kind.addresses.read(url, query, settings)
+            if changes is not None:
+                found = replace(settings, store=kind.name, **changes)
+                return resolve_registry(found) if kind.passwords else found
+    raise SettingError(f"{flag}: there is no store at {re.sub('[?].*', '', address)!r}: give {address_forms()}")

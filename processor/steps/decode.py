@@ -13,12 +13,12 @@ become canonical for their declared types; declared columns that are missing are
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from processor.records import canonical_json
-from processor.records.adjusted_names import adjusted_names, with_columns
-from processor.records.debezium import (
+from processor.records.change_formats import (
     PLACEHOLDERS,
     DebeziumImage,
     NoImage,
@@ -31,30 +31,35 @@ from processor.records.entity import ColumnType, Entity
 from processor.records.framing import NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.records.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.records.record import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Truncated, Value
-from processor.records.schema_readings import Schemas, schema_reading
+from processor.records.schemas.adjusted_names import adjusted_names, with_columns
+from processor.records.schemas.schema_readings import Schemas, schema_reading
+from processor.records.settled_form import NO_FORMS, ColumnForms
+from processor.records.shown_forms import shown_forms
 from processor.records.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
-"""Bytes of a row's columns as compact JSON. An item of DynamoDB holds 409,600, with its keys and slots."""
+"""Bytes of a row's columns as compact JSON. An item of any store holds 409,600, with its keys and slots."""
 
 _ALWAYS_SMALL: Final = MAX_ROW_BYTES // 25
 """Bytes of a value that needs no measuring: nothing grows more than `1e125`, which the row holds in 126 digits."""
 
 _TEXT: Final = converter(ColumnType(name="string"))
 _MAX_DECODERS: Final = 1024
-_decoders: Final[dict[int, "Decoder"]] = {}
+_decoders: Final[dict[tuple[int, int], "Decoder"]] = {}
 
 
-def decode(record: Record, entity: Entity | None, schemas: FramedReader = NO_SCHEMAS) -> Decoded:
+def decode(
+    record: Record, entity: Entity | None, schemas: FramedReader = NO_SCHEMAS, forms: ColumnForms = NO_FORMS
+) -> Decoded:
     """What a record of the entity's topic says; `entity` is None for a topic that no entity names. `schemas`: reads framed keys
-    and values."""
+    and values. `forms`: of the decimals whose form is settled."""
     if entity is None:
         return Ignored(record=record, why="unknown topic")
-    decoder = _decoders.get(id(entity))
-    if decoder is None or decoder.entity is not entity:
+    decoder = _decoders.get((id(entity), id(forms)))
+    if decoder is None or decoder.entity is not entity or decoder.forms is not forms:
         if len(_decoders) >= _MAX_DECODERS:
             _decoders.clear()
-        decoder = _decoders[id(entity)] = Decoder(entity)
+        decoder = _decoders[id(entity), id(forms)] = Decoder(entity, forms)
     return decoder.decode(record, schemas)
 
 
@@ -67,23 +72,28 @@ class ComparedColumns(NamedTuple):
     undeclared: tuple[str, ...]
 
 
-def compare_columns(record: Record, entity: Entity) -> ComparedColumns | None:
-    """Compares all columns of a record's row with the entity, where decode stops at the first. None where there is no row."""
+def compare_columns(record: Record, entity: Entity, forms: ColumnForms = NO_FORMS) -> ComparedColumns | None:
+    """Compares all columns of a record's row with the entity, where decode stops at the first. None where there is no row.
+    `forms`: of the decimals whose form is settled."""
     try:
-        return Decoder(entity).compare(read_image(_json("value", record.value), entity))
+        return Decoder(entity, forms).compare(read_image(_json("value", record.value), entity))
     except ValueError:
         return None
 
 
 class Decoder:
-    """Decodes the records of one entity; what depends on the entity alone is worked out once, here."""
+    """Decodes the records of one entity; what depends on the entity and the settled forms alone is worked out once, here."""
 
-    __slots__ = ("_adjusted", "_debezium", "_plain", "_text_key", "entity")
+    __slots__ = ("_adjusted", "_debezium", "_open", "_plain", "_text_key", "entity", "forms")
 
-    def __init__(self, entity: Entity) -> None:
-        self.entity = entity
+    def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
+        self.entity, self.forms = entity, forms
+        self._open = tuple(name for name in entity.columns if entity.settles(name) and name not in forms)
         self._plain, self._debezium = (
-            {name: converter(column, _untold_reading(entity, name, reading)) for name, column in entity.columns.items()}
+            {
+                name: converter(column, _untold_reading(entity, name, reading, forms))
+                for name, column in entity.columns.items()
+            }
             for reading in (PLAIN, DEBEZIUM)
         )
         self._adjusted = adjusted_names(entity.columns)
@@ -100,7 +110,8 @@ class Decoder:
                 return Ignored(record=record, why=image)
             if type(value) is SchemedValue and value.avro and self._adjusted:
                 image = self._with_columns(image)
-            parts = self._key_parts(self._key_value(record.key, schemas), image)
+            key_value = self._key_value(record.key, schemas)
+            parts = self._key_parts(key_value, image)
             row = self._row(image)
             key = self._key(parts, row, image)
             _check_size(record, row)
@@ -112,7 +123,8 @@ class Decoder:
                 entity=self.entity.name,
                 plain=plain_reason(error),
             )
-        return Change(self.entity.name, key, None if image.deleted else row, record)
+        shows = shown_forms(self._open, key_value, image, self.entity) if self._open else {}
+        return Change(self.entity.name, key, None if image.deleted else row, record, shows=shows)
 
     def _with_columns(self, image: DebeziumImage) -> DebeziumImage:
         """The image under the names of the columns, where Debezium adjusted them to Avro."""
@@ -229,14 +241,15 @@ class Decoder:
         }
 
 
-def _untold_reading(entity: Entity, column: str, reading: Reading) -> Reading:
-    """How to read a column whose record has no schema. `reading`: that of the record's format."""
+def _untold_reading(entity: Entity, column: str, reading: Reading, forms: ColumnForms) -> Reading:
+    """How to read a column whose record has no schema. `reading`: that of the record's format. `forms`: of the columns whose form
+    is settled."""
     match entity.decimal_form(column):
         case "text":
             return PLAIN
         case "bytes":
             return Reading(text="bytes", scale=entity.columns[column].scale)
-    return reading
+    return replace(reading, settled=forms[column]) if reading is DEBEZIUM and column in forms else reading
 
 
 def _parsed(what: str, data: bytes | None, schemas: FramedReader) -> Value:
@@ -267,6 +280,4 @@ def _check_size(record: Record, row: Mapping[str, Value]) -> None:
         return  # a framed value lacks the names of its columns, so it says little about the size of the row
     size = len(canonical_json.encode({name: value for name, value in row.items() if value is not UNAVAILABLE}))
     if size > MAX_ROW_BYTES:
-        raise Mismatch(
-            f"the row is {size:,} bytes; DynamoDB keeps at most 409,600 an item, its keys included", "row-too-large"
-        )
+        raise Mismatch(f"the row is {size:,} bytes; a row has at most {MAX_ROW_BYTES:,}", "row-too-large")

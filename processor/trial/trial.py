@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
+from processor.driver.clock import VirtualClock
+from processor.driver.driver import Driver
+from processor.driver.executor import InProcessExecutor
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.ledger import Run
 from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
 from processor.records.record import Record
-from processor.rounds.clock import VirtualClock
-from processor.rounds.driver import Driver
-from processor.rounds.executor import InProcessExecutor
 from processor.settings.settings import Settings
 from statestore.memory import MemoryStore
 from statestore.store import Store

@@ -11,7 +11,11 @@ from registry.migrations.edit_rules import DERIVED, EDITED
 ROLES: Final = ("reader", "job", "operator")
 
 _ALL: Final = "INSERT, UPDATE, DELETE"
-_OPERATOR: Final = dict.fromkeys(EDITED, _ALL)
+_OPERATOR: Final = {
+    **dict.fromkeys(EDITED, _ALL),
+    "replay_requests": "INSERT, UPDATE",
+    "replay_letters": "INSERT",
+}
 _JOB: Final = {
     "assignments": "UPDATE, DELETE",
     "joins": "DELETE",
@@ -25,6 +29,8 @@ _JOB: Final = {
     "entity_statistics": _ALL,
     "join_statistics": _ALL,
     "walk_progress": _ALL,
+    "replay_requests": "INSERT, UPDATE",
+    "replay_letters": "INSERT, UPDATE",
 }
 _EDITOR: Final = {"meta": "UPDATE", "history": "INSERT", **dict.fromkeys(DERIVED, "INSERT, UPDATE")}
 """The rights of everybody who edits: the version, and the tables that triggers write."""

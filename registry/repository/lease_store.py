@@ -12,8 +12,9 @@ from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
 from registry.job_status import How, RunMark
+from registry.job_tables import attempts, leases
 from registry.model import Lease
-from registry.tables import attempts, leases, meta
+from registry.tables import meta
 
 
 def take(connection: Connection, wanted: Lease, *, take_over: bool, expires_after: float) -> Lease:
@@ -82,6 +83,12 @@ def holds(connection: Connection, lease: Lease) -> bool:
     return connection.scalar(select(leases.c.job).where(_is(lease))) is not None
 
 
+def check_held(connection: Connection, lease: Lease) -> None:
+    """Raises LeaseLost when another run took the lease. No run takes it before this transaction ends."""
+    if connection.scalar(select(leases.c.job).where(_is(lease)).with_for_update(read=True)) is None:
+        raise _lost_error(lease)
+
+
 def begin_attempt(connection: Connection, lease: Lease, lane: int, round_: int) -> int | None:
     """Counts the attempts of a lane's task in a round, from 0. None when the lease is lost, or when the run has begun a later
     round: a task of the earlier round would count from 0 again, and its number would be that of the acknowledged attempt.
@@ -104,7 +111,7 @@ def begin_attempt(connection: Connection, lease: Lease, lane: int, round_: int) 
     return connection.execute(counted.returning(attempts.c.attempt)).scalar_one_or_none()
 
 
-def release(connection: Connection, lease: Lease) -> None:
+def give_back(connection: Connection, lease: Lease) -> None:
     """Gives the lease back. A lost lease stays with its owner."""
     connection.execute(update(leases).where(_is(lease)).values(owner=None))
 

@@ -33,7 +33,7 @@ def migrate(connection: Connection, schema: str, slots: int) -> None:
         UnknownRevision: another release migrated the schema, and this one does not know its revision.
     """
     if not 1 <= slots <= MAX_SLOTS:
-        raise RegistryError(f"{slots} slots: a DynamoDB table has 1 to {MAX_SLOTS} indexes")
+        raise RegistryError(f"{slots} slots: a table has 1 to {MAX_SLOTS} indexes")
     connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"statestore migrate {schema}", 0))))
     if not connection.scalar(text("SELECT to_regnamespace(:schema)"), {"schema": f'"{schema}"'}):
         connection.execute(text(f'CREATE SCHEMA "{schema}"'))

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, Table, func, select
 
+from registry.job_tables import leases
 from registry.model import (
     KEY,
     AssignedPath,
@@ -23,7 +24,6 @@ from registry.tables import (
     entities,
     joins,
     layouts,
-    leases,
     ledger_numbers,
     meta,
     product_joins,

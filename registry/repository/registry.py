@@ -1,15 +1,16 @@
 """The doorway to the registry: one object, each method one transaction."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Concatenate, ParamSpec, Self
 
 from sqlalchemy import text
 
-from registry.advance import WHY, advance
-from registry.edit import edit
-from registry.edited import edited
-from registry.job_status import How, JobStatus, RunMark
+from registry.edits.advance import WHY, advance
+from registry.edits.apply import apply
+from registry.edits.edit import Edit, Signature, edited
+from registry.edits.operations import ProductPaused
+from registry.job_status import JobStatus
 from registry.migrations.roles import role_statements
 from registry.model import (
     Applied,
@@ -21,20 +22,22 @@ from registry.model import (
     Requirements,
     Snapshot,
 )
+from registry.pauses import last_pause
 from registry.registry_state import RegistryState
 from registry.repository import board_store as boards
 from registry.repository import epoch_store as epochs
 from registry.repository import identity_store as identities
 from registry.repository import lease_store as leases
-from registry.repository import statistics_store as statistics
 from registry.repository.connection import Database, addresses_of
+from registry.repository.kept_statistics import KeptStatistics
 from registry.repository.look import look
 from registry.repository.migrate import migrate
-from registry.repository.operator_edits import OperatorEdits
 from registry.repository.read import has_run, read
+from registry.repository.requested_replays import RequestedReplays
+from registry.repository.run_notes import RunNotes
 from registry.repository.write import announce, lock, sign, write
-from registry.state_statistics import Statistics
 
+P = ParamSpec("P")
 Check = Callable[[Snapshot, Snapshot], object]
 """The caller's own check of the registry before and after an edit. Raises an error for content that its jobs could not run."""
 
@@ -43,11 +46,13 @@ def no_check(_before: Snapshot, _after: Snapshot) -> None:
     """The check of a caller who runs no jobs."""
 
 
-class Registry(OperatorEdits):
+class Registry(RequestedReplays):
     """A registry in one schema of a Postgres database. Safe to share between threads, not across a fork.
 
     Every method may raise RegistryUnreachable and UnknownRevision, and every method but `migrate` RegistryMissing. Methods
     that write raise RegistryBusy when another edit stays open for 30 s.
+
+    runs: what it notes of the runs of jobs. statistics: of the state, the last ones.
     """
 
     def __init__(self, url: str, schema: str = "statestore") -> None:
@@ -57,6 +62,8 @@ class Registry(OperatorEdits):
             RegistryError: `url` is no Postgres URL, or `schema` no lower-case identifier.
         """
         self._database = Database(url, schema)
+        self.runs = RunNotes(self._database)
+        self.statistics = KeptStatistics(self._database)
 
     def __enter__(self) -> Self:
         return self
@@ -112,23 +119,42 @@ class Registry(OperatorEdits):
             check: gets the registry as it is, and as the apply would leave it, before the apply writes. Its error ends the apply.
 
         Raises:
-            Malformed, DefinitionChanged, NoSlot, TopicTaken and others: see `registry.edit.edit`.
+            Malformed, DefinitionChanged, NoSlot, TopicTaken and others: see `registry.edits.apply.apply`.
             RegistryRefused: a constraint of the database.
         """
         with self._database.transaction() as connection:
             lock(connection)
             sign(connection, who, why)
             stored = read(connection)
-            change = edit(stored, required, has_run(connection))
+            change = apply(stored, required, has_run(connection))
             check(stored, edited(stored, change))
             return Applied(version=write(connection, change), changes=change.changes)
 
+    def operate(
+        self, by: Signature, operation: Callable[Concatenate[Snapshot, P], Edit], *given: P.args, **named: P.kwargs
+    ) -> Applied:
+        """Makes an edit of an operator (`registry.edits.operations`) in one transaction, while every other edit waits.
+
+        Raises:
+            RegistryRefused: a constraint of the database, such as a living job that has not applied the last step of a slot.
+            NoProduct, NoAssignment and others: see the operation. ProductPaused names the pause.
+        """
+        with self._database.transaction() as connection:
+            lock(connection)
+            sign(connection, *by)
+            try:
+                change = operation(read(connection), *given, **named)
+            except ProductPaused as error:
+                pause = last_pause(boards.history(connection, None), error.name)
+                raise ProductPaused(error.name, pause) from None
+            return Applied(version=write(connection, change), changes=change.changes)
+
     def advance(self, lease: Lease, version: int, *, proven: Collection[str], published: Collection[str]) -> Applied:
-        """Takes the next steps that `registry.advance.advance` allows, in one transaction. Without a step it writes nothing.
+        """Takes the next steps that `registry.edits.advance` allows, in one transaction. Without a step it writes nothing.
 
         Args:
             lease: of the run that takes the steps, and that has applied `version`.
-            proven, published: see `registry.advance.advance`.
+            proven, published: see `registry.edits.advance.advance`.
 
         Raises:
             SnapshotOutdated: the registry has another version, or the run has not applied it.
@@ -219,17 +245,6 @@ class Registry(OperatorEdits):
         with self._database.transaction() as connection:
             leases.renew(connection, lease)
 
-    def keep_report(self, lease: Lease, report: Mapping[str, Any], ended: int | None = None) -> None:
-        """Replaces the report of the run, which `jobs` shows. `ended`: its last round that published something and ended. Raises
-        LeaseLost when another run has taken over."""
-        with self._database.transaction() as connection:
-            leases.keep_report(connection, lease, report, ended)
-
-    def run_mark(self) -> RunMark:
-        """What the registry knows of the runs of its jobs."""
-        with self._database.reading() as connection:
-            return leases.run_mark(connection)
-
     def holds(self, lease: Lease) -> bool:
         """True while no other run has taken the lease, and this run has not released it."""
         with self._database.reading() as connection:
@@ -241,21 +256,10 @@ class Registry(OperatorEdits):
         with self._database.transaction() as connection:
             return leases.begin_attempt(connection, lease, lane, round_)
 
-    def release(self, lease: Lease) -> None:
+    def give_back(self, lease: Lease) -> None:
         """Gives the lease back, if this run still has it."""
         with self._database.transaction() as connection:
-            leases.release(connection, lease)
-
-    def begin_run(self, lease: Lease) -> None:
-        """Forgets the end that was noted before this run took its lease: the job runs again."""
-        with self._database.transaction() as connection:
-            leases.begin_run(connection, lease)
-
-    def end_run(self, job: str, owner: str, how: How, text: str = "") -> None:
-        """Notes how a run of the job, or its start, ended, for `jobs`, and gives its lease back. `text`: the message of its
-        error. A job that never ran has no lease, and gets no note."""
-        with self._database.transaction() as connection:
-            leases.end_run(connection, job, owner, how, text)
+            leases.give_back(connection, lease)
 
     def applied(self, lease: Lease, version: int) -> None:
         """Records that the job works by this version, before the job's first write by it.
@@ -284,18 +288,3 @@ class Registry(OperatorEdits):
         higher epoch for one."""
         with self._database.transaction() as connection:
             epochs.add(connection, boundaries)
-
-    def statistics(self) -> Statistics | None:
-        """The last statistics of the state; None before the first."""
-        with self._database.reading() as connection:
-            return statistics.read(connection)
-
-    def keep_statistics(self, taken: Statistics) -> None:
-        """Replaces the statistics of the state. This is no edit: the version stays."""
-        with self._database.transaction() as connection:
-            statistics.keep(connection, taken)
-
-    def forget_statistics(self, values: Collection[str]) -> int:
-        """Takes these encoded join keys out of the statistics. Returns how many joins had one of them."""
-        with self._database.transaction() as connection:
-            return statistics.forget(connection, values)

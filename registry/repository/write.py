@@ -1,11 +1,11 @@
-"""Writes an edit. `registry.edit` decides its content, this module nothing."""
+"""Writes an edit. `registry.edits.apply` decides its content, this module nothing."""
 
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, Text, and_, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from registry.edited import Edit
+from registry.edits.edit import Edit
 from registry.model import AssignedPath, Assignment, EdgePath, EntityEntry, JoinAccess, JoinSpec, ProductEntry
 from registry.repository.read import join_ids
 from registry.tables import (

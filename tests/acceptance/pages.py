@@ -102,18 +102,20 @@ def bash(text: str, checkout: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def run_page(page: Path, checkout: Path) -> None:
+def run_page(page: Path, checkout: Path, until: str = "") -> None:
     """Runs the shell blocks of a page in their order. If the page continues with `prints`, the next block must equal the
     standard output.
 
     Bash runs a block unchanged, with two exceptions. A block `make TARGET` does not run: each target takes minutes, and
     `make test` would run this test again. For a block that uses `production.toml`, the addresses of the embedded parts
-    replace the invented ones.
+    replace the invented ones. With `until` the first block with this text, and all after it, do not run.
     """
     found = list(blocks(page.read_text(encoding="utf-8")))
     for block, after in zip_longest(found, found[1:]):
         if block.language != "sh" or MAKE.fullmatch(block.text):
             continue
+        if until and until in block.text:
+            return
         if "production.toml" in block.text:
             _write_production(page, checkout)
         done = bash(block.text, checkout)

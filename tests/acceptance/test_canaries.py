@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from processor.local.shared_parts import up
+from processor.embedded.shared_parts import up
 from tests.faulty.proxy import Answer, Relay, Request, proxy
 from tests.secured.broker import CANARY, PASSWORD, VARIABLE, SecuredBroker, secured_broker
 
@@ -88,7 +88,7 @@ def runs(local: Path, broker: SecuredBroker, statestore: list[str], tmp_path_fac
     environment = {**os.environ, **secrets, "AWS_ACCESS_KEY_ID": "canaries", "SPARK_CONF_DIR": str(given)}
     environment |= {"STATESTORE_TEST": "canaries"}
     fate = Fate()
-    with proxy(addresses.dynamodb_endpoint, fate) as endpoint:
+    with proxy(addresses.endpoints["dynamodb"], fate) as endpoint:
         settings = _write_settings(given, broker, str(addresses.registry_url), endpoint, made.folder)
 
         def run(name: str, *words: str) -> None:

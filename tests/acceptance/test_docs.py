@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,16 +31,20 @@ from tests.acceptance.pages import (
     run_page,
     stop_parts,
 )
-from tests.sampled import sampled
 
 DOCS = ROOT / "docs"
-SLOW = {DOCS / "disasters.md", DOCS / "edits.md", DOCS / "postgres-store.md"}
-"""Pages whose blocks start the job many times."""
+SLOW = {DOCS / "disasters.md", DOCS / "changes.md", DOCS / "stores.md"}
+"""Pages whose blocks start the job many times. Of them `make test` runs those before the first start of parts."""
+OFTEN = {ROOT / "README.md", DOCS / "first-product.md"}
+"""The pages that newcomers read first: `make test` runs their blocks, with Spark or not."""
+STARTS_PARTS = ("statestore run", "statestore local up", "statestore demo", "production.toml")
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
 TERMS = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([^`]+)`: `(\w+)` \|$", GLOSSARY, re.MULTILINE)
 """(term, module, name in the module) of each line of the glossary."""
 WRITTEN = ("entities.yaml", "production.toml", "settings.toml")
 """Files that a reader writes."""
+OVERVIEW = "product: user_overview"
+"""The product that the page about definitions has as a query and as a tree."""
 WORDS = """
     assignment, attempt, backlog, batch, change, dead letter, delete marker, document, driver, edge, embedded part, entity,
     epoch, evidence, executor, fan-out, fence, former keys, join, join key, lane, lease, ledger, lookup, mark, open change,
@@ -56,9 +61,22 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
     stop_parts(tmp_path)
 
 
-@pytest.mark.parametrize("page", sampled(PAGES, *({*PAGES} - SLOW)), ids=page_name)
+def pages_to_run() -> Iterator[Any]:
+    """The pages. `make test` runs the blocks of those that start nothing, and of the first ones."""
+    for page in PAGES:
+        starts = any(word in block.text for block in blocks_of(page, "sh") for word in STARTS_PARTS)
+        rest = (pytest.mark.rest,) if starts and page not in OFTEN else ()
+        yield pytest.param(page, marks=(pytest.mark.slow,) if page in SLOW else rest)
+
+
+@pytest.mark.parametrize("page", list(pages_to_run()), ids=page_name)
 def test_every_shell_block_runs_and_prints_the_output_of_the_page(page: Path, checkout: Path) -> None:
     run_page(page, checkout)
+
+
+@pytest.mark.parametrize("page", [DOCS / "changes.md"], ids=page_name)
+def test_the_quick_shell_blocks_of_a_slow_page_run(page: Path, checkout: Path) -> None:
+    run_page(page, checkout, until="statestore local up")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
@@ -111,6 +129,22 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
         assert name in WRITTEN or any((place / name).exists() for place in places), name
 
 
+def test_the_rooms_of_the_architecture_are_those_of_the_import_contract() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(contract["layers"] for contract in contracts if contract.get("containers") == ["processor"])
+    rooms = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("## The rooms")[2]
+    lines = [re.sub(r"^( processor/| {6}\||   imports| {6}v)?", "", line).strip() for line in rooms.splitlines()[2:]]
+    assert [re.split(r"  +", line)[0] for line in lines[: len(layers)]] == layers
+
+
+def test_the_tiers_of_contributing_are_those_of_the_make_file() -> None:
+    tiers = re.findall(r"^\| `(tests/\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    lines = re.findall(r"^(?:FAST|SLOW) := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(tiers) == sorted(word for line in lines for word in line.split() if word.startswith("tests/"))
+
+
 def test_the_index_has_every_page_of_docs() -> None:
     indexed = {path for path, _ in links(DOCS / "README.md")}
     assert {page.name for page in DOCS.glob("*.md")} - {"README.md"} <= indexed
@@ -130,12 +164,13 @@ def test_the_module_that_the_glossary_names_defines_the_term(term: str, module: 
 
 @pytest.mark.parametrize("page", ["operate.md", "deploy.md"])
 def test_the_settings_file_of_the_page_names_settings_only(page: str) -> None:
-    (block,) = blocks_of(DOCS / page, "toml")
-    assert set(tomllib.loads(block.text)) <= {field.name for field in fields(Settings)}
+    named = [name for block in blocks_of(DOCS / page, "toml") for name in tomllib.loads(block.text)]
+    assert named
+    assert set(named) <= {field.name for field in fields(Settings)}
 
 
 def test_both_clients_of_kafka_take_each_settings_file_of_the_page(tmp_path: Path) -> None:
-    blocks = blocks_of(DOCS / "kafka-security.md", "toml")
+    blocks = blocks_of(DOCS / "kafka.md", "toml")
     assert len(blocks) > 5
     for block in blocks:
         file = tmp_path / "settings.toml"
@@ -146,28 +181,33 @@ def test_both_clients_of_kafka_take_each_settings_file_of_the_page(tmp_path: Pat
 
 
 def test_the_page_about_a_secured_kafka_has_every_mechanism_and_every_name() -> None:
-    page = (DOCS / "kafka-security.md").read_text(encoding="utf-8")
+    page = (DOCS / "kafka.md").read_text(encoding="utf-8")
     last = [name.removeprefix("sasl.oauthbearer") for name in NAMES]
     assert [name for name in (*MECHANISMS, *last) if name not in page] == []
 
 
-def test_the_products_of_the_page_about_formats_are_over_its_entities() -> None:
-    entities, *products = (block.text for block in blocks_of(DOCS / "formats.md", "yaml"))
+def test_the_products_of_the_page_about_definitions_are_over_its_entities() -> None:
+    entities, *products = (text for text in _definitions() if not text.startswith("- test") and OVERVIEW not in text)
     texts = {f"products/{n}.yaml": product for n, product in enumerate(products)}
     assert len(load({"entities.yaml": entities, **texts}).products) == len(products) > 1
 
 
-def test_the_two_forms_of_the_page_about_sql_products_are_one_product() -> None:
+def test_the_query_of_the_page_about_definitions_is_its_tree() -> None:
     entities = read_directory(ROOT / "examples" / "github")["entities.yaml"]
-    query, tree = (block.text for block in blocks_of(DOCS / "sql-products.md", "yaml"))
+    query, tree = (text for text in _definitions() if OVERVIEW in text)
     assert load({"entities.yaml": entities, "p.yaml": query}) == load({"entities.yaml": entities, "p.yaml": tree})
 
 
-def test_the_example_of_the_page_about_tests_passes() -> None:
+def test_the_test_of_the_page_about_definitions_passes() -> None:
     definitions = load(read_directory(ROOT / "examples" / "github"))
-    (block,) = blocks_of(DOCS / "tests.md", "yaml")
-    (case,) = read_cases({"tests/page.yaml": block.text}, definitions)
+    (text,) = (text for text in _definitions() if text.startswith("- test"))
+    (case,) = read_cases({"tests/page.yaml": text}, definitions)
     assert run_case(case, plan_alone(definitions, slots=20), Settings()) == ()
+
+
+def _definitions() -> list[str]:
+    """The YAML of the page about definitions: entities, products, a product twice (as a query and as a tree), and a test."""
+    return [block.text for block in blocks_of(DOCS / "definitions.md", "yaml")]
 
 
 def _defined(module: Path) -> Iterator[str]:

@@ -4,9 +4,9 @@ import subprocess
 
 import pytest
 
-from processor.local.parts import STORES
+from processor.stores.kinds import KINDS
 from tests.live.soak import RESTARTED, soak
-from tests.required import require_debezium
+from tests.support.required import require_debezium
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def test_the_live_demo_ends_with_equal_documents_and_shows_the_way_there(
     assert any(line.endswith(" is gone") for line in lines)
 
 
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", KINDS)
 def test_documents_equal_the_select_after_debezium_the_broker_and_the_job_were_killed(store: str) -> None:
     result = soak(seconds=40, seed=1, pause=2, store=store)
     assert result.wrong == []

@@ -1,5 +1,5 @@
 """The verbs that edit the registry of a job with stored rows: the edits by the command, the results by `get`, `verify` and the
-published messages. The page docs/edits.md runs the same verbs, so these are slow tests."""
+published messages. The page docs/changes.md runs the same verbs, so these are slow tests."""
 
 import gc
 import json
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.job.kafka.reader import read_topic
+from processor.kafka.reader import read_topic
 
 Story = Any  # the class in conftest.py
 Printed = pytest.CaptureFixture[str]
@@ -219,7 +219,7 @@ def test_watch_prints_the_board_until_it_is_interrupted(
         if len(pauses) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("processor.cli.watch.sleep", pause)
+    monkeypatch.setattr("processor.cli.printing.watch.sleep", pause)
     assert main(["slots", "--watch", *stored.flags]) == 0
     boards = re.findall(r"^\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n(entity .*)\n", capsys.readouterr().out, re.MULTILINE)
     assert len(boards) == len(pauses) == 2

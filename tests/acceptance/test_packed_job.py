@@ -23,7 +23,7 @@ import pytest
 
 from benchmarks.job_process import run_command
 from processor.local.cache import fetch_once
-from tests.required import require_package_tools, required_python
+from tests.support.required import require_package_tools, required_python
 
 Story = Any  # conftest's
 ROOT = Path(__file__).parents[2]
@@ -145,7 +145,7 @@ def compiled_modules(process: subprocess.Popen[bytes]) -> set[Path]:
     found: set[Path] = set()
     for child in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.Error):  # it ended
-            if "processor.job.worker_daemon" in child.cmdline():
+            if "processor.spark.worker_daemon" in child.cmdline():
                 found |= {Path(one.path) for one in child.memory_maps() if "site-packages" in one.path}
     return found
 

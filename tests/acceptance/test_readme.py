@@ -1,14 +1,10 @@
-"""Tests what README alone has: its length, the event that it follows through, and its make targets; and its figures, which
-docs/why.md has too.
+"""Tests what README alone has: its length, the event that it follows through, and its make targets.
 
-`test_docs` runs its blocks and follows its links, as it does for every page.
+`test_docs` runs its blocks and follows its links, as it does for every page; `test_figures` has its figures.
 """
 
 import json
-import re
 from pathlib import Path
-
-import pytest
 
 from processor.definitions.load import load, read_directory
 from processor.plan.access import SlotRead
@@ -49,22 +45,6 @@ def test_the_steps_turn_the_event_of_the_page_into_its_rows_and_its_document(tmp
     assert query.entity is None
     assert blocks_of(PAGE, "text")[0].text == f"{query.slot} = '{query.value}'\n"
     assert {item["PK"] for item in trial.store.query(query)} == {"TABLE#user", "TABLE#star", "TABLE#pull_request"}
-
-
-@pytest.mark.parametrize(
-    "section",
-    [
-        README.partition("## When to use it")[2].partition("\n## ")[0],
-        (ROOT / "docs" / "why.md").read_text(encoding="utf-8"),
-    ],
-    ids=["README.md", "docs/why.md"],
-)
-def test_every_measured_figure_is_in_the_pages_with_all_figures(section: str) -> None:
-    figures = re.findall(r"\*\*([\d.,]+)\*\*", section)
-    measured = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("benchmarks.md", "costs.md"))
-    known = set(re.findall(r"(?<![\d.,])\d[\d.,]*\d(?!\d)", measured))
-    assert figures
-    assert [figure for figure in figures if figure not in known] == []
 
 
 def test_the_page_names_every_target_that_a_reader_needs() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load, read_directory
+from processor.driver.clock import VirtualClock
 from processor.plan.planning import plan_alone
 from processor.records.record import Record
-from processor.rounds.clock import VirtualClock
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.metered import MeteredStore

@@ -13,9 +13,10 @@ from processor.records.record import Record
 from processor.records.recorded_topics import read_records
 
 Story = Any  # the class in conftest.py
+ON_DYNAMODB = pytest.param(("--store", "dynamodb"), marks=pytest.mark.rest)
 
 
-@pytest.fixture(scope="module", params=[(), ("--store", "dynamodb")], ids=["postgres", "dynamodb"])
+@pytest.fixture(scope="module", params=[(), ON_DYNAMODB], ids=["postgres", "dynamodb"])
 def both(
     request: pytest.FixtureRequest, module_story: Story, statestore: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path]:

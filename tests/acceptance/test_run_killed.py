@@ -24,7 +24,7 @@ from processor.cli.main import main
 from tests.faulty.points import POINTS, AtPoint
 from tests.faulty.processes import executor_of, sender_of
 from tests.faulty.proxy import Request, proxy
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Story = Any  # conftest's
 # the command closes some connections only with its process

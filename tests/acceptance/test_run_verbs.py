@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.job.kafka.outbox import KafkaOutbox
+from processor.kafka.outbox import KafkaOutbox
 from processor.records.message import Message
 
 Story = Any  # the class in conftest.py

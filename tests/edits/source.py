@@ -7,7 +7,7 @@ from threading import Event
 from time import time
 from typing import Any
 
-from processor.job.kafka.outbox import KafkaOutbox
+from processor.kafka.outbox import KafkaOutbox
 from processor.records import canonical_json
 from processor.records.message import Message
 from tests.simulator.check import KEYS

@@ -6,8 +6,8 @@ from typing import Any
 
 from processor.demo.report import differing_keys
 from processor.inspect.oracle import oracle
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.reader import read_topic
+from processor.kafka.admin import Admin
+from processor.kafka.reader import read_topic
 from processor.product.product import Definitions
 from processor.records.record import Record, Value
 from processor.settings.settings import Settings

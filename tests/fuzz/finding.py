@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from processor.cli.plan_command import empty_registry, preview_lines
+from processor.cli.authors.plan_command import empty_registry, preview_lines
 from processor.errors import StatestoreError
 from processor.inspect.access_paths import explain, explanation_lines
 from processor.plan.planning import plan_alone

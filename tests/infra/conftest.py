@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from tests.infra.patched_moto import patched_moto
-from tests.required import required_program
+from tests.support.required import required_program
 
 ROOT = Path(__file__).parents[2]
 INFRA = ROOT / "infra"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from processor.cli.stop_signals import END_SECONDS
+from processor.cli.operators.stop_signals import END_SECONDS
 from processor.metrics.status_server import CONNECTION_SECONDS
 from processor.settings.settings import read_settings
 
@@ -220,7 +220,7 @@ def test_every_secret_of_the_settings_is_a_file_of_the_mounted_secret(pod: Any) 
     (volume,) = [volume["name"] for volume in pod["volumes"] if "secret" in volume]
     references = [settings.registry_password, dict(settings.kafka)["sasl.password"]]
     assert {str(Path(one.removeprefix("file:")).parent) for one in references} == {mounts[volume]}
-    page = (ROOT / "docs" / "outside-aws.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
     assert all(f"--from-file={Path(one).name}" in page for one in references)
 
 

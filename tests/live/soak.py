@@ -19,7 +19,7 @@ from time import monotonic, sleep
 from processor.demo.live.live_demo import DELIVERY_SECONDS, JOB_FLAGS, LOOK_SECONDS, finish
 from processor.demo.live.live_documents import LiveDocuments
 from processor.demo.live.live_parts import BROKER, DEBEZIUM, JOB, LiveParts, live_parts
-from processor.local.parts import STORES
+from processor.stores.kinds import KINDS, embedded_kind
 
 RESTARTED = (DEBEZIUM, BROKER, JOB)
 LONGEST_PAUSE = 15.0
@@ -98,7 +98,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10, help="how long the application writes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=float, default=1, help="seconds between two transactions")
-    parser.add_argument("--store", choices=STORES, default=STORES[0], help="the place of the job's table")
+    parser.add_argument(
+        "--store", choices=tuple(KINDS), default=embedded_kind().name, help="the place of the job's table"
+    )
     given = parser.parse_args()
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "embedded")
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "embedded")

@@ -16,17 +16,17 @@ import fastavro
 from processor.definitions.load import load
 from processor.demo.report import differing_keys
 from processor.inspect.oracle import oracle
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.reader import read_topic
+from processor.kafka.admin import Admin
+from processor.kafka.reader import read_topic
 from processor.product.product import Definitions
 from processor.records import canonical_json
 from processor.records.message import Message
 from processor.records.record import Record
 from tests.edits.source import DELETES, DRAW, EditedSource
 from tests.edits.verdict import disordered
-from tests.registry_stub import RegistryStub
 from tests.simulator.edit_shapes import CONTENTS, texts
 from tests.simulator.shape_definitions import STARS
+from tests.support.registry_stub import RegistryStub
 
 FRAMED = "label"
 RECORDS_PER_SCHEMA = 25
@@ -85,13 +85,12 @@ class FramedSource(EditedSource):
         self.outbox.send(Message(topic=entity, key=_frame(of_key, KEY, key), value=value, headers=()))
 
     def _present(self) -> tuple[int, int]:
-        """The ids of the schemas of a key and of a value. Each new one is another text of the same schema."""
+        """The ids of the schemas of a key and of a value. Each new one of a value is another text of the same schema. The id of
+        the key stays, because it is a part of the bytes that choose the partition."""
         if self.framed % RECORDS_PER_SCHEMA == 0:
-            doc = f"the {self.framed}th record begins it"
-            self.schemas = (
-                self.stub.add({**KEY, "doc": doc}, subject=f"label-key-{self.framed}"),
-                self.stub.add({**VALUE, "doc": doc}, subject=f"label-value-{self.framed}"),
-            )
+            value = {**VALUE, "doc": f"the {self.framed}th record begins it"}
+            key = self.schemas[0] or self.stub.add(KEY, subject="label-key")
+            self.schemas = (key, self.stub.add(value, subject=f"label-value-{self.framed}"))
         self.framed += 1
         return self.schemas
 

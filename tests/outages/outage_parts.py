@@ -20,7 +20,7 @@ from processor.local.postgres_server import start_store_postgres
 from processor.local.program import EmbeddedPart, SecretUrl
 from processor.local.readiness import LOOPBACK, free_port
 from tests.outages.cut_connections import CutConnections
-from tests.registry_stub import RegistryStub
+from tests.support.registry_stub import RegistryStub
 
 CUTS = ("cut", "silent")
 BROKER, REGISTRY, STORE, SCHEMAS = "broker", "registry", "store", "schema registry"

@@ -33,9 +33,10 @@ class Outage:
 class FailingPart(Protocol):
     """A part that fails in one of its ways, and answers again after `repair`."""
 
-    name: str
-    ways: tuple[str, ...]
-
+    @property
+    def name(self) -> str: ...
+    @property
+    def ways(self) -> tuple[str, ...]: ...
     def fail(self, way: str) -> None: ...
     def repair(self) -> None: ...
 
@@ -71,8 +72,13 @@ def cause_outages(
     for pause, way, length in drawn:
         if stopped.wait(pause) or not budget.take():
             return
-        began = time()
-        part.fail(way)
-        stopped.wait(length)
-        part.repair()
-        note(Outage(part=part.name, way=way, began=began, ended=time()))
+        note(cause_outage(part, way, length, stopped))
+
+
+def cause_outage(part: FailingPart, way: str, length: float, stopped: Event) -> Outage:
+    """Makes a part fail once, for so many seconds or until `stopped` is set."""
+    began = time()
+    part.fail(way)
+    stopped.wait(length)
+    part.repair()
+    return Outage(part=part.name, way=way, began=began, ended=time())

@@ -16,9 +16,11 @@ BUCKETS = ((0.0, 5.0), (5.0, 30.0), (30.0, 1_000.0))
 """Lengths of outages in seconds, from and below."""
 QUIET_SECONDS = 10.0
 """After an outage: an outage that begins later is no neighbour."""
+WORKED_SECONDS = 2.0
+"""A batch that ends sooner had all that it needed before the outage."""
 HEADS = (
     *("part", "way", "length", "outages", "alone", "said", "said after", "health degraded", "health wrong"),
-    *("well after its end", "the job ended"),
+    *("batches meanwhile", "batches after its end", "the job ended"),
 )
 DEGRADED, BATCH = "degraded", "batch"
 
@@ -26,14 +28,15 @@ DEGRADED, BATCH = "degraded", "batch"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """The effect of an outage. `alone`: whether its figures are its own. `said`: seconds until the log named the part, None if
-    it did not. `degraded`, `wrong`: whether the health said so meanwhile. `well`: seconds from its end until the next batch,
-    None without one. `ends`: how often the job ended meanwhile."""
+    it did not. `degraded`, `wrong`: whether the health said so meanwhile. `worked`: whether a batch ended meanwhile. `well`:
+    seconds from its end until the next batch, None without one. `ends`: how often the job ended meanwhile."""
 
     outage: Outage
     alone: bool
     said: float | None
     degraded: bool
     wrong: bool
+    worked: bool
     well: float | None
     ends: int
 
@@ -59,6 +62,7 @@ def _effect(
         said=min(said) - one.began if said else None,
         degraded=any(each.status == 200 and DEGRADED in each.text for each in shown),
         wrong=any(each.status == 503 for each in shown),
+        worked=any(one.began + WORKED_SECONDS < line.at < one.ended for line in lines if line.event == BATCH),
         well=min(batches) - one.ended if batches else None,
         ends=sum(one.began <= each.at <= near.ended for each in ends),
     )
@@ -89,6 +93,7 @@ def _figures(some: list[Effect]) -> tuple[str, ...]:
         _spread(said),
         str(sum(one.degraded for one in some)),
         str(sum(one.wrong for one in some)),
+        str(sum(one.worked for one in alone)),
         _spread(well),
         str(sum(one.ends for one in some)),
     )

@@ -5,8 +5,8 @@ with SQL.
     .venv/bin/python -m tests.outages.soak --outages 200 --seed 1 --store dynamodb
 
 The parts are real: Kafka, a Postgres for the registry and one for the table (or DynamoDB Local), and a schema registry of the
-tests. Each fails by a process of chance of its own, for 1 to 120 s. The job is a process of `statestore run`; when it ends by
-itself, it starts again after 5 s, as a platform does.
+tests. At first they fail alone, in turn. Then each fails by a process of chance of its own, for 1 to 120 s. The job is a process
+of `statestore run`; when it ends by itself, it starts again after 5 s, as a platform does.
 
 At the end all parts answer. Then every document must be that of SQL, no message may be out of order, there may be no dead
 letter, the job must run, and `statestore status` must name nothing that a person must repair. Exit status 1 otherwise. The seed
@@ -29,24 +29,24 @@ from time import monotonic, sleep, time
 
 from processor.cli.options import set_embedded_credentials
 from processor.durations import duration_text
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox
-from processor.local.parts import owned_home
+from processor.embedded.parts import owned_home
+from processor.kafka.admin import Admin
+from processor.kafka.outbox import KafkaOutbox
 from processor.local.readiness import free_port
 from processor.settings.settings import Settings, setting_flags
 from tests.outages.outage_load import FramedSource, OutageVerdict, write_definitions
 from tests.outages.outage_parts import REGISTRY, STORE, Schemas, Server, dynamodb, kafka, postgres
-from tests.outages.outage_schedule import Budget, Outage, cause_outages, draw
-from tests.outages.outage_table import effects, markdown, table
+from tests.outages.outage_schedule import Budget, Outage, cause_outage, cause_outages, draw
+from tests.outages.outage_table import QUIET_SECONDS, effects, markdown, table
 from tests.outages.watched_job import STATESTORE, WatchedJob, background
-from tests.registry_stub import registry_stub
 from tests.simulator.check import KEYS
+from tests.support.registry_stub import registry_stub
 
 START_SECONDS = 300.0
 """The job may take so long until its first batch."""
 SETTLE_SECONDS = 900.0
 """The job may work so long after the last outage and the last change."""
-PAUSE = 15.0
+PAUSE = 60.0
 """Seconds between two outages of a part, on average."""
 RATE = 20.0
 """Changes a second."""
@@ -63,15 +63,16 @@ class OutageSoak:
     outages: list[Outage] = field(default_factory=list)
     ended: Event = field(default_factory=Event)
 
-    def run(self, outages: int, seed: int, pause: float, rate: float) -> list[str]:
-        """The whole story. Returns what is wrong at its end."""
+    def run(self, alone: int, outages: int, seed: int, pause: float, rate: float) -> list[str]:
+        """The whole story: outages alone, then so many of all parts. Returns what is wrong at its end."""
         self.source.fill()
         background(self.job.run, self.job.look)
         load = background(lambda: self.source.run(rate))
         self._wait(lambda: self.job.batches() > 0, START_SECONDS, "the job has no batch")
+        self._cause_alone(alone, Random(f"{seed} alone"))
         budget = Budget(outages)
         threads = [
-            Thread(target=cause_outages, args=(part, drawn, budget, self.ended, self._note))
+            Thread(target=cause_outages, args=(part, drawn, budget, self.ended, self._note), daemon=True)
             for part in self.parts
             for drawn in [draw(Random(f"{seed} {part.name}"), part.ways, pause)]
         ]
@@ -83,6 +84,17 @@ class OutageSoak:
         for one in load:
             one.join()
         return self._end()
+
+    def _cause_alone(self, outages: int, random: Random) -> None:
+        """Lets the parts fail in turn. The next one waits until the job works again."""
+        for n in range(outages):
+            part = self.parts[n % len(self.parts)]
+            _, way, length = next(draw(random, part.ways, 1.0))
+            self._note(cause_outage(part, way, length, self.ended))
+            before, deadline = self.job.batches(), monotonic() + START_SECONDS
+            while self.job.batches() < before + 2 and monotonic() < deadline:
+                sleep(0.2)
+            sleep(QUIET_SECONDS)
 
     def _end(self) -> list[str]:
         deadline = monotonic() + SETTLE_SECONDS
@@ -169,8 +181,8 @@ def _settings(home: Path, store: str, servers: list[Server], schemas: str) -> tu
     written = dict(vars_of(settings))
     for name in ("registry", "store_url"):
         if text := written[name]:
-            (home / name).write_text(str(text))
-            written[name] = f"file:{home / name}"
+            (home / f"{name}.address").write_text(str(text))
+            written[name] = f"file:{home / name}.address"
     file = home / "settings.toml"
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in written.items()]
     file.write_text("".join(lines) + f'[schema_registry]\nurl = "{schemas}"\n')
@@ -194,6 +206,9 @@ def main() -> int:
         prog="tests.outages.soak", description="Cuts and restarts the parts around a job."
     )
     options.add_argument("--outages", type=int, default=200, help="outages of all parts together (%(default)s)")
+    options.add_argument(
+        "--alone", type=int, default=80, help="how many of them come in turn, before others (%(default)s)"
+    )
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--store", choices=("postgres", "dynamodb"), default="postgres", help="%(default)s")
     options.add_argument("--pause", type=float, default=PAUSE, help="mean seconds between two of a part (%(default)s)")
@@ -202,7 +217,7 @@ def main() -> int:
     began = time()
     log = Path(tempfile.mkdtemp(prefix="statestore-outages-")) / "job.log"
     with prepared(given.store, given.seed, log) as soak:
-        found = soak.run(given.outages, given.seed, given.pause, given.rate)
+        found = soak.run(given.alone, given.outages - given.alone, given.seed, given.pause, given.rate)
         job, published = soak.job, sum(len(soak.verdict.published(name)) for name in soak.verdict.loaded.products)
     print(markdown(table(effects(soak.outages, job.lines, job.health, job.ends))))
     print(

@@ -18,16 +18,14 @@ from typing import Any
 from sqlalchemy import text
 
 from benchmarks.job import start_parts
-from processor.cli.output import write_published
+from processor.cli.printing.output import write_published
 from processor.definitions.load import load
 from processor.job.feed import feed_of
 from processor.job.job import Job
-from processor.job.kafka.outbox import KafkaOutbox
-from processor.job.kafka.reader import read_topic
 from processor.job.open_job import open_job
-from processor.job.open_registry import open_registry
 from processor.job.run_job import run_job
-from processor.job.worker import open_store
+from processor.kafka.outbox import KafkaOutbox
+from processor.kafka.reader import read_topic
 from processor.local.jars import spark_kafka_jars
 from processor.plan.planning import plan_of, requirements_of
 from processor.progress.replays import drop
@@ -35,7 +33,9 @@ from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.job_event import JobEvent
 from processor.settings.installed_release import statestore_version
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from processor.stores.kinds import open_store
 from registry.repository import Registry
 from registry.tables import metadata
 from tests.integration.job.plain_client import plain_client

@@ -85,14 +85,13 @@ def read_recorded() -> dict[str, dict[str, Any]]:
 
 def table() -> str:
     """The table of docs/correctness.md."""
-    lines = ["| protection | against | seeds until a wrong end | smallest history |", "|---|---|---|---|"]
+    lines = ["| protection | against | seeds until a wrong end | events of the smallest history |", "|---|---|---|---|"]
     recorded = read_recorded()
     for protection in PROTECTIONS.values():
         history = recorded[protection.name]
-        seeds = f"{history['seed'] + 1:,}{' (conditions set)' if protection.overrides else ''}"
-        events = "1 event" if len(history["keep"]) == 1 else f"{len(history['keep'])} events"
+        seeds = f"{history['seed'] + 1:,}{'*' if protection.overrides else ''}"
         also = f" (also without *{protection.also_without}*)" if protection.also_without else ""
-        lines.append(f"| {protection.name}{also} | {protection.against} | {seeds} | {events} |")
+        lines.append(f"| {protection.name}{also} | {protection.against} | {seeds} | {len(history['keep'])} |")
     return "\n".join(lines) + "\n"
 
 

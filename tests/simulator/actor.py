@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from processor.records.message import Message
 from registry.model import Lease, Snapshot
+from registry.replay_request import LetterOutcome, WaitingLetters
 from statestore.keys import Key
 from statestore.lone_requests import read_alone, write_alone
 from statestore.store import Delete, Done, Item, Page, Query, Read, Refused, Write, WriteOutcome
@@ -232,3 +233,9 @@ class RegistryClient:
             self._registry.advance(lease, version, proven=proven, published=published)
 
         self._actor.request("registry advances", send)
+
+    def next_replays(self, most: int) -> WaitingLetters | None:
+        return self._actor.request("replay request", lambda _: self._registry.next_replays(most))
+
+    def note_replays(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
+        self._actor.request("note replays", lambda _: self._registry.note_replays(lease, request, outcomes))

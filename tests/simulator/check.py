@@ -138,7 +138,7 @@ def _check_order(run: "Simulation") -> str | None:
             continue
         product, document = run.product_of(message), json.loads(message.value)
         newest = 0.0
-        for row, stamp in _shown_versions(document, product):
+        for row, stamp in shown_versions(document, product):
             place = (message.topic, _key(message), row)
             if stamp < seen.get(place, 0) and not disturbed:
                 return f"backwards: {place} shows version {stamp} after {seen[place]}"
@@ -191,7 +191,7 @@ def _written_at(run: "Simulation", row: str, stamp: int) -> float:
     return run.world.written_at.get((key, stamp), 0.0)
 
 
-def _shown_versions(document: Any, product: Any) -> Iterator[tuple[str, int]]:
+def shown_versions(document: Any, product: Any) -> Iterator[tuple[str, int]]:
     """The (row, stamp) pairs in a document."""
     return _level_versions(document, product.root, product.joins, KEYS)
 

@@ -6,8 +6,8 @@ import json
 from processor.definitions.load import load
 from processor.errors import PlanError
 from processor.plan.planning import check_dropped, requirements_of
-from registry.edit import edit
-from registry.edited import Edit, edited
+from registry.edits.apply import apply
+from registry.edits.edit import Edit, edited
 from registry.errors import RegistryError
 from registry.model import Requirements, Snapshot
 from tests.simulator.registry_edits import EditSimulation
@@ -40,6 +40,6 @@ class ColumnSimulation(EditSimulation):
             self.world.log(f"the registry refuses: {error}")
 
     def _without(self, stored: Snapshot, required: Requirements) -> Edit:
-        change = edit(stored, required, self.world.registry.has_run)
+        change = apply(stored, required, self.world.registry.has_run)
         check_dropped(stored, edited(stored, change))
         return change

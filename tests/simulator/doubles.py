@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import processor.job.job
-import processor.job.spark_executor
-import processor.job.worker
+import processor.spark.spark_executor
+import processor.spark.worker
 from processor.job.job import Job
 from processor.job.lease import lease_check
-from processor.job.worker import Clients, transactional_id
 from processor.progress.open_changes import OpenChanges
 from processor.settings.settings import Settings
+from processor.spark.worker import Clients, transactional_id
 from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
 from tests.simulator.world import World
 
@@ -44,7 +44,8 @@ def copy_job(job: Job) -> Job:
     driver.tally = Counter(driver.tally)
     driver.unfit = dict(driver.unfit)
     steward = job.steward and replace(job.steward, driver=driver)
-    return replace(job, driver=driver, steward=steward)
+    replays = job.replays and replace(job.replays, driver=driver)
+    return replace(job, driver=driver, steward=steward, replays=replays)
 
 
 def connect(job: Job, actor: Actor) -> None:
@@ -53,6 +54,8 @@ def connect(job: Job, actor: Actor) -> None:
     job.registry = registry
     if job.steward is not None:
         job.steward.registry = registry
+    if job.replays is not None:
+        job.replays.registry = registry
     store: Any = TableClient(actor)
     job.driver.store = store
     job.driver.check_lease = lease_check(registry, job.lease)
@@ -96,11 +99,11 @@ def doubles(world: World) -> Iterator[None]:
 
     close = OpenChanges.close
     replaced: list[tuple[Any, str, Any]] = [
-        (processor.job.worker, "clients", clients),
-        (processor.job.worker, "TransactionalOutbox", producer),
+        (processor.spark.worker, "clients", clients),
+        (processor.spark.worker, "TransactionalOutbox", producer),
         (processor.job.job, "fence_producers", fence),
-        (processor.job.spark_executor, "SMALL", world.conditions.small_round),
-        (processor.job.worker, "SMALL", world.conditions.small_round),
+        (processor.spark.spark_executor, "SMALL", world.conditions.small_round),
+        (processor.spark.worker, "SMALL", world.conditions.small_round),
         (OpenChanges, "close", lambda self, now: sorted(close(self, now))),  # the same order for the same seed
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]

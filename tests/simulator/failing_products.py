@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-import processor.job.worker
 import processor.rounds.publish_part
+import processor.spark.worker
+from processor.driver.publish_setup import PublishSetup
 from processor.errors import TopicRefused
 from processor.product.document import Gone, Match, Renderer
 from processor.records.message import Message
@@ -67,7 +68,7 @@ class FailingProductSimulation(Simulation):
         def make_refusing(make: Any) -> Any:
             return lambda *args, **kwargs: _RefusingOutbox(make(*args, **kwargs), topic, self._fails)
 
-        with replacing((processor.job.worker, "TransactionalOutbox", make_refusing))():
+        with replacing((processor.spark.worker, "TransactionalOutbox", make_refusing))():
             yield
 
 
@@ -84,7 +85,7 @@ class UnreadyProductSimulation(FailingProductSimulation):
         super()._start()
         assert self.job is not None
         if self.facts["failing"]:
-            self.job.driver.unready = {self.product: "the registry refuses its schema"}
+            self.job.driver.setup = PublishSetup(unready={self.product: "the registry refuses its schema"})
             self.facts["unready"] += 1
         self._run_driver(self.job, lambda job: job.driver.adopt(job.driver.plan))
 

@@ -7,7 +7,8 @@ its root is marked in the ledger. At the end the limit has risen for good, and t
 from collections.abc import Callable
 from typing import Any
 
-import processor.job.worker
+import processor.spark.worker
+from processor.driver.publish_setup import PublishSetup
 from processor.errors import TopicRefused
 from processor.progress.ledger import group_key, read_entry
 from processor.records import canonical_json
@@ -35,8 +36,8 @@ class LargeDocumentSimulation(Simulation):
         def make_refusing(make: Any) -> Any:
             return lambda *args, **kwargs: _RefusingOutbox(make(*args, **kwargs), self._limit)
 
-        ask = (processor.job.worker, "ask_limit", lambda _: lambda *_: self._limit())
-        with replacing((processor.job.worker, "TransactionalOutbox", make_refusing), ask)():
+        ask = (processor.spark.worker, "ask_limit", lambda _: lambda *_: self._limit())
+        with replacing((processor.spark.worker, "TransactionalOutbox", make_refusing), ask)():
             super().run()
         self.problem = self.problem or self._silence
 
@@ -48,7 +49,7 @@ class LargeDocumentSimulation(Simulation):
         super()._start()
         if self.job is not None:
             limit = MAX_MESSAGE_BYTES if self.facts["high"] else LOW
-            self.job.driver.message_limits = dict.fromkeys(self.shape.plan.products, limit)
+            self.job.driver.setup = PublishSetup(message_limits=dict.fromkeys(self.shape.plan.products, limit))
 
     def _act(self) -> bool:
         if not self.facts["cured"] and self.world.rng.random() < 0.05:

@@ -2,23 +2,27 @@
 
 from collections.abc import Callable, Collection
 
-from registry.advance import advance
-from registry.edited import Edit, edited
+from registry.edits.advance import advance
+from registry.edits.edit import Edit, edited
 from registry.errors import LeaseLost, SnapshotOutdated
 from registry.model import Lease, Snapshot
+from registry.replay_request import LetterOutcome, LetterPosition, WaitingLetters
 
 EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())
 
 
 class Registry:
     """The content of the registry, the generations of the lease, and the attempts of the tasks of each lane. `applied_version`:
-    of the last run. `has_run`: the entities with which a job has run."""
+    of the last run. `has_run`: the entities with which a job has run. `requests`: of replays; `when_noted`: called with each
+    outcome."""
 
     def __init__(self) -> None:
         self.generation = 0
         self.snapshot = EMPTY
         self.applied_version = 0
         self.has_run: frozenset[str] = frozenset()
+        self.requests: list[dict[LetterPosition, str | None]] = []
+        self.when_noted: Callable[[LetterOutcome], None] = lambda _: None
         self._attempts: dict[int, tuple[int, int, int]] = {}
 
     def take(self, lanes: int) -> Lease:
@@ -48,6 +52,23 @@ class Registry:
         if not version == self.snapshot.version == self.applied_version:
             raise SnapshotOutdated
         self.edit(lambda stored: advance(stored, proven=proven, published=published))
+
+    def request_replay(self, places: Collection[LetterPosition]) -> None:
+        """A request of an operator: the letters, each with its outcome, None while it waits."""
+        self.requests.append(dict.fromkeys(places))
+
+    def next_replays(self, most: int) -> WaitingLetters | None:
+        for number, letters in enumerate(self.requests):
+            if waiting := [place for place, outcome in letters.items() if outcome is None]:
+                return WaitingLetters(number, tuple(waiting[:most]))
+        return None
+
+    def note_replays(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
+        self._check(lease)
+        for outcome in outcomes:
+            if self.requests[request][outcome.place] is None:
+                self.requests[request][outcome.place] = outcome.outcome
+                self.when_noted(outcome)
 
     def _check(self, lease: Lease) -> None:
         if not self.holds(lease):

@@ -11,15 +11,15 @@ from random import Random
 from typing import Any
 
 from processor.definitions.load import load
+from processor.driver.steward import Steward
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of, requirements_of
 from processor.product.product import Definitions, Product
 from processor.records.message import Message
-from processor.rounds.steward import Steward
-from registry.edit import edit
-from registry.edited import find_product
+from registry.edits.apply import apply
+from registry.edits.edit import find_product
+from registry.edits.operations import pause, remove, republish, retire
 from registry.errors import RegistryError
-from registry.operations import pause, remove, republish, retire
 from tests.simulator.actor import Actor, RegistryClient
 from tests.simulator.edit_shapes import CONTENTS, definitions_of, texts
 from tests.simulator.run import Simulation
@@ -87,7 +87,7 @@ class EditSimulation(Simulation):
             return True
         if self.job is not None and self.rng.random() < 0.05:  # far behind, or no more
             behind = self.job.driver.walks.behind
-            self._run_driver(self.job, lambda job: job.driver.release() if behind else job.driver.hold())
+            self._run_driver(self.job, lambda job: job.driver.end_hold() if behind else job.driver.hold())
             return True
         if Simulation._act(self):
             return True
@@ -97,7 +97,7 @@ class EditSimulation(Simulation):
         self._resume_all()
         registry, job = self.world.registry, self.job
         if job is not None and job.driver.walks.behind:
-            self._run_driver(job, lambda job: job.driver.release())
+            self._run_driver(job, lambda job: job.driver.end_hold())
             return True
         if job is not None and (job.steward is None or job.steward.snapshot != registry.snapshot):
             self._run_background_work(job)
@@ -144,7 +144,7 @@ class EditSimulation(Simulation):
         topics = {**self.topics, **(topics or {})}
         definitions = load({"entities.yaml": STARS["entities.yaml"], **texts(contents, topics, self.catalogue)})
         registry = self.world.registry
-        self._change(lambda stored: edit(stored, requirements_of(definitions), registry.has_run))
+        self._change(lambda stored: apply(stored, requirements_of(definitions), registry.has_run))
         self.contents |= contents
         self.facts["other topics"] += self.topics != topics
         self.topics = topics

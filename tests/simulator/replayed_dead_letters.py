@@ -69,11 +69,13 @@ class ReplaySimulation(Simulation):
     def _letters_to_replay(self) -> list[DeadLetter]:
         """The repairable dead letters that are not yet replayed."""
         ended = ended_replays(self.world.table.partition(PARTITION))
+        return [one for one in self._repairable_letters() if replay_key(one.rejected.record) not in ended]
+
+    def _repairable_letters(self) -> list[DeadLetter]:
+        """The repairable dead letters, in the order of their positions."""
         rejected = map(rejected_record, self.world.dead_letters)
         found = {replay_key(r.record): r for r in rejected if self.is_repairable(r.record)}
-        return [
-            DeadLetter(rejected=r, kept_since=self.world.now) for key, r in sorted(found.items()) if key not in ended
-        ]
+        return [DeadLetter(rejected=r, kept_since=self.world.now) for _, r in sorted(found.items())]
 
 
 @cache

@@ -1,6 +1,6 @@
 """Simulates one job from its first start until no work remains. One seed gives one run.
 
-The driver is the real one (`processor.rounds.driver`); only Spark, the clients and the clock are doubles. This module does the
+The driver is the real one (`processor.driver.driver`); only Spark, the clients and the clock are doubles. This module does the
 work of Spark's streaming query: it plans a batch in the checkpoint, gives the batch to the job, and commits the batch. After a
 failure it starts the job again with the same plan, unless the checkpoint is lost.
 """
@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from processor.driver.driver import Driver
 from processor.errors import AccountError
 from processor.job.job import Job
 from processor.job.lease import lease_check
-from processor.job.source import OffsetRanges
-from processor.job.spark_executor import BatchFrame, SparkExecutor
 from processor.plan.plan import Plan
 from processor.product.product import Product
 from processor.progress.epochs import Epochs
@@ -23,14 +22,16 @@ from processor.progress.open_changes import PARTITION
 from processor.progress.walk import PARTITION as WALKS
 from processor.records.message import Message
 from processor.records.record import Record
-from processor.rounds.driver import Driver
 from processor.rounds.job_event import no_report
 from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
+from processor.spark.source import OffsetRanges
+from processor.spark.spark_executor import BatchFrame, SparkExecutor
 from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck, TableClient
+from tests.simulator.batches import draw_ends, draw_tasks
 from tests.simulator.check import find_problem
 from tests.simulator.doubles import WorldClock, connect, copy_job
-from tests.simulator.history import Event, Partition, Tables, partition_of, tables_after
+from tests.simulator.history import Event, Partition, Tables, tables_after
 from tests.simulator.shapes import Shape
 from tests.simulator.spark import Frame, Session
 from tests.simulator.spark_checkpoint import Checkpoint
@@ -232,12 +233,12 @@ class Simulation:
         world, checkpoint = self.world, self.checkpoint
         offsets = checkpoint.offsets
         while checkpoint.planned_ends is None:
-            ends = self._draw_ends(offsets)
+            ends = draw_ends(self, offsets)
             if ends != offsets:
                 checkpoint.planned_ends = ends
         planned = checkpoint.planned_ends
         batch = OffsetRanges(ranges={p: (offsets[p], end) for p, end in planned.items() if end > offsets[p]})
-        slices = [(ranges, self._draw_partitions(ranges)) for ranges in batch.slices(world.conditions.slice_records)]
+        slices = [(ranges, draw_tasks(self, ranges)) for ranges in batch.slices(world.conditions.slice_records)]
         number = checkpoint.batch
         world.log(f"batch {number}: {dict(batch.ranges)}")
 
@@ -245,39 +246,17 @@ class Simulation:
 
         def body(job: Job) -> None:
             job.take_version()
+            job.take_requests()
             for ranges, partitions in slices:
                 frame: Any = Frame(world, partitions)
-                starts = {partition: start for partition, (start, _) in ranges.ranges.items()}
                 work = BatchFrame(frame=frame, records=sum(map(len, partitions)), epochs=epochs)
                 job.driver.incarnations = epochs.incarnations
-                job.driver.process_batch(work, starts, number)
+                job.driver.process_batch(work, ranges.starts, number)
                 job.driver.background_work()
 
         self._run_driver(job, body)
         checkpoint.offsets, checkpoint.planned_ends = planned, None
         checkpoint.batch += 1
-
-    def _draw_ends(self, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Where the next batch ends in each partition."""
-        r, conditions = self.world.rng, self.world.conditions
-        most = conditions.batch_records
-        if not conditions.source_order:
-            return {p: min(self.available[p], o + r.randint(0, most)) for p, o in offsets.items()}
-        ends, seen, room = dict(offsets), Counter[Partition](), r.randint(1, most)
-        for event in self.events:
-            p = partition_of(event, conditions.partitions)
-            seen[p] += 1
-            if offsets[p] < seen[p] <= self.available[p] and room:
-                ends[p], room = seen[p], room - 1
-        return ends
-
-    def _draw_partitions(self, ranges: OffsetRanges) -> list[list[Record]]:
-        """The records of these ranges by Spark partition. A Kafka partition is whole in one of them."""
-        tasks: dict[int, list[Record]] = {}
-        for i, (p, (start, end)) in enumerate(sorted(ranges.ranges.items())):
-            task = i if self.world.rng.random() < 0.5 else 0
-            tasks.setdefault(task, []).extend(self.logs[p][start:end])
-        return list(tasks.values())
 
     def _run_driver(self, job: Job, body: Callable[[Job], None]) -> None:
         """Lets the job's driver do something, as an actor. If the driver crashes, it may live on as a zombie."""

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from registry.operations import move, remove, republish
+from registry.edits.operations import move, remove, republish
 from tests.simulator.edit_shapes import CONTENTS, definitions_of
 from tests.simulator.history import partition_of
 from tests.simulator.registry_edits import EditSimulation, shape_with

@@ -11,11 +11,11 @@ from tests.integration.conftest import postgres_url
 from tests.integration.product.products import ENTITIES
 from tests.simulator.history import tables_after
 from tests.simulator.oracle import documents
-from tests.simulator.seeds import overrides_of
+from tests.simulator.seeds import overrides_of, share
 from tests.simulator.simulate import simulate
 
 __all__ = ["postgres_url"]
-SEEDS = range(200)
+SEEDS = range(min(200, share(5)))
 
 
 def test_the_last_documents_of_any_product_equal_the_answer_of_postgres(postgres_url: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-import processor.rounds.driver as driver
+import processor.driver.driver as driver
 import processor.rounds.write_part as write_part
 import processor.steps.erase as step
 import processor.steps.publish as publish
@@ -33,16 +33,16 @@ def test_every_history_ends_as_if_the_source_had_not_sent_the_erased_records(ove
 
 @pytest.mark.parametrize("overrides", [{}, HARD, {"shape": "lists"}], ids=["plain", "hard", "edges"])
 def test_no_replay_of_a_dead_letter_brings_an_erased_row_back_or_keeps_its_keys(overrides: dict[str, object]) -> None:
-    runs = [run(seed, overrides, of=ErasedLettersSimulation) for seed in range(SEEDS // 6)]
+    runs = [run(seed, overrides, of=ErasedLettersSimulation) for seed in range(max(1, SEEDS // 6))]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
-    assert sum(run.facts["erasures ended"] for run in runs) > SEEDS // 12
-    assert sum(run.facts["replays"] for run in runs) > SEEDS // 12
+    assert sum(run.facts["erasures ended"] for run in runs) >= at_least(SEEDS / 12)
+    assert sum(run.facts["replays"] for run in runs) >= at_least(SEEDS / 12)
 
 
 def test_an_erased_row_leaves_its_keys_in_the_note_of_a_replay_without_the_protection() -> None:
     no_notes = replacing((driver, "notes_of_row", always([])))
-    assert run(6, {}, of=ErasedLettersSimulation).problem is None
-    problem = run(6, {}, of=ErasedLettersSimulation, switch=no_notes).problem
+    assert run(1, {}, of=ErasedLettersSimulation).problem is None
+    problem = run(1, {}, of=ErasedLettersSimulation, switch=no_notes).problem
     assert problem is not None
     assert "keeps join keys of" in problem
 
@@ -58,9 +58,9 @@ NO_SEQUENCES = replacing((publish, "may_be_erased", always(False)))
 @pytest.mark.parametrize(
     ("seed", "overrides", "switch"),
     [
-        (3, {}, NO_LIST),
-        (0, {}, NO_FORMER_KEYS),
-        (11, HARD, PENDING_KEYS),
+        (14, {}, NO_LIST),
+        (21, {}, NO_FORMER_KEYS),
+        (0, HARD, PENDING_KEYS),
         (27, {"shape": "pair"}, NO_SEQUENCES),
     ],
     ids=[

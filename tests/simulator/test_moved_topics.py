@@ -1,7 +1,6 @@
 """An operator moves an entity to another topic, and back, makes epochs begin again, and erases rows, at any moment: every history
 ends as if the source had written all records to one topic, without those of the erased rows."""
 
-import os
 from typing import Any
 
 import pytest
@@ -12,10 +11,11 @@ from processor.progress.epochs import Epochs
 from processor.progress.erasures import Erasure
 from tests.simulator.moved_topics import MOVES, MovingSimulation
 from tests.simulator.run import Simulation
+from tests.simulator.seeds import at_least, share
 from tests.simulator.simulate import simulate
 from tests.simulator.without.switch import Switch, always, replacing
 
-SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000")) // 30
+SEEDS = share(30)
 HARD = {"zombie_chance": 1.0, "many_moves": True, "max_faults": 4}
 
 
@@ -25,10 +25,10 @@ def run(seed: int, overrides: dict[str, Any], **more: Any) -> Simulation:
 
 @pytest.mark.parametrize("overrides", [{}, HARD, {"shape": "lists"}], ids=["plain", "hard", "edges"])
 def test_every_history_with_moves_rebuilds_and_erasures_ends_right(overrides: dict[str, object]) -> None:
-    runs = [run(seed, overrides) for seed in range(SEEDS // 3)]
+    runs = [run(seed, overrides) for seed in range(max(1, SEEDS // 3))]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
     for fact in ("moves", "rebuilds", "erasures ended"):
-        assert sum(run.facts[fact] for run in runs) > SEEDS // 12
+        assert sum(run.facts[fact] for run in runs) >= at_least(SEEDS / 12)
 
 
 NO_OFFSETS = replacing((Erasure, "covers", lambda covers: lambda self, version, _="": covers(self, version)))
@@ -47,10 +47,10 @@ FROM_THE_FIRST = replacing(
 @pytest.mark.parametrize(
     ("seed", "overrides", "switch"),
     [
-        (0, {}, NO_OFFSETS),
+        (4, {}, NO_OFFSETS),
         (3, {}, NOT_TO_THE_END),
         (3, {}, AT_ONCE),
-        (15, {}, SAME_EPOCH),
+        (2, {}, SAME_EPOCH),
         (322, {}, FROM_THE_FIRST),
     ],
     ids=[

@@ -39,7 +39,7 @@ NO_FORMER_KEYS = replacing(
 
 @pytest.mark.parametrize(
     ("seed", "overrides", "switch"),
-    [(1, HARD | {"max_faults": 2}, NO_FILLS), (453, HARD, NO_FORMER_KEYS), (2390, EDGES, only_new_edges)],
+    [(1, HARD | {"max_faults": 2}, NO_FILLS), (453, HARD, NO_FORMER_KEYS), (2273, EDGES, only_new_edges)],
     ids=[
         "an older dead letter fills columns",
         "a replay opens the former keys",

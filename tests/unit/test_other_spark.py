@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import other_spark
+from tests.support import other_spark
 
 
 @pytest.mark.parametrize(("ci", "status"), [("", 0), ("true", 1)])
@@ -21,3 +21,9 @@ def test_a_line_says_how_to_get_the_python_that_a_spark_lacks(
         "there is no python3.13 on PATH or in pyenv, so nothing runs on Spark 4.1.1: install it, for example by "
         "`pyenv install 3.13`\n"
     )
+
+
+def test_a_start_runs_only_those_tests_of_make_test_that_start_spark() -> None:
+    assert other_spark.runs(slow=False, start=True) == [("spark and not slow and not rest", other_spark.STARTS_SPARK)]
+    assert [marker for marker, _ in other_spark.runs(slow=False, start=False)] == ["not slow", "spark and not slow"]
+    assert [marker for marker, _ in other_spark.runs(slow=True, start=False)] == ["not slow", "spark"]

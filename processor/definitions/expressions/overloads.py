@@ -170,7 +170,7 @@ def _apply_cast(target: str, args: Sequence[TypedNode]) -> TypedNode:
         arg = TypedNode(coerce(arg, type_), type_)
     elif f"to {target}({arg.type})" not in FUNCTIONS:
         what = f"there is no cast from {arg.type} to {target}"
-        raise WrongDefinition(what, "use a cast of docs/expressions.md, or a column of another type")
+        raise WrongDefinition(what, "use a cast of docs/definitions.md, or a column of another type")
     else:
         arg = apply_overload(f"to {target}({arg.type})", arg)
     if not parameters:

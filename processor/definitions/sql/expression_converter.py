@@ -6,7 +6,7 @@ from typing import Any
 from processor.definitions.problems import WrongDefinition
 from processor.definitions.sql.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
 
-PLAIN_SQL = "write a column, a literal, an operator or a function of docs/expressions.md"
+PLAIN_SQL = "write a column, a literal, an operator or a function of docs/definitions.md"
 _MAX_DIGITS = 1000
 """Digits of a number literal, before and after its point together. A row holds 38 digits, and magnitudes up to 1E+126."""
 

@@ -1,4 +1,4 @@
-"""Reads a product given as SQL, the query that an analyst would write, into the tree that it means (docs/sql-products.md).
+"""Reads a product given as SQL, the query that an analyst would write, into the tree that it means (docs/definitions.md).
 
 The tree has the nodes of a product file, each with its line in the query, so the readers of product files check the rest.
 """

@@ -11,8 +11,8 @@ import json
 import os
 from typing import Any
 
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox
+from processor.kafka.admin import Admin
+from processor.kafka.outbox import KafkaOutbox
 from processor.records.message import Message
 
 PROPERTIES = "STATESTORE_DEBEZIUM"

@@ -9,6 +9,7 @@ from processor.errors import KafkaError
 from processor.local.cache import ShowProgress
 from processor.records import canonical_json
 from processor.records.record import Value
+from processor.stores.kinds import kind_of
 
 STEPS = 6
 JOB_FLAGS = {"wait_seconds": "0.2", "settle_seconds": "0.2", "batch_size": "200"}
@@ -24,7 +25,8 @@ DELIVERY_SECONDS = 600.0
 def run_live_demo(store: str, show: ShowProgress) -> tuple[int, list[str], int]:
     """Runs the demo with the job's table in `store`. Returns how many documents the SQL gives, which published ones differ, and
     how many dead letters there are. Raises PartError."""
-    api = ", and the DynamoDB API of moto" if store == "dynamodb" else ""
+    own = kind_of(store).embedded
+    api = "" if own.start is None else f", and {own.title}"
     show(f"step 1 of {STEPS}: starting Kafka, and Postgres with wal_level=logical{api}")
     with live_parts(store, JOB_FLAGS, show) as parts:
         show(f"step 2 of {STEPS}: the application makes its tables and first rows (examples/shop/application.py)")

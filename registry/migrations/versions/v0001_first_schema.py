@@ -8,6 +8,7 @@ from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from registry.migrations.first_rules import FIRST_RULES
+from registry.migrations.request_tables import create_request_tables
 from registry.migrations.walk_tables import create_walk_tables
 
 revision = "0001_first_schema"  # without the v: alembic would take v0001, of development, for a short form of this
@@ -38,6 +39,7 @@ def upgrade() -> None:
     create_walk_tables()
     _runs()
     _statistics()
+    create_request_tables()
     for statement in FIRST_RULES:
         op.execute(statement)
 

@@ -1,4 +1,4 @@
-"""The role of docs/postgres-store.md does all that a job does with its table, and nothing else."""
+"""The role of docs/stores.md does all that a job does with its table, and nothing else."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.contract.conftest import SLOTS
 from tests.contract.postgres.conftest import MakeStore
 from tests.contract.postgres_servers import execute
 
-PAGE = Path(__file__).parents[3] / "docs" / "postgres-store.md"
+PAGE = Path(__file__).parents[3] / "docs" / "stores.md"
 ROLE, PASSWORD = "statestore_state", "state-password"
 KEY = Key("TABLE#star", "1")
 

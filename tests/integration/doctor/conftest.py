@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from processor.cli.main import main
 from processor.definitions.load import load
-from processor.job.kafka.admin import Admin
+from processor.kafka.admin import Admin
 from processor.local.kafka_broker import start_kafka
 from processor.local.readiness import LOOPBACK, free_port
 from processor.plan.planning import requirements_of

@@ -17,8 +17,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from processor.job.kafka.admin import Admin
-from processor.job.topic_epochs import check_topics
+from processor.kafka.admin import Admin
+from processor.topics.topic_epochs import check_topics
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.slow
@@ -181,14 +181,14 @@ def test_a_user_without_rights(limited: Scene, capsys: Any) -> None:
 
 def test_a_wrong_password_of_kafka(limited: Scene, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", "wrong")
-    limited.expect(capsys, "kafka login", "failure", "sasl.username, sasl.password", "docs/kafka-security.md")
+    limited.expect(capsys, "kafka login", "failure", "sasl.username, sasl.password", "docs/kafka.md")
 
 
 def test_a_variable_that_is_missing(limited: Scene, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KAFKA_PASSWORD")
-    limited.expect(capsys, "kafka login", "failure", "KAFKA_PASSWORD is not set", "docs/kafka-security.md")
+    limited.expect(capsys, "kafka login", "failure", "KAFKA_PASSWORD is not set", "docs/kafka.md")
 
 
 def test_a_protocol_that_the_listener_does_not_speak(limited: Scene, capsys: Any) -> None:
     Path(limited.settings).write_text('[kafka]\n"security.protocol" = "SSL"\n')
-    limited.expect(capsys, "kafka login", "failure", "security.protocol", "docs/kafka-security.md")
+    limited.expect(capsys, "kafka login", "failure", "security.protocol", "docs/kafka.md")

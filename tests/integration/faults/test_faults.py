@@ -8,16 +8,16 @@ from random import Random
 
 import pytest
 
-from processor.cli.output import to_records
+from processor.cli.printing.output import to_records
 from processor.definitions.load import load, read_directory
 from processor.demo.github import build_history, load_events
 from processor.demo.report import differing_keys
+from processor.driver.clock import VirtualClock
 from processor.inspect.oracle import oracle
 from processor.plan.planning import plan_alone
 from processor.progress.open_changes import PARTITION
 from processor.records import canonical_json
 from processor.records.recorded_topics import read_records
-from processor.rounds.clock import VirtualClock
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial, batches
 from statestore.dynamodb import DynamoStore, Patience

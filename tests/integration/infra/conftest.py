@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.required import require_package_tools
+from tests.support.required import require_package_tools
 
 
 @pytest.fixture(scope="session")

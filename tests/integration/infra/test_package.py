@@ -18,7 +18,7 @@ import pytest
 
 from infra.package.lock_files import PYTHONS
 from processor.settings.installed_release import statestore_version
-from tests.required import required_python
+from tests.support.required import required_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("package_tools")]
 ROOT = Path(__file__).parents[3]

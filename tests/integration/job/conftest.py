@@ -1,11 +1,11 @@
-"""Jobs in this process, on embedded parts and a Spark session that all of them share. Each scene has topics, a table, a registry
-schema, a job name and a checkpoint of its own."""
+"""Jobs in this process, on embedded parts and a Spark session that all of them share; without Spark for tests with the marker
+`plain`. Each scene has topics, a table, a registry schema, a job name and a checkpoint of its own."""
 
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -17,56 +17,46 @@ import pytest
 from pyspark.sql import SparkSession
 
 from processor.definitions.load import load
+from processor.embedded.parts import Addresses, embedded_parts
 from processor.job.job import Job
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox
-from processor.job.kafka.reader import read_topic
 from processor.job.open_job import open_job
-from processor.job.open_registry import open_registry
 from processor.job.run_job import run_job, run_replays
+from processor.kafka.admin import Admin
+from processor.kafka.outbox import KafkaOutbox
+from processor.kafka.reader import read_topic
 from processor.local.jars import spark_kafka_jars
-from processor.local.parts import Addresses, embedded_parts
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of, requirements_of
+from processor.progress.epochs import Partition
 from processor.progress.replays import PARTITION, ended_replays, replay_key
 from processor.records.dead_letters import read_dead_letters, rejected_record
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.job_event import no_report
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from registry.repository import Registry
 from statestore.keys import Key
+from tests.integration.job.plain_engine import plain_engine
 from tests.integration.job.profile_definitions import profile_definitions
-
-Line = tuple[str, Any, Any]
-"""Entity, key and value of a record; bytes stay as they are, None is a tombstone."""
+from tests.integration.job.scene_records import Line, bytes_of, gone, last_documents, star, user
 
 NAMES = count()
 KEYS = {"user": ("id",), "star": ("who", "repo")}
 
 
-def user(number: int, name: str) -> Line:
-    return "user", {"id": number}, {"id": number, "name": name}
-
-
-def star(who: str, repo: str, note: str = "") -> Line:
-    return "star", {"who": who, "repo": repo}, {"who": who, "repo": repo, "note": note}
-
-
-def gone(line: Line) -> Line:
-    return line[0], line[1], None
-
-
 @dataclass(kw_only=True)
 class Scene:
     """A job's surroundings. `plan`: of the registry before the last start, or after its end. `lines`: what was produced so far,
-    in order."""
+    in order. `plain`: its jobs run without Spark, and `positions` is their checkpoint."""
 
     settings: Settings
     plan: Plan
     registry: Registry
     lines: list[Record] = field(default_factory=list)
+    plain: bool = False
+    positions: dict[Partition, int] = field(default_factory=dict)
 
     def topic(self, entity: str) -> str:
         return self.plan.entities[entity].entity.topic
@@ -78,7 +68,7 @@ class Scene:
         """Produces records, each key to a partition of its own choice, or all to one."""
         outbox = KafkaOutbox(self.settings.bootstrap_servers, {})
         for entity, key, value in lines:
-            key_bytes, value_bytes = _bytes(key), _bytes(value)
+            key_bytes, value_bytes = bytes_of(key), bytes_of(value)
             where = crc32(key_bytes or b"") % self.settings.partitions if partition is None else partition
             topic = self.topic(entity)
             offset = sum((r.topic, r.partition) == (topic, where) for r in self.lines)
@@ -91,22 +81,24 @@ class Scene:
         self, *, owner: str = "one", take_over: bool = False, adopt: bool = False, report: Any = None, **changes: Any
     ) -> Iterator[Job]:
         self.plan = plan_of(self.registry.snapshot())
-        job = open_job(
-            replace(self.settings, **changes),
-            self.plan,
-            self.registry,
-            owner=owner,
-            take_over=take_over,
-            adopt=adopt,
-            jars=sorted(spark_kafka_jars().glob("*.jar")),
-            report=report or no_report,
-        )
-        try:
-            yield job
-        finally:
-            job.end()
-            job.driver.store.close()
-            self.plan = plan_of(self.registry.snapshot())
+        changes |= {"checkpoint": ""} if self.plain else {}
+        with plain_engine(self.positions) if self.plain else nullcontext():
+            job = open_job(
+                replace(self.settings, **changes),
+                self.plan,
+                self.registry,
+                owner=owner,
+                take_over=take_over,
+                adopt=adopt,
+                jars=[] if self.plain else sorted(spark_kafka_jars().glob("*.jar")),
+                report=report or no_report,
+            )
+            try:
+                yield job
+            finally:
+                job.end()
+                job.driver.store.close()
+                self.plan = plan_of(self.registry.snapshot())
 
     def run(self, **changes: Any) -> SimpleNamespace:
         """Runs the job until all is worked off: what it counted, and the tallies of its batches."""
@@ -201,33 +193,23 @@ class Scene:
                 Path(self.settings.checkpoint, "commits", name).unlink()
 
     def lose_checkpoint(self) -> None:
-        shutil.rmtree(self.settings.checkpoint)
+        self.positions.clear()
+        if not self.plain:
+            shutil.rmtree(self.settings.checkpoint)
 
     def stored(self, job: Job, entity: str, sk: str) -> Any:
         key = self.plan.entities[entity].key(sk)
         return job.driver.store.get([key]).get(Key(*key))
 
 
-def last_documents(published: list[Record]) -> dict[str, Any]:
-    documents: dict[str, Any] = {}
-    sequences: dict[str, int] = {}
-    for record in published:
-        key = (record.key or b"").decode()
-        sequence = int(dict(record.headers)["statestore.sequence"] or b"")
-        assert sequence > sequences.get(key, 0), f"{key}: {sequence} after {sequences[key]}"
-        sequences[key] = sequence
-        documents[key] = None if record.value is None else json.loads(record.value)
-    return {key: document for key, document in documents.items() if document is not None}
-
-
-def _bytes(value: Any) -> bytes | None:
-    return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "plain: its jobs run in this process, without Spark")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Marks each test of this folder that has a scene, except those that bring a Spark of their own."""
+    """Marks each test of this folder that has a scene, except those without Spark, and those that bring a Spark of their own."""
     fixtures = getattr(item, "fixturenames", ())
-    if "addresses" in fixtures and "other_python" not in fixtures:
+    if "addresses" in fixtures and "other_python" not in fixtures and not is_plain(item):
         item.add_marker(pytest.mark.spark)
 
 
@@ -241,13 +223,20 @@ def addresses() -> Iterator[Addresses]:
             session.stop()
 
 
+def is_plain(node: pytest.Item | pytest.Collector) -> bool:
+    return node.get_closest_marker("plain") is not None
+
+
 @pytest.fixture(scope="module")
-def new_scene(addresses: Addresses, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Scene]]:
+def new_scene(
+    request: pytest.FixtureRequest, addresses: Addresses, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Scene]]:
     made: list[Scene] = []
 
     def make(**changes: Any) -> Scene:
         name = f"scene{next(NAMES)}_{os.getpid()}"
         scene = _scene(name, addresses, tmp_path_factory.mktemp(name) / "checkpoint", changes)
+        scene.plain = is_plain(request.node)
         made.append(scene)
         return scene
 
@@ -257,8 +246,10 @@ def new_scene(addresses: Addresses, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture
-def scene(new_scene: Callable[..., Scene]) -> Scene:
-    return new_scene()
+def scene(request: pytest.FixtureRequest, new_scene: Callable[..., Scene]) -> Scene:
+    made = new_scene()
+    made.plain = is_plain(request.node)
+    return made
 
 
 @pytest.fixture(scope="session")
@@ -274,7 +265,7 @@ def _scene(name: str, addresses: Addresses, checkpoint: Path, changes: Mapping[s
         settle_seconds=0.2,
         table=name,
         slots=3,
-        endpoint=addresses.dynamodb_endpoint,
+        endpoint=addresses.endpoints["dynamodb"],
         region="us-east-1",
         registry=addresses.registry_url,
         registry_schema=name,

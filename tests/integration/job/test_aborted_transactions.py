@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.kafka.reader import read_sample, read_topic
+from processor.kafka.outbox import TransactionalOutbox
+from processor.kafka.reader import read_sample, read_topic
 from processor.records.message import Message
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -88,6 +88,7 @@ def test_a_batch_ends_before_an_open_transaction_and_the_next_one_begins_there(s
     assert names(scene) == {1: "ada", 2: "bob"}
 
 
+@pytest.mark.rest
 def test_an_operator_may_choose_to_read_uncommitted_records(scene: Scene) -> None:
     source = Source(scene)
     source.write({1: "ada"}, commit=True)

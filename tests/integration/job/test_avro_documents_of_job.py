@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
@@ -21,15 +21,15 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: E402
 
 from processor.errors import StatestoreError  # noqa: E402
 from processor.inspect.oracle import oracle  # noqa: E402
-from processor.job.kafka.reader import read_topic  # noqa: E402
-from processor.job.repair import Repair  # noqa: E402
 from processor.job.run_job import run_job  # noqa: E402
-from processor.job.worker import open_store  # noqa: E402
+from processor.kafka.reader import read_topic  # noqa: E402
 from processor.records.dead_letters import RefusedBy, read_dead_letters  # noqa: E402
 from processor.rounds.follow_up_parts import RootToRepair  # noqa: E402
 from processor.settings.installed_release import statestore_version  # noqa: E402
 from processor.settings.settings import Settings, setting_flags  # noqa: E402
-from tests.registry_stub import RegistryStub, registry_stub  # noqa: E402
+from processor.stores.kinds import open_store  # noqa: E402
+from processor.upkeep.repair import Repair  # noqa: E402
+from tests.support.registry_stub import RegistryStub, registry_stub  # noqa: E402
 
 Scene = Any  # conftest's
 pytestmark = [

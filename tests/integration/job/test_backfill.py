@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from processor.job.run_backfill import run_backfill
+from processor.upkeep.run_backfill import run_backfill
 from registry.model import AssignmentState
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = pytest.mark.plain
 NOTES = {"notes": {"many": "star", "on": {"note": "name"}, "value": "repo", "order_by": ["repo"]}}
 """Needs a new slot on `star`: by its note."""
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from processor.cli.job_log import status_summary
-from processor.job.outside_parts import BROKER
+from processor.cli.printing.job_log import status_summary
+from processor.job.outages.outside_parts import BROKER
 from processor.local.kafka_broker import start_kafka
 from processor.rounds.job_event import JobEvent
 from tests.integration.job.running_job import RunningJob, running, wait_until

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from processor.errors import Fenced, ForeignPart, StatestoreError
-from processor.job.copy_state import copy_state
-from processor.job.open_registry import open_registry
-from processor.job.worker import open_store
 from processor.progress.identity import replace_identity, unfinished
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings, setting_flags
+from processor.stores.kinds import open_store
+from processor.upkeep.copy_state import copy_state
 from registry.errors import LeaseHeld
 from registry.model import Lease
 from statestore.copy_items import CopyCounts, CopyStep
@@ -29,7 +29,7 @@ from statestore.store import Write
 from tests.contract.postgres_servers import execute
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = pytest.mark.plain
 
 
 def copy(scene: Scene, store: str, **changes: Any) -> CopyCounts:
@@ -99,7 +99,7 @@ def test_a_copy_that_loses_the_lease_ends_without_effect_on_the_registry(started
     target = replace(settings, store="postgres", table=f"{settings.table}_lost")
     with pytest.raises(Fenced, match="lost its lease; another job took over"):
         copy_state(settings, target, registry, owner="a test", report=take_over)
-    registry.release(taken[-1])
+    registry.give_back(taken[-1])
     assert registry.binding().table == settings.table
 
 

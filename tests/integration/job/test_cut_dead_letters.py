@@ -13,7 +13,7 @@ from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.replay_part import CUT
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = pytest.mark.plain
 LARGE = list(range(30_000))
 """A note of about 200 KB, which is no text: wrong by the first definitions, right by the next."""
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from processor.errors import TooManyRejects
-from processor.job.kafka.admin import Admin
-from processor.job.topic_epochs import record_boundary
+from processor.kafka.admin import Admin
+from processor.topics.topic_epochs import record_boundary
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -19,6 +19,7 @@ NO_INT = ("user", {"id": "one"}, {"id": "one", "name": "eve"})
 NO_TEXT = ("star", b"\xff\xfe", {"who": "ada", "repo": "r"})
 
 
+@pytest.mark.plain
 def test_dead_letters_keep_their_bytes_their_place_and_the_reason_and_the_stream_goes_on(
     scene: Scene, rows: SimpleNamespace
 ) -> None:
@@ -40,6 +41,7 @@ def test_dead_letters_keep_their_bytes_their_place_and_the_reason_and_the_stream
     assert done.tally["superseded"] == 1
 
 
+@pytest.mark.plain
 def test_changes_of_a_row_in_two_partitions_are_dead_letters_until_a_new_epoch(
     scene: Scene, rows: SimpleNamespace
 ) -> None:

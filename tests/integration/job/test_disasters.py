@@ -10,11 +10,13 @@ import pytest
 
 from processor.definitions.load import load
 from processor.errors import ForeignPart
-from processor.job.open_registry import open_registry
-from processor.job.rebuild_registry import rebuild_registry
-from processor.job.topic_epochs import record_boundary
-from processor.job.worker import open_store
 from processor.plan.planning import plan_of
+from processor.settings.open_registry import open_registry
+from processor.stores.kinds import open_store
+from processor.topics.topic_epochs import record_boundary
+from processor.upkeep.rebuild_registry import rebuild_registry
+from registry.edits import operations
+from registry.edits.edit import Signature
 from registry.repository.registry import no_check
 from tests.integration.job.plain_client import plain_client
 
@@ -57,7 +59,7 @@ def test_a_job_goes_on_with_a_table_that_was_restored_to_an_earlier_moment(scene
     scene.run()
     restored = f"{scene.settings.table}-restored"
     restore(scene, items_now(scene), restored)
-    scene.registry.move("star", 1, 3, who="a test", why="rows of the copy lack this slot")
+    scene.registry.operate(Signature("a test", "rows of the copy lack this slot"), operations.move, "star", 1, 3)
     scene.produce(rows.user(0, "bob"), rows.gone(rows.user(2, "cyd")), rows.star("bob", "repo9"), partition=0)
     for n in range(3):  # the sequences of the documents rise above those of the copy
         scene.produce(rows.star("bob", "repo9", f"note {n}"), partition=0)
@@ -108,7 +110,7 @@ def test_a_table_that_was_restored_under_its_own_name_is_noticed(scene: Scene, r
 def test_a_new_registry_takes_over_the_table_of_a_lost_one(scene: Scene, rows: SimpleNamespace) -> None:
     stars(scene, rows, "ada", "bob", "cyd")
     scene.run()
-    scene.registry.move("star", 1, 3, who="a test", why="the new registry assigns another slot")
+    scene.registry.operate(Signature("a test", "the new registry assigns another slot"), operations.move, "star", 1, 3)
     for topic in ("user", "star"):
         record_boundary(scene.registry, scene.admin(), scene.topic(topic), who="a test", why="lost records")
     scene.produce(rows.user(0, "bob"), rows.star("bob", "repo9"), partition=0)

@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from processor.errors import BoundaryError
-from processor.job.topic_epochs import record_boundary
 from processor.progress.walk import PARTITION as WALKS
+from processor.topics.topic_epochs import record_boundary
 from tests.integration.job.plain_client import plain_client
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -68,6 +68,7 @@ def test_added_partitions_stop_the_job_until_their_boundary_is_recorded(scene: S
     assert scene.documents()['{"id":2}']["name"] == "other"
 
 
+@pytest.mark.rest
 def test_a_boundary_can_be_recorded_while_a_partition_is_empty(scene: Scene, rows: SimpleNamespace) -> None:
     """Keys may move to that partition, so its epoch has to rise as well."""
     scene.produce(*(rows.user(i, f"user{i}") for i in range(1, 4)), partition=1)
@@ -82,6 +83,7 @@ def test_a_boundary_can_be_recorded_while_a_partition_is_empty(scene: Scene, row
     assert scene.documents()['{"id":3}']["name"] == "moved"
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("records", sampled([1, 9], 9))
 def test_a_topic_that_was_created_again_stops_the_job_until_its_boundary_is_recorded(
     scene: Scene, rows: SimpleNamespace, records: int
@@ -105,6 +107,7 @@ def test_a_topic_that_was_created_again_stops_the_job_until_its_boundary_is_reco
     assert scene.documents()[ADA]["name"] == f"new{records - 1}"
 
 
+@pytest.mark.rest
 def test_a_topic_that_is_gone_stops_the_job_with_the_way_out(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"), partition=0)
     scene.run()

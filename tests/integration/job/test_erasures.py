@@ -18,13 +18,13 @@ import pytest
 
 from processor.cli.main import main
 from processor.definitions.load import load
-from processor.job.open_registry import open_registry
-from processor.job.rebuild_registry import rebuild_registry
-from processor.job.topic_epochs import record_boundary
-from processor.job.worker import open_store
 from processor.plan.planning import plan_of, requirements_of
 from processor.progress.packed_text import unpack
+from processor.settings.open_registry import open_registry
 from processor.settings.settings import setting_flags
+from processor.stores.kinds import open_store
+from processor.topics.topic_epochs import record_boundary
+from processor.upkeep.rebuild_registry import rebuild_registry
 from registry.repository.registry import no_check
 from tests.integration.job.profile_definitions import profile_definitions
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from processor.job.kafka.outbox import KafkaOutbox
+from processor.kafka.outbox import KafkaOutbox
 from processor.records.message import Message
 from processor.rounds.freshness import BUCKETS, read_freshness
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = pytest.mark.plain
 HOUR = 3_600_000
 """In milliseconds."""
 

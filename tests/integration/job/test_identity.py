@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from processor.cli.chosen_plan import stored_state
-from processor.cli.run_command import prepare_plan
 from processor.definitions.load import load
 from processor.errors import Fenced, ForeignPart
-from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.open_registry import open_registry
-from processor.job.worker import open_store, transactional_id
+from processor.job.prepare_plan import prepare_plan
+from processor.kafka.outbox import TransactionalOutbox
 from processor.plan.planning import plan_of, requirements_of
 from processor.records.message import Message
+from processor.settings.open_registry import open_registry
+from processor.spark.worker import transactional_id
+from processor.stores.kinds import open_store
 from registry.errors import LeaseHeld, RegistryMissing
 from tests.integration.job.plain_client import plain_client
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -102,6 +103,7 @@ def test_a_checkpoint_of_another_job_is_refused(worked: Scene, new_scene: Callab
     Path(f"{worked.settings.checkpoint}.moved").rename(Path(worked.settings.checkpoint, "statestore.identity"))
 
 
+@pytest.mark.rest
 def test_a_renamed_job_is_refused_until_the_name_is_adopted(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"), partition=0)
     scene.run()
@@ -144,6 +146,7 @@ def test_a_lost_table_is_built_again_with_a_new_checkpoint_and_higher_sequences(
     scene.run()
 
 
+@pytest.mark.rest
 def test_a_new_registry_and_table_go_on_with_the_sequences_of_the_topics(scene: Scene, rows: SimpleNamespace) -> None:
     """The cure of a column whose slot has the encoding of its old type (`ColumnHeld`)."""
     scene.produce(*(rows.user(1, f"ada{n}") for n in range(3)), rows.user(2, "bob"), partition=0)

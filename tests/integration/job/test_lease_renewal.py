@@ -16,13 +16,13 @@ import psutil
 import pytest
 
 from benchmarks.job_process import run_command
+from processor.driver.driver import Driver
 from processor.errors import Fenced, StatestoreError
 from processor.job.run_job import run_job
-from processor.rounds.driver import Driver
 from registry.errors import LeaseHeld
 from tests.faulty.processes import write_settings
 from tests.integration.job.plain_client import plain_client
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark's own, and those of the command's end
@@ -45,6 +45,7 @@ def test_a_round_longer_than_the_lease_keeps_the_lease(scene: Scene, monkeypatch
         settling.join()
 
 
+@pytest.mark.rest
 def test_an_idle_job_stops_when_another_took_its_lease(scene: Scene) -> None:
     with scene.opened(lease_seconds=5) as job:
         scene.registry.take_lease(job.lease.job, "another", 2, take_over=True, expires_after=60)
@@ -52,6 +53,7 @@ def test_an_idle_job_stops_when_another_took_its_lease(scene: Scene) -> None:
             run_job(job, once=False)
 
 
+@pytest.mark.rest
 def test_a_failure_between_batches_is_one_line(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     def settle(driver: Driver) -> None:
         driver.executor.spark.sparkContext.parallelize([0]).map(lambda zero: 1 / zero).collect()  # type: ignore[attr-defined]

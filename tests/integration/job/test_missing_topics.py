@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
-from processor.cli.wrong_states import wrong_lines
+from processor.cli.printing.wrong_states import wrong_lines
 from processor.definitions.load import load
-from processor.job import source_topics
 from processor.plan.planning import requirements_of
+from processor.topics import source_topics
 from tests.integration.job.profile_definitions import profile_definitions
 from tests.integration.job.running_job import running, wait_until
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
+]
 
 
 def name_topics(scene: Scene, prefix: str) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from processor.job.kafka.lag import LagWatch, TopicLag, Unread, read_unread
-from processor.job.kafka.reader import read_topic
 from processor.job.run_job import run_job
+from processor.kafka.lag import LagWatch, TopicLag, Unread, read_unread
+from processor.kafka.reader import read_topic
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -26,6 +26,7 @@ def test_the_lag_counts_unread_records_and_shows_the_oldest(scene: Scene, rows: 
     assert look([user], {(user, 0): 2})[user, 0] == Unread(range(2, 3), times[2])
 
 
+@pytest.mark.rest
 def test_the_registry_has_the_last_state_of_a_job_that_ended(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"), rows.star("ada", "repo"), ("star", {"who": "ada"}, {"who": "ada"}))
     with scene.opened() as job:

@@ -14,7 +14,7 @@ from benchmarks.job_process import run_command
 from processor.job.run_job import run_job
 from processor.rounds.job_event import JobEvent
 from tests.faulty.processes import write_settings
-from tests.other_spark import PYTHONS, NoPython, spark_python
+from tests.support.other_spark import PYTHONS, NoPython, spark_python
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -81,6 +81,7 @@ def test_two_versions_of_spark_take_turns_on_one_checkpoint(
     assert started.documents() == started.truth()
 
 
+@pytest.mark.rest
 def test_a_run_with_once_ends_and_leaves_no_work_although_a_producer_goes_on(
     scene: Scene, rows: SimpleNamespace
 ) -> None:

@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient
 
 from processor.definitions.load import load
 from processor.errors import CheckpointError
-from processor.job.topic_epochs import record_boundary
 from processor.plan.planning import plan_of, requirements_of
-from tests.sampled import sampled
+from processor.topics.topic_epochs import record_boundary
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -68,6 +68,7 @@ def test_an_entity_reads_its_former_topic_to_its_end_and_then_its_next_one(scene
     assert names == {ADA: "first again", '{"id":3}': "eve"}
 
 
+@pytest.mark.rest
 def test_a_new_checkpoint_and_an_old_one_read_the_topics_of_an_entity_in_their_order(
     scene: Scene, rows: SimpleNamespace
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_new_checkpoint_and_an_old_one_read_the_topics_of_an_entity_in_their_o
     assert {one["name"] for one in scene.documents("names").values()} == {"second", "unread"}
 
 
+@pytest.mark.rest
 def test_an_operator_can_give_up_the_rest_of_a_former_topic(scene: Scene, rows: SimpleNamespace) -> None:
     name = scene.settings.job
     first, second = f"{name}.user", f"{name}.user2"
@@ -102,6 +104,7 @@ def test_an_operator_can_give_up_the_rest_of_a_former_topic(scene: Scene, rows: 
     assert {one["name"] for one in scene.documents("names").values()} == {"second"}
 
 
+@pytest.mark.rest
 def test_a_former_topic_that_is_gone_holds_nothing_up(scene: Scene, rows: SimpleNamespace) -> None:
     name = scene.settings.job
     first, second = f"{name}.user", f"{name}.user2"
@@ -109,7 +112,8 @@ def test_a_former_topic_that_is_gone_holds_nothing_up(scene: Scene, rows: Simple
     scene.produce(rows.user(1, "first"), partition=0)
     scene.run()
     apply(scene, {"user": second})
-    AdminClient({"bootstrap.servers": scene.settings.bootstrap_servers}).delete_topics([first])[first].result(300)
+    broker = AdminClient({"bootstrap.servers": scene.settings.bootstrap_servers})
+    broker.delete_topics([first])[first].result(300)
     scene.produce(rows.user(1, "second"), partition=0)
     scene.run()
     assert name_of_ada(scene) == "second"
@@ -200,6 +204,7 @@ def test_a_checkpoint_that_lacks_a_file_is_refused(scene: Scene, rows: SimpleNam
         scene.run()
 
 
+@pytest.mark.rest
 def test_a_checkpoint_that_is_ahead_of_its_topic_is_refused(scene: Scene, rows: SimpleNamespace) -> None:
     """As after a broker that came back without its last records."""
     scene.produce(rows.user(1, "ada"), partition=0)
@@ -214,6 +219,7 @@ def test_a_checkpoint_that_is_ahead_of_its_topic_is_refused(scene: Scene, rows: 
 PARALLEL = [{"lanes": 5}, {"lanes": 1, "partitions": 3, "batch_size": 1}]
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("changes", sampled(PARALLEL, PARALLEL[0]), ids=str)
 def test_settings_of_parallelism_keep_the_checkpoint(
     scene: Scene, rows: SimpleNamespace, changes: dict[str, int]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from processor.errors import Outage
-from processor.job import outage_wait
+from processor.job.outages import outage_wait
 from tests.contract.postgres_servers import crashing_postgres, execute
 from tests.faulty.proxy import WRITES, Answer, Relay, Request, proxy
 from tests.integration.job.running_job import wait_until
@@ -31,6 +31,7 @@ def server() -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(url=url, crash=crash)
 
 
+@pytest.mark.rest
 def test_an_idle_job_outlives_crashes_of_its_registry(
     new_scene: Callable[..., Scene], rows: SimpleNamespace, server: SimpleNamespace
 ) -> None:
@@ -78,6 +79,7 @@ def end_sessions(url: str) -> None:
     )
 
 
+@pytest.mark.rest
 def test_a_job_outlives_crashes_of_the_postgres_of_its_store(
     new_scene: Callable[..., Scene], rows: SimpleNamespace, server: SimpleNamespace
 ) -> None:
@@ -106,6 +108,7 @@ class Weather:
         return relay(request)
 
 
+@pytest.mark.rest
 def test_a_job_outlives_a_store_that_throttles_every_write(scene: Scene, rows: SimpleNamespace) -> None:
     weather = Weather(400, "ProvisionedThroughputExceededException", WRITES)
     with proxy(scene.settings.endpoint, weather) as endpoint, surviving(scene, endpoint=endpoint) as survivor:
@@ -131,6 +134,7 @@ def waiting(job: Any) -> int:
     return sum(lag["records"] for lag in report["topics"].values()) if report else 0
 
 
+@pytest.mark.rest
 def test_a_job_ends_after_its_longest_wait_with_what_where_since_when_and_the_cure(
     scene: Scene, rows: SimpleNamespace
 ) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from registry.edits import operations
+from registry.edits.edit import Signature
 from tests.integration.job.running_job import DEADLINE, running, wait_until
 
 Scene = Any  # conftest's
@@ -33,7 +35,9 @@ def test_a_job_reads_on_after_a_topic_appeared_in_a_long_batch_and_was_paused_me
         assert began.wait(DEADLINE)
         scene.make_topic("badge")
         wait_until(lambda: topic in job.job.topics.present, job)
-        scene.registry.pause_topic(topic, paused=True, who="a test", why="the source writes nonsense")
+        scene.registry.operate(
+            Signature("a test", "the source writes nonsense"), operations.pause_topic, topic, paused=True
+        )
         may_end.set()
         scene.produce(rows.user(2, "bob"), rows.star("bob", "one"))
         wait_until(lambda: not job.thread.is_alive() or len(scene.documents()) == 2, job)

@@ -18,26 +18,28 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.required import require_schema_packages
+from registry.edits import operations
+from registry.edits.edit import Signature
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
 from processor.cli.main import main  # noqa: E402
 from processor.definitions.load import load  # noqa: E402
-from processor.job.copy_state import copy_state  # noqa: E402
-from processor.job.kafka.reader import read_topic  # noqa: E402
-from processor.job.worker import open_store  # noqa: E402
+from processor.kafka.reader import read_topic  # noqa: E402
 from processor.plan.planning import plan_of, requirements_of  # noqa: E402
 from processor.progress.open_changes import OpenChange  # noqa: E402
 from processor.progress.packed_text import unpack  # noqa: E402
 from processor.progress.replays import drop, note_keys, replay_key  # noqa: E402
 from processor.records.record import Record  # noqa: E402
 from processor.settings.settings import Settings, setting_flags  # noqa: E402
+from processor.stores.kinds import open_store  # noqa: E402
+from processor.upkeep.copy_state import copy_state  # noqa: E402
 from statestore import keys  # noqa: E402
 from statestore.store import Item  # noqa: E402
 from tests.integration.job.running_job import configure  # noqa: E402
-from tests.registry_stub import registry_stub  # noqa: E402
-from tests.unit.job.schema_registry.framed import avro, head  # noqa: E402
+from tests.support.registry_stub import registry_stub  # noqa: E402
+from tests.unit.schema_registry.framed import avro, head  # noqa: E402
 
 Scene = Any  # conftest's
 pytestmark = [
@@ -245,7 +247,7 @@ def _live_with_her(scene: Scene, numbers: SimpleNamespace) -> None:
     scene.produce(*letters_of_hers(numbers), ("person", None, others), partition=0)
     scene.produce(("person", None, f"nobody reads {KEY} {VALUE}".encode()), partition=0)
     scene.run()
-    scene.registry.remove("gone", tombstones=False, who="a test", why="not needed")
+    scene.registry.operate(Signature("a test", "not needed"), operations.remove, "gone", tombstones=False)
     apply(scene, people(job, "people2"), log(job), small, picky)
     scene.produce(planted(KEY, about="short"), planted(KEY, about=LONG, age=31), partition=0)
     scene.run()

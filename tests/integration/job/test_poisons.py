@@ -10,9 +10,9 @@ import pytest
 
 from processor.definitions.load import load
 from processor.inspect.oracle import oracle
-from processor.job.kafka.outbox import KafkaOutbox
-from processor.job.kafka.reader import read_topic
 from processor.job.run_job import run_replays
+from processor.kafka.outbox import KafkaOutbox
+from processor.kafka.reader import read_topic
 from processor.plan.planning import plan_of, requirements_of
 from processor.records import canonical_json
 from processor.records.dead_letters import DeadLetter, RefusedBy, read_dead_letters
@@ -21,7 +21,7 @@ from processor.records.record import Change, Record
 from processor.rounds.account import PARTS
 from processor.settings.installed_release import statestore_version
 from processor.steps.decode import decode
-from tests.poisons import POISONS, Poison, base_records, definitions, positioned
+from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned
 
 Scene = Any  # conftest's
 pytestmark = [

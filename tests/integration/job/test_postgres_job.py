@@ -17,9 +17,10 @@ import pytest
 from processor.cli.main import main
 from processor.job import open_job
 from processor.job.binding import adopt_table, bind_parts
-from processor.job.worker import open_postgres, open_store
 from processor.progress.identity import IDENTITY
 from processor.settings.settings import Settings
+from processor.stores.kinds import open_store
+from processor.stores.store_kind import Effort
 from registry.repository import Registry
 from statestore.errors import FencedWrite
 from statestore.keys import Key
@@ -108,7 +109,7 @@ def test_the_killed_run_can_write_nothing_any_more(killed: Scene) -> None:
     identity = killed.registry.binding().identity
     key = Key("TABLE#user", "zombie")
     for generation, fenced in ((1, True), (2, False)):
-        store = open_postgres(killed.settings, Fence(identity, generation))
+        store = open_store(killed.settings, Effort.JOB, Fence(identity, generation))
         if fenced:
             with pytest.raises(FencedWrite, match="a newer run than 1 took over: this run must stop"):
                 store.write(Write(key, {"n": 1}))
@@ -144,11 +145,11 @@ def test_a_verb_that_is_done_or_refused_leaves_no_connection_open(
 def taken_over(settings: Settings, generation: int, then: Callable[..., None]) -> Callable[..., None]:
     """A step of a start, before which a run of this generation takes the table over."""
 
-    def step(of: Settings, *parts: Any) -> None:
+    def step(of: Settings, *parts: Any, **more: Any) -> None:
         registry = next(part for part in parts if isinstance(part, Registry))
-        with closing(open_postgres(settings)) as store:
+        with closing(open_store(settings)) as store:
             store.take_over(Fence(registry.binding().identity, generation))
-        then(of, *parts)
+        then(of, *parts, **more)
 
     return step
 
@@ -160,7 +161,7 @@ def test_a_start_that_another_run_took_over_from_writes_no_identity(
     monkeypatch.setattr(open_job, "bind_parts", taken_over(scene.settings, 2, bind_parts))
     with pytest.raises(FencedWrite, match="a newer run than 1 took over"), scene.opened():
         pass
-    with closing(open_postgres(scene.settings)) as store:
+    with closing(open_store(scene.settings)) as store:
         assert store.get([IDENTITY]) == {}
     assert scene.registry.binding().table == ""
 
@@ -175,7 +176,7 @@ def test_a_start_that_another_run_took_over_from_forgets_no_progress_of_a_restor
     execute(scene.settings.registry, f"ALTER SCHEMA state_{scene.settings.job} RENAME TO state_{scene.settings.table}")
     scene.lose_checkpoint()
     monkeypatch.setattr(open_job, "adopt_table", taken_over(scene.settings, 9, adopt_table))
-    with closing(open_postgres(scene.settings)) as store:
+    with closing(open_store(scene.settings)) as store:
         before = store.scan(None, 1_000).items
         with pytest.raises(FencedWrite, match="a newer run than 2 took over"), scene.opened(adopt=True):
             pass

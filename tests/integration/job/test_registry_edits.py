@@ -12,6 +12,8 @@ import pytest
 from processor.job.job import Job
 from processor.job.lease import take_lease
 from processor.job.run_job import run_job
+from registry.edits import operations
+from registry.edits.edit import Signature
 from registry.model import AssignmentState
 
 Scene = Any  # conftest's
@@ -20,6 +22,7 @@ NOTES = {"notes": {"many": "star", "on": {"note": "name"}, "value": "repo", "ord
 """Needs a new slot on `star`: by its note."""
 
 
+@pytest.mark.plain
 def test_a_new_product_over_stored_rows_publishes_every_root(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(*(rows.user(n, f"u{n}") for n in range(40)), *(rows.star(f"u{n}", "r", note="u1") for n in range(9)))
     scene.run()
@@ -35,6 +38,7 @@ def test_a_new_product_over_stored_rows_publishes_every_root(scene: Scene, rows:
     assert scene.published("notes") == before
 
 
+@pytest.mark.plain
 def test_a_changed_product_goes_out_as_a_new_version_and_retracts_what_it_has_no_longer(
     scene: Scene, rows: SimpleNamespace
 ) -> None:
@@ -49,6 +53,7 @@ def test_a_changed_product_goes_out_as_a_new_version_and_retracts_what_it_has_no
     assert {dict(r.headers)["statestore.product_version"] for r in scene.published("names")[-3:]} == {b"2"}
 
 
+@pytest.mark.plain
 def test_a_topic_that_a_product_gets_again_loses_the_documents_whose_roots_went_meanwhile(
     scene: Scene, rows: SimpleNamespace
 ) -> None:
@@ -63,7 +68,7 @@ def test_a_topic_that_a_product_gets_again_loses_the_documents_whose_roots_went_
     scene.run()
     assert scene.last_values(other)['{"id":1}'] is None
     assert scene.last_values(first)['{"id":1}'] is not None
-    scene.registry.remove("names", tombstones=False, who="a test", why="nobody reads it")
+    scene.registry.operate(Signature("a test", "nobody reads it"), operations.remove, "names", tombstones=False)
     scene.produce(rows.gone(rows.user(2, "")))
     scene.run()
     scene.add("names", fields=["id", "name"])
@@ -81,7 +86,7 @@ def test_edits_reach_a_job_that_runs(scene: Scene, rows: SimpleNamespace) -> Non
         scene.produce(rows.user(2, "bob"), rows.star("ada", "s", note="bob"))
         wait_for(scene, job, lambda: scene.documents("notes") == scene.truth("notes"))
         assert scene.documents("notes")['{"id":2}']["notes"] == ["s"]
-        scene.registry.remove("notes", tombstones=True, who="a test", why="nobody reads it")
+        scene.registry.operate(Signature("a test", "nobody reads it"), operations.remove, "notes", tombstones=True)
         wait_for(scene, job, lambda: "notes" not in job.driver.plan.products)
     topic = f"{scene.settings.job}.notes"
     assert scene.last_values(topic) == {'{"id":1}': None, '{"id":2}': None}
@@ -93,12 +98,12 @@ def test_a_paused_product_publishes_what_it_missed(scene: Scene, rows: SimpleNam
     scene.add("names", fields=["id", "name"])
     scene.produce(rows.user(1, "ada"), rows.user(2, "bob"))
     scene.run()
-    scene.registry.pause("names", who="a test", why="a reader is ill")
+    scene.registry.operate(Signature("a test", "a reader is ill"), operations.pause, "names", paused=True)
     scene.produce(rows.user(1, "ada2"), rows.gone(rows.user(2, "")), rows.user(3, "cyd"))
     scene.run()
     assert scene.documents("names")['{"id":1}'] == {"id": 1, "name": "ada"}
     assert scene.documents() == scene.truth()
-    scene.registry.resume("names", who="a test", why="the reader is well")
+    scene.registry.operate(Signature("a test", "the reader is well"), operations.pause, "names", paused=False)
     scene.run()
     assert scene.documents("names") == scene.truth("names")
     assert len(scene.published("names")) == 5
@@ -109,13 +114,13 @@ def test_a_paused_job_reads_nothing_until_it_is_resumed(scene: Scene, rows: Simp
     scene.produce(rows.user(1, "ada"))
     with running(scene) as job:
         wait_for(scene, job, lambda: scene.documents() == scene.truth())
-        scene.registry.pause(None, who="a test", why="maintenance")
+        scene.registry.operate(Signature("a test", "maintenance"), operations.pause, None, paused=True)
         wait_for(scene, job, lambda: job.paused)
         scene.produce(rows.user(2, "bob"))
         scene.add("names", fields=["id", "name"])  # takes the job several looks at the registry: time for a batch
         wait_for(scene, job, lambda: "names" in job.driver.plan.products and not job.pending)
         assert '{"id":2}' not in scene.documents()
-        scene.registry.resume(None, who="a test", why="")
+        scene.registry.operate(Signature("a test", ""), operations.pause, None, paused=False)
         wait_for(scene, job, lambda: scene.documents() == scene.truth())
 
 
@@ -125,14 +130,14 @@ def test_a_paused_topic_waits_where_it_is(scene: Scene, rows: SimpleNamespace) -
     operator = {"who": "a test", "why": "a source writes nonsense"}
     with running(scene) as job:
         wait_for(scene, job, lambda: scene.documents() == scene.truth())
-        scene.registry.pause_topic(scene.topic("star"), paused=True, **operator)
+        scene.registry.operate(Signature(**operator), operations.pause_topic, scene.topic("star"), paused=True)
         wait_for(scene, job, lambda: scene.topic("star") not in job.topics.streamed)
         scene.produce(rows.star("ada", "later"), rows.user(2, "bob"))
         wait_for(scene, job, lambda: '{"id":2}' in scene.documents())
         assert len(scene.documents()['{"id":1}']["stars"]) == 5
     scene.produce(rows.user(3, "cyd"))
     assert scene.run().tally["read"] == 1
-    scene.registry.pause_topic(scene.topic("star"), paused=False, **operator)
+    scene.registry.operate(Signature(**operator), operations.pause_topic, scene.topic("star"), paused=False)
     assert scene.run().tally["read"] == 1
     assert scene.documents() == scene.truth()
 
@@ -145,13 +150,14 @@ def test_a_topic_paused_after_a_failed_batch_goes_on_where_that_batch_began(
     scene.run()
     scene.uncommit_last()
     operator = {"who": "a test", "why": "a source writes nonsense"}
-    scene.registry.pause_topic(scene.topic("star"), paused=True, **operator)
+    scene.registry.operate(Signature(**operator), operations.pause_topic, scene.topic("star"), paused=True)
     assert scene.run().tally["read"] == 1
-    scene.registry.pause_topic(scene.topic("star"), paused=False, **operator)
+    scene.registry.operate(Signature(**operator), operations.pause_topic, scene.topic("star"), paused=False)
     assert scene.run().tally["read"] == 5
     assert scene.documents() == scene.truth()
 
 
+@pytest.mark.rest
 def test_a_job_starts_while_operators_edit(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +172,7 @@ def test_a_job_starts_while_operators_edit(
     assert scene.documents() == scene.truth()
 
 
+@pytest.mark.rest
 def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"))
     with running(scene) as job:
@@ -176,10 +183,11 @@ def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: Sim
         wait_for(scene, job, lambda: scene.documents("badges") == {'{"id":1}': {"id": 1, "badges": [7]}})
 
 
+@pytest.mark.rest
 def test_a_topic_that_is_missing_stops_nothing(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processor.job.source_topics.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("processor.topics.source_topics.LOOK_SECONDS", 0.5)
     scene.produce(rows.user(1, "ada"))
     lines: list[str] = []
     with running(scene, report=lambda event: lines.append(event.text)) as job:
@@ -195,6 +203,7 @@ def test_a_topic_that_is_missing_stops_nothing(
     assert sum("does not exist" in line for line in lines) == 1
 
 
+@pytest.mark.rest
 def test_a_job_that_is_far_behind_publishes_each_root_once(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(*(rows.user(n, f"u{n}") for n in range(20)))
     scene.produce(*(rows.star(f"u{n % 20}", f"r{n}") for n in range(100)))

@@ -11,7 +11,10 @@ from processor.cli.main import main
 from processor.errors import PlanError
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark's own, and those of the command's end
+pytestmark = [
+    pytest.mark.plain,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # PySpark's own, and those of the command's end
+]
 
 
 @pytest.mark.parametrize("owner", ["entity `user` reads", "product `profile` publishes to"])
@@ -60,6 +63,6 @@ def test_apply_refuses_topics_across_all_definitions_of_the_registry(
 
 
 def _prepare(settings: Any) -> None:
-    from processor.cli.run_command import prepare_plan
+    from processor.job.prepare_plan import prepare_plan
 
     prepare_plan(settings, None)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
-from processor.job.open_registry import open_registry
-from processor.job.worker import open_dynamo
 from processor.plan.planning import plan_of, requirements_of
+from processor.settings.open_registry import open_registry
+from processor.stores.kinds import open_store
+from statestore.dynamodb import DynamoStore
 from statestore.errors import Terminal
 from statestore.item_format import FORMAT
 from statestore.keys import Key
@@ -61,7 +62,8 @@ def test_the_job_of_this_release_goes_on_where_an_earlier_one_stopped(left: Scen
 
 def refuses_items_of_a_newer_release(left: Scene) -> None:
     """A newer release raises the format of the identity first: then this one does not start, and writes nothing."""
-    store = open_dynamo(left.settings, None)
+    store = open_store(left.settings)
+    assert isinstance(store, DynamoStore)
     key, before = {"PK": {"S": "IDENTITY"}, "SK": {"S": "table"}}, left.published()
     update = {"TableName": left.settings.table, "Key": key, "UpdateExpression": "SET #f = :f"}
     update |= {"ExpressionAttributeNames": {"#f": "_f"}}

@@ -9,14 +9,15 @@ import pytest
 
 from processor.errors import Fenced, KafkaError
 from processor.inspect.verification import VerificationResult, Verifier, with_open_changes
-from processor.job.kafka.outbox import KafkaOutbox, TransactionalOutbox
-from processor.job.repair import Repair
 from processor.job.run_job import run_job
-from processor.job.worker import open_store, transactional_id
+from processor.kafka.outbox import KafkaOutbox, TransactionalOutbox
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.follow_up_parts import RootToRepair
 from processor.rounds.step_runner import StepRunner
+from processor.spark.worker import transactional_id
+from processor.stores.kinds import open_store
+from processor.upkeep.repair import Repair
 from registry.errors import LeaseHeld
 
 Scene = Any  # conftest's

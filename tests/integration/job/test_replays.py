@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from processor.records.debezium import PLACEHOLDER as LEFT_OUT
+from processor.records.change_formats import PLACEHOLDER as LEFT_OUT
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = pytest.mark.plain
 
 
 def test_documents_are_those_of_a_history_without_dead_letters(scene: Scene, rows: SimpleNamespace) -> None:

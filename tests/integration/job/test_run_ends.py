@@ -16,7 +16,7 @@ from tests.integration.job.running_job import broker, wait_until
 Scene = Any  # conftest's
 Printed = pytest.CaptureFixture[str]
 # PySpark's own, of each collect; the command closes some connections only when its process ends
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [pytest.mark.rest, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 COMMAND = [sys.executable, "-c", "import sys; from processor.cli.main import main; sys.exit(main(sys.argv[1:]))", "run"]
 
 

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from benchmarks.job_process import run_command
+from registry.edits import operations
+from registry.edits.edit import Signature
 from tests.faulty.processes import write_settings
 from tests.faulty.proxy import Answer, Relay, Request, proxy
 
@@ -63,18 +65,20 @@ def test_a_job_that_waits_for_a_lease_stops(scene: Scene, tmp_path: Path) -> Non
     assert scene.registry.holds(held)
 
 
+@pytest.mark.rest
 def test_a_job_that_waits_for_the_indexes_at_its_start_stops_and_gives_the_lease_back(
     scene: Scene, tmp_path: Path
 ) -> None:
     settings = scene.settings
-    scene.registry.release(scene.registry.take_lease(settings.job, "before", 2, take_over=False, expires_after=5))
+    scene.registry.give_back(scene.registry.take_lease(settings.job, "before", 2, take_over=False, expires_after=5))
     with started(scene, tmp_path, f"waits {FOREVER} s until", wait_seconds=FOREVER) as (process, log):
         assert stop(process, log)[-1] == "stopped"
     scene.registry.take_lease(settings.job, "after", 2, take_over=False, expires_after=5)
 
 
+@pytest.mark.rest
 def test_a_paused_job_stops(scene: Scene, tmp_path: Path) -> None:
-    scene.registry.pause(None, who="a test", why="a pause")
+    scene.registry.operate(Signature("a test", "a pause"), operations.pause, None, paused=True)
     with started(scene, tmp_path, "all work is paused, and the job reads no topic") as (process, log):
         first, *others = stop(process, log)
     assert first == "finishing this batch; a second signal ends the process at once"

@@ -7,6 +7,8 @@ import pytest
 from confluent_kafka.admin import NewPartitions
 
 from processor.job.run_job import run_job
+from registry.edits import operations
+from registry.edits.edit import Signature
 from tests.integration.job.running_job import broker, configure
 
 Scene = Any  # conftest's
@@ -39,7 +41,7 @@ def test_a_product_whose_topic_is_deleted_under_the_job_stops_alone_until_it_is_
         "since. `statestore republish profile` publishes all of them"
     ]
     assert scene.documents().keys() == {'{"id":2}', '{"id":3}'}
-    scene.registry.republish("profile", who="a test", why="its topic was deleted")
+    scene.registry.operate(Signature("a test", "its topic was deleted"), operations.republish, "profile")
     run(scene)
     assert run(scene) == []
     assert scene.documents() == scene.truth()

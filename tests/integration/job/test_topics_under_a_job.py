@@ -16,6 +16,8 @@ from processor.definitions.load import load
 from processor.errors import BoundaryError, CheckpointError
 from processor.local.kafka_broker import start_kafka
 from processor.plan.planning import requirements_of
+from registry.edits import operations
+from registry.edits.edit import Signature
 from tests.integration.job.profile_definitions import profile_definitions
 from tests.integration.job.running_job import (
     RunningJob,
@@ -158,12 +160,12 @@ def test_a_paused_topic_that_loses_records_is_refused_when_it_is_resumed(scene: 
     scene.produce(rows.user(1, "ada"), *(rows.star("ada", f"r{n}") for n in range(3)), partition=0)
     scene.run()
     star, operator = scene.topic("star"), {"who": "a test", "why": "a source writes nonsense"}
-    scene.registry.pause_topic(star, paused=True, **operator)
+    scene.registry.operate(Signature(**operator), operations.pause_topic, star, paused=True)
     scene.produce(*(rows.star("ada", f"later{n}") for n in range(3)), partition=0)
     scene.run()
     remove_records(scene, star, 0, 5)
     scene.run()  # as long as the topic is paused, its loss stops nothing
-    scene.registry.pause_topic(star, paused=False, **operator)
+    scene.registry.operate(Signature(**operator), operations.pause_topic, star, paused=False)
     with pytest.raises(
         CheckpointError, match=rf"topic {star}, partition 0: .* offset 3, .* begins at 5: .* entity star"
     ):

@@ -7,13 +7,13 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from processor.errors import Fenced, SettingError, TransactionTimedOut
-from processor.job.kafka.client import make_consumer
-from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.kafka.reader import read_topic
+from processor.kafka.client import make_consumer
+from processor.kafka.outbox import TransactionalOutbox
+from processor.kafka.reader import read_topic
 from processor.records.message import Message
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = pytest.mark.plain
 ABORT_SECONDS = 300
 """The broker looks for transactions that are too old once a second. On a busy machine the abort may take longer."""
 

@@ -13,7 +13,10 @@ from tests.contract.postgres_servers import crashing_postgres, execute
 from tests.integration.job.running_job import running, wait_until
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
+]
 RECIPE = (
     r"it is empty, .* They are lost: build the state again from the topics: `statestore run --adopt` with this --table"
 )

@@ -40,4 +40,4 @@ def test_a_new_worker_has_the_modules_of_a_task_before_its_first_task(scene: Sce
 
     with scene.opened() as job:
         (command,) = job.spark.sparkContext.parallelize([0], 1).map(daemon).collect()
-    assert b"processor.job.worker_daemon" in command
+    assert b"processor.spark.worker_daemon" in command

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from processor.local.parts import Addresses
-from tests.required import require_proc
+from processor.embedded.parts import Addresses
+from tests.support.required import require_proc
 
 
 def processes_in(directory: Path) -> list[str]:
@@ -74,8 +74,8 @@ def use(addresses: Addresses) -> None:
     """Use each part a little."""
     assert use_kafka(addresses.bootstrap_servers) == [b"v"]
     assert use_postgres(addresses.registry_url, "select 1") == [(1,)]
-    if addresses.dynamodb_endpoint:
-        assert list_tables(addresses.dynamodb_endpoint) == []
+    if "dynamodb" in addresses.endpoints:
+        assert list_tables(addresses.endpoints["dynamodb"]) == []
 
 
 @pytest.fixture(autouse=True)

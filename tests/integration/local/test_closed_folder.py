@@ -14,7 +14,7 @@ from processor.local import postgres_server
 from processor.local.detached_process import start_detached
 from processor.local.open_folder import find_open_folder, remove_folder
 from processor.local.postgres_server import start_postgres
-from tests.required import require_proc
+from tests.support.required import require_proc
 
 
 @pytest.fixture

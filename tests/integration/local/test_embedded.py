@@ -12,19 +12,19 @@ from types import SimpleNamespace
 
 import pytest
 
+from processor.embedded import parts
+from processor.embedded.parts import embedded_parts
 from processor.errors import PartError
-from processor.local import parts
 from processor.local.dynamodb_api import start_dynamodb_local, start_moto
-from processor.local.parts import embedded_parts
 from processor.local.program import EmbeddedPart
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 Processes = Callable[[Path], list[str]]
 
 OWNER = """
 import signal, sys, time
 from pathlib import Path
-from processor.local.parts import embedded_parts
+from processor.embedded.parts import embedded_parts
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores SIGINT
 with embedded_parts(Path(sys.argv[1])):
     print("up", flush=True)
@@ -81,7 +81,7 @@ def test_a_part_that_cannot_start_ends_the_others(
     def refuse(*_: object, **__: object) -> None:
         raise PartError("Postgres", "it does not start", "look")
 
-    monkeypatch.setitem(parts.START_FUNCTIONS, "postgres", refuse)
+    monkeypatch.setattr(parts, "start_store_postgres", refuse)
     with pytest.raises(PartError, match="Postgres: it does not start"), embedded_parts(tmp_path):
         pass
     assert gone(processes, tmp_path, within=0.1)

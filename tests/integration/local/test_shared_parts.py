@@ -14,10 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from processor.cli.local_command import add_parser
-from processor.job.worker import open_store
-from processor.local.shared_parts import down, status, up
+from processor.cli.machine.local_command import add_parser
+from processor.embedded.shared_parts import down, status, up
 from processor.settings.settings import Settings
+from processor.stores.kinds import open_store
 from statestore.keys import Key
 from statestore.store import Write
 
@@ -47,7 +47,7 @@ def test_parts_and_their_data_stay_until_down(directory: Path, talk: SimpleNames
     command = [
         sys.executable,
         "-c",
-        f"from pathlib import Path; from processor.local.shared_parts import up; up(Path({str(directory)!r}))",
+        f"from pathlib import Path; from processor.embedded.shared_parts import up; up(Path({str(directory)!r}))",
     ]
     subprocess.run(command, check=True)
     found = status(directory)
@@ -130,7 +130,7 @@ def test_moto_starts_next_to_the_parts_that_run(directory: Path) -> None:
     assert args.run(args) == 0
     found = status(directory)
     assert found is not None
-    assert found.addresses == replace(before, dynamodb_endpoint=found.addresses.dynamodb_endpoint)
+    assert found.addresses == replace(before, endpoints={"dynamodb": found.addresses.endpoints["dynamodb"]})
     assert found.addresses.store == "dynamodb"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from processor.metrics import status_page as page_module
 from processor.metrics.status_server import RunState, status_server
-from tests.required import required_program
+from tests.support.required import required_program
 from tests.unit.metrics.run_report import run_report
 
 EVIL = "<script>document.title = 'taken over'</script><img src=x onerror=\"document.title = 'taken over'\">"

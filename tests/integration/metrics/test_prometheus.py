@@ -20,7 +20,7 @@ from processor.metrics.grafana_dashboard import queries
 from processor.metrics.metric_list import METRICS, Metric
 from processor.metrics.prometheus_text import prometheus_text
 from processor.metrics.status_server import RunState, status_server
-from tests.required import required_program
+from tests.support.required import required_program
 from tests.unit.metrics.run_report import run_report
 
 pytestmark = pytest.mark.slow

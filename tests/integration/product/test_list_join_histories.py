@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.integration.product.teams import TEAMS, answered, definitions, person, published, team
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 WORLD = """
     product: teams

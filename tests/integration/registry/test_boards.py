@@ -17,7 +17,7 @@ def test_jobs_are_alive_while_a_run_renews_its_lease(registry: Registry) -> None
     assert (job.job, job.owner, job.alive, job.generation, job.applied_version) == ("job", "here", True, 1, None)
     assert abs(datetime.now(UTC) - job.renewed_at) < timedelta(minutes=5)
     registry.applied(lease, 0)
-    registry.release(lease)
+    registry.give_back(lease)
     (job,) = registry.jobs()
     assert (job.owner, job.alive, job.applied_version) == (None, False, 0)
     registry.take_lease("job", "there", 4, take_over=False, expires_after=0.1)
@@ -29,51 +29,51 @@ def test_jobs_are_alive_while_a_run_renews_its_lease(registry: Registry) -> None
 def test_the_report_of_a_run_ends_with_the_lease_of_the_next(registry: Registry) -> None:
     lease = registry.take_lease("job", "here", 4, take_over=False, expires_after=60)
     assert [(job.report, job.report_age) for job in registry.jobs()] == [(None, None)]
-    registry.keep_report(lease, {"open_changes": 3, "topics": {"a": {"seconds": None}}})
+    registry.runs.keep_report(lease, {"open_changes": 3, "topics": {"a": {"seconds": None}}})
     (job,) = registry.jobs()
     assert job.report == {"open_changes": 3, "topics": {"a": {"seconds": None}}}
     assert (job.report_age or 0.0) >= 0
     assert registry.snapshot().version == 0
     registry.take_lease("job", "there", 4, take_over=True, expires_after=60)
     with pytest.raises(LeaseLost):
-        registry.keep_report(lease, {"open_changes": 4})
+        registry.runs.keep_report(lease, {"open_changes": 4})
     assert [(job.report, job.report_age) for job in registry.jobs()] == [(None, None)]
 
 
 def test_the_end_of_a_run_stays_until_the_job_runs_again(registry: Registry) -> None:
-    registry.end_run("job", "here", "failed", "a job that never ran has no lease")
+    registry.runs.end("job", "here", "failed", "a job that never ran has no lease")
     assert registry.jobs() == ()
     first = registry.take_lease("job", "here", 4, take_over=False, expires_after=60)
-    registry.end_run("job", "here", "failed", "topic x is gone")
+    registry.runs.end("job", "here", "failed", "topic x is gone")
     (job,) = registry.jobs()
     assert (job.owner, job.alive) == (None, False)
     assert job.last_end is not None
     assert (job.last_end.how, job.last_end.owner, job.last_end.text) == ("failed", "here", "topic x is gone")
     assert abs(datetime.now(UTC) - job.last_end.at) < timedelta(minutes=5)
-    registry.end_run("job", "there", "failed", "the start failed before it had the lease")
+    registry.runs.end("job", "there", "failed", "the start failed before it had the lease")
     assert [job.last_end.text for job in registry.jobs() if job.last_end] == [
         "the start failed before it had the lease"
     ]
     second = registry.take_lease("job", "there", 4, take_over=False, expires_after=60)
-    registry.begin_run(first)
+    registry.runs.begin(first)
     assert registry.jobs()[0].ended is not None, "a run without the lease forgets nothing"
-    registry.begin_run(second)
+    registry.runs.begin(second)
     assert registry.jobs()[0].ended is None
 
 
 def test_a_run_that_lost_its_lease_notes_that_and_leaves_the_lease_of_the_other(registry: Registry) -> None:
     registry.take_lease("job", "here", 4, take_over=False, expires_after=60)
     second = registry.take_lease("job", "there", 4, take_over=True, expires_after=60)
-    registry.end_run("job", "here", "failed", "of the time before")
+    registry.runs.end("job", "here", "failed", "of the time before")
     assert registry.jobs()[0].ended is None
-    registry.end_run("job", "here", "lost", "another job took over")
-    registry.begin_run(second)
+    registry.runs.end("job", "here", "lost", "another job took over")
+    registry.runs.begin(second)
     (job,) = registry.jobs()
     assert (job.owner, job.alive, job.last_end) == ("there", True, None)
     assert job.ended is not None
     assert (job.ended.how, job.ended.owner) == ("lost", "here")
-    registry.end_run("job", "there", "stopped")
-    registry.end_run("job", "here", "lost", "another job took over")
+    registry.runs.end("job", "there", "stopped")
+    registry.runs.end("job", "here", "lost", "another job took over")
     (job,) = registry.jobs()
     assert job.last_end is not None
     assert (job.last_end.how, job.last_end.owner) == ("stopped", "there")

@@ -35,7 +35,7 @@ def test_a_takeover_fences_the_run_before(registry: Registry) -> None:
     for use in (registry.renew, lambda lease: registry.applied(lease, 0)):
         with pytest.raises(LeaseLost, match="host-a no longer holds the lease"):
             use(first)
-    registry.release(first)
+    registry.give_back(first)
     assert registry.holds(second)
 
 
@@ -59,7 +59,7 @@ def test_a_lease_that_ran_out_may_be_taken_and_holds_until_it_is(registry: Regis
 
 def test_a_released_lease_is_free_and_its_generation_is_not_used_again(registry: Registry) -> None:
     first = take(registry, "host-a")
-    registry.release(first)
+    registry.give_back(first)
     assert not registry.holds(first)
     assert take(registry, "host-b").generation == 2
 

@@ -6,8 +6,9 @@ from sqlalchemy.exc import IntegrityError
 
 from processor.definitions.load import load
 from processor.plan.planning import plan_of, requirements_of
-from registry.edit import edit
-from registry.edited import edited
+from registry.edits.apply import apply
+from registry.edits.edit import Signature, edited
+from registry.edits.operations import remove
 from registry.model import Requirements
 from registry.repository import Registry
 from tests.integration.registry.by_hand import run
@@ -44,7 +45,7 @@ def test_products_get_numbers_by_root_in_the_order_in_which_they_come(registry: 
 
 def test_a_number_outlives_its_product_and_goes_to_no_other(registry: Registry) -> None:
     registry.apply(of_products("a", "b"), who="me", why="two")
-    registry.remove("b", tombstones=False, who="me", why="gone")
+    registry.operate(Signature("me", "gone"), remove, "b", tombstones=False)
     registry.apply(of_products("c"), who="me", why="another")
     assert numbers(registry) == {"user a": 0, "user b": 1, "user c": 2}
     registry.apply(of_products("b"), who="me", why="again")
@@ -55,7 +56,7 @@ def test_a_number_outlives_its_product_and_goes_to_no_other(registry: Registry) 
 def test_the_pure_edit_gives_the_numbers_that_the_database_gives(registry: Registry) -> None:
     for products in (("m", "s9"), ("k", "l", "s1"), ("a",)):
         stored, wanted = registry.snapshot(), of_products(*products)
-        expected = edited(stored, edit(stored, wanted, frozenset()))
+        expected = edited(stored, apply(stored, wanted, frozenset()))
         registry.apply(wanted, who="me", why="more")
         assert registry.snapshot().numbers == expected.numbers
 

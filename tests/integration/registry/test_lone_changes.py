@@ -17,6 +17,7 @@ from sqlalchemy.exc import DatabaseError
 from processor.definitions.load import load
 from processor.errors import PlanError
 from processor.plan.planning import plan_of, requirements_of
+from registry.replay_request import LetterPosition
 from registry.repository import Registry
 from registry.repository.read import read
 from registry.tables import metadata
@@ -147,6 +148,9 @@ COLUMNS: dict[str, dict[str, Lone]] = {
         "applied_version": Lone("NULL", FENCE),
         "report": Lone("NULL", FREE),
         "reported_at": Lone("NULL", FREE),
+        "ended_run": Lone("9", FREE),  # the next start compares it with the table
+        "ended_round": Lone("9", FREE),
+        "ended": Lone("NULL", FREE),
     },
     "attempts": {
         "job": Lone("'x'", RUN),
@@ -154,6 +158,22 @@ COLUMNS: dict[str, dict[str, Lone]] = {
         "generation": Lone("generation - 1", RUN),
         "round": Lone("round - 1", RUN),
         "attempt": Lone("attempt - 1", RUN),
+    },
+    "replay_requests": {  # the table of rows remembers which letters were replayed
+        "id": Lone("DEFAULT", "_fk"),
+        "who": Lone("'x'", FREE),
+        "why": Lone("'x'", FREE),
+        "at": Lone("'2020-01-01'", FREE),
+        "state": Lone("'withdrawn'", FREE),
+    },
+    "replay_letters": {
+        "request": Lone("request + 9", "_fk"),
+        "topic": Lone("'x'", FREE),  # of no letter: the job refuses it
+        "partition": Lone("9", FREE),
+        "offset": Lone("9", FREE),
+        "epoch": Lone("9", FREE),
+        "outcome": Lone("'applied'", FREE),
+        "reason": Lone("'x'", FREE),
     },
     "entity_statistics": {
         "entity": Lone("'star'", FREE),
@@ -190,6 +210,8 @@ REMOVED = {
     "epochs": "a boundary never changes",
     "leases": "it keeps earlier runs away",
     "attempts": "it keeps earlier runs away",
+    "replay_requests": FREE,
+    "replay_letters": FREE,
     "entity_statistics": FREE,
     "join_statistics": FREE,
 }
@@ -213,6 +235,7 @@ def filled(registry: Registry, psql: Engine) -> Registry:
     assert [registry.begin_attempt(lease, 1, 1) for _ in range(2)] == [0, 1]
     apply("note: note")
     registry.applied(lease, 2)
+    registry.request_replay([LetterPosition("star", 0, 5, 1)], who="me")
     run(
         psql,
         "INSERT INTO epochs VALUES ('star', 'id', 0, 0, 1)",

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
+from registry.edits import operations
+from registry.edits.edit import Signature
 from registry.errors import UnknownRevision
 from registry.repository import Registry, migrate
 
@@ -49,7 +51,7 @@ def test_a_release_works_with_a_newer_schema_whose_migration_names_its_revision(
     with Registry(postgres_url, schema) as release_before:
         release_before.migrate(5)
         assert release_before.snapshot() == registry.snapshot()
-        release_before.add_slots(6, who="an operator", why="room")
+        release_before.operate(Signature("an operator", "room"), operations.add_slots, 6)
         lease = release_before.take_lease("job", "one", 2, take_over=False, expires_after=30)
         release_before.applied(lease, release_before.snapshot().version)
     with psql.begin() as connection:

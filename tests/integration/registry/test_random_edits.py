@@ -5,14 +5,15 @@ from random import Random
 
 import pytest
 
-from registry import operations
-from registry.advance import advance
-from registry.edit import edit
-from registry.edited import Edit, edited, served_joins
-from registry.errors import NoAssignment, NoProduct, NoSlot, SlotRetires, SlotUsed
+from registry.edits import operations
+from registry.edits.advance import advance
+from registry.edits.apply import apply
+from registry.edits.edit import Edit, Signature, edited, served_joins
+from registry.edits.operations import ProductPaused, SlotUsed
+from registry.errors import NoAssignment, NoProduct, NoSlot, SlotRetires
 from registry.model import KEY, EdgePath, JoinPaths, JoinSpec, Lease, Need, ProductEntry, Requirements, Snapshot
 from registry.repository import Registry
-from tests.sampled import sampled
+from tests.support.sampled import sampled
 
 
 def slot_join(child: str, child_column: str, parent: str, parent_column: str) -> JoinPaths:
@@ -41,7 +42,7 @@ PATHS = [
     edge_join("repo", "owner", "user", "username"),
 ]
 ALL = ("user", "star", "repo")
-EXPECTED = (NoSlot, SlotRetires, SlotUsed, NoProduct, NoAssignment)
+EXPECTED = (NoSlot, SlotRetires, SlotUsed, NoProduct, NoAssignment, ProductPaused)
 """Refusals that an operator may get for a wrong wish."""
 
 
@@ -80,7 +81,7 @@ def take_action(registry: Registry, before: Snapshot, required: Requirements, le
             joins = tuple(path.join for path in paths)
             product = ProductEntry(name=name, topic=name, root="user", definition={}, joins=joins)
             wanted = Requirements(entities=required.entities, products=(product,), paths=paths, groups=())
-            change = edit(before, wanted, registry.snapshot_for_apply()[1])
+            change = apply(before, wanted, registry.snapshot_for_apply()[1])
             registry.apply(wanted, who="op", why="x")
         case "step":
             proven, published = rng.sample(ALL, rng.randint(1, 3)), [name]
@@ -90,19 +91,19 @@ def take_action(registry: Registry, before: Snapshot, required: Requirements, le
         case "pause":
             paused = rng.random() < 0.5
             change = operations.pause(before, name, paused=paused)
-            (registry.pause if paused else registry.resume)(name, who="op", why="x")
+            registry.operate(Signature("op", "x"), operations.pause, name, paused=paused)
         case "republish":
             change = operations.republish(before, name)
-            registry.republish(name, who="op", why="x")
+            registry.operate(Signature("op", "x"), operations.republish, name)
         case "remove":
             tombstones = rng.random() < 0.7
             change = operations.remove(before, name, tombstones=tombstones)
-            registry.remove(name, tombstones=tombstones, who="op", why="x")
+            registry.operate(Signature("op", "x"), operations.remove, name, tombstones=tombstones)
         case "slots":
             change = operations.add_slots(before, before.slots + 1)
-            registry.add_slots(before.slots + 1, who="op", why="x")
+            registry.operate(Signature("op", "x"), operations.add_slots, before.slots + 1)
         case _:
             registry.applied(lease, before.version)
             change = operations.retire(before, entity, slot)
-            registry.retire(entity, slot, who="op", why="x")
+            registry.operate(Signature("op", "x"), operations.retire, entity, slot)
     return change

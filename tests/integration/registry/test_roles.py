@@ -6,9 +6,12 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
-from registry.errors import RegistryError
+from registry.edits import operations
+from registry.edits.edit import Signature
+from registry.errors import LeaseLost, RegistryError
 from registry.migrations.roles import ROLES
 from registry.model import EpochBoundary, Progress, Requirements
+from registry.replay_request import LetterOutcome, LetterPosition, WaitingLetters
 from registry.repository import Registry
 
 
@@ -51,8 +54,8 @@ def test_an_operator_applies_and_a_job_takes_the_steps(
     for one in (job, operator):
         one.migrate(5)
     operator.apply(wider, who="op", why="an index")
-    operator.add_slots(6, who="op", why="a join to come")
-    operator.republish("profile", who="op", why="again")
+    operator.operate(Signature("op", "a join to come"), operations.add_slots, 6)
+    operator.operate(Signature("op", "again"), operations.republish, "profile")
     steps = 0
     while True:
         version = job.snapshot().version
@@ -62,11 +65,11 @@ def test_an_operator_applies_and_a_job_takes_the_steps(
         steps += 1
     assert steps == 3
     assert [one.version for one in reader.snapshot().products] == [2]
-    operator.pause("profile", who="op", why="x")
-    operator.pause(None, who="op", why="x")
-    operator.retire("repo", 1, who="op", why="unused")
-    operator.resume("profile", who="op", why="x")
-    operator.remove("profile", tombstones=True, who="op", why="x")
+    operator.operate(Signature("op", "x"), operations.pause, "profile", paused=True)
+    operator.operate(Signature("op", "x"), operations.pause, None, paused=True)
+    operator.operate(Signature("op", "unused"), operations.retire, "repo", 1)
+    operator.operate(Signature("op", "x"), operations.pause, "profile", paused=False)
+    operator.operate(Signature("op", "x"), operations.remove, "profile", tombstones=True)
     for _ in range(2):
         version = job.snapshot().version
         job.applied(lease, version)
@@ -79,7 +82,7 @@ def test_a_job_keeps_its_lease_its_epochs_and_its_boards(registry_of: dict[str, 
     reader, job = registry_of["reader"], registry_of["job"]
     lease = job.take_lease("job", "here", 4, take_over=False, expires_after=60)
     job.renew(lease)
-    job.keep_report(lease, {"open_changes": 1})
+    job.runs.keep_report(lease, {"open_changes": 1})
     assert job.begin_attempt(lease, 0, 1) == 0
     job.add_epochs([EpochBoundary(topic="t", topic_id="x", partition=0, from_offset=0, epoch=1)])
     line = Progress(walk="fill star", rows=1, written=1, of=2, done=False, seconds=1.0)
@@ -87,10 +90,47 @@ def test_a_job_keeps_its_lease_its_epochs_and_its_boards(registry_of: dict[str, 
     assert reader.progress() == (line,)
     assert reader.history(1)
     assert [(one.job, one.report) for one in reader.jobs()] == [("job", {"open_changes": 1})]
-    job.release(lease)
+    job.give_back(lease)
+
+
+def test_an_operator_asks_for_a_replay_and_the_job_notes_the_outcomes(registry_of: dict[str, Registry]) -> None:
+    reader, job, operator = (registry_of[role] for role in ("reader", "job", "operator"))
+    first, second = LetterPosition("star", 0, 5, 1), LetterPosition("star", 0, 17, 1)
+    withdrawn = operator.request_replay([first], who="op", why="by mistake")
+    assert operator.withdraw_replay(withdrawn)
+    number = operator.request_replay([second, first], who="op")
+    lease = job.take_lease("job", "here", 4, take_over=False, expires_after=60)
+    assert job.next_replays(1) == WaitingLetters(number, (first,))
+    job.note_replays(lease, number, [LetterOutcome(first, "applied")])
+    job.note_replays(lease, number, [LetterOutcome(first, "superseded")])  # a second outcome changes nothing
+    assert [(one.number, one.letters, one.ended) for one in reader.replay_requests()] == [(number, 2, 1)]
+    assert job.next_replays(5) == WaitingLetters(number, (second,))
+    job.note_replays(lease, number, [LetterOutcome(second, "refused", "no int")])
+    found = reader.replay_request(number)
+    assert found is not None
+    assert (found.state, found.ended) == ("done", 2)
+    assert reader.replay_outcomes(number) == (
+        LetterOutcome(first, "applied"),
+        LetterOutcome(second, "refused", "no int"),
+    )
+    assert not operator.withdraw_replay(number)
+    assert (job.next_replays(5), reader.replay_requests(), reader.replay_request(99)) == (None, (), None)
+
+
+def test_a_run_that_lost_its_lease_notes_no_outcome(registry_of: dict[str, Registry]) -> None:
+    job, place = registry_of["job"], LetterPosition("star", 0, 5, 1)
+    number = job.request_replay([place], who="op")
+    lost = job.take_lease("job", "here", 4, take_over=False, expires_after=60)
+    job.take_lease("job", "there", 4, take_over=True, expires_after=60)
+    with pytest.raises(LeaseLost):
+        job.note_replays(lost, number, [LetterOutcome(place, "applied")])
+    assert job.replay_outcomes(number) == ()
 
 
 DENIED = [
+    ("reader", "INSERT INTO replay_requests (who) VALUES ('x')"),
+    ("operator", "UPDATE replay_letters SET outcome = 'applied'"),
+    *((role, "DELETE FROM replay_requests") for role in ROLES),
     ("reader", "UPDATE products SET paused = true"),
     ("reader", "INSERT INTO leases (job) VALUES ('x')"),
     ("reader", "SELECT edit_version()"),
@@ -131,4 +171,4 @@ def test_nobody_writes_the_history_by_hand(roles: None, psql: Engine, schema: st
 
 def test_a_reader_is_refused_with_the_words_of_the_database(registry_of: dict[str, Registry]) -> None:
     with pytest.raises(RegistryError, match="permission denied"):
-        registry_of["reader"].pause(None, who="me", why="x")
+        registry_of["reader"].operate(Signature("me", "x"), operations.pause, None, paused=True)

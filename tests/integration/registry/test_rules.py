@@ -204,7 +204,7 @@ def test_slots_and_entities_of_stored_rows_do_not_come_or_go_at_once(
 ) -> None:
     lease = filled.take_lease("job", "here", 4, take_over=False, expires_after=30)
     filled.applied(lease, 1)
-    filled.release(lease)
+    filled.give_back(lease)
     before = filled.snapshot()
     with pytest.raises(IntegrityError, match=message):
         run(psql, statement)

@@ -29,13 +29,13 @@ FIRST = Statistics(
 
 def test_statistics_are_read_back_and_replaced_as_a_whole(registry: Registry, required: Requirements) -> None:
     registry.apply(required, who="me", why="first")
-    assert registry.statistics() is None
+    assert registry.statistics.last() is None
 
-    registry.keep_statistics(FIRST)
-    assert registry.statistics() == FIRST
+    registry.statistics.keep(FIRST)
+    assert registry.statistics.last() == FIRST
     second = replace(FIRST, taken_at=datetime(2026, 11, 22, tzinfo=UTC), entities=FIRST.entities[:1], joins=())
-    registry.keep_statistics(second)
-    assert registry.statistics() == second
+    registry.statistics.keep(second)
+    assert registry.statistics.last() == second
 
 
 def test_statistics_are_no_edit(registry: Registry, required: Requirements, psql: Engine) -> None:
@@ -45,7 +45,7 @@ def test_statistics_are_no_edit(registry: Registry, required: Requirements, psql
         before = connection.scalar(history)
     snapshot = registry.snapshot()
 
-    registry.keep_statistics(FIRST)
+    registry.statistics.keep(FIRST)
     assert registry.snapshot() == snapshot
     with psql.begin() as connection:
         assert connection.scalar(history) == before
@@ -53,32 +53,32 @@ def test_statistics_are_no_edit(registry: Registry, required: Requirements, psql
 
 def test_the_statistics_of_a_join_go_with_it(registry: Registry, required: Requirements) -> None:
     registry.apply(required, who="me", why="first")
-    registry.keep_statistics(FIRST)
+    registry.statistics.keep(FIRST)
     (product,) = required.products
     less = replace(required, products=(replace(product, joins=(STARS,)),), paths=required.paths[:1])
     registry.apply(less, who="me", why="without repositories")
 
-    found = registry.statistics()
+    found = registry.statistics.last()
     assert found is not None
     assert found.joins == FIRST.joins[1:]
-    registry.keep_statistics(FIRST)  # taken before that apply
-    assert registry.statistics() == found
+    registry.statistics.keep(FIRST)  # taken before that apply
+    assert registry.statistics.last() == found
 
 
 def test_the_error_for_a_registry_without_statistics_names_the_command_to_run(registry: Registry, psql: Engine) -> None:
     with psql.begin() as connection:
         connection.execute(text("DROP TABLE entity_statistics"))
     with pytest.raises(RegistryMissing, match="an older one: run `statestore apply`"):
-        registry.statistics()
+        registry.statistics.last()
 
 
 def test_an_erasure_takes_its_values_out_and_leaves_the_counts(registry: Registry, required: Requirements) -> None:
     registry.apply(required, who="me", why="first")
-    registry.keep_statistics(FIRST)
-    assert registry.forget_statistics({"octocat", "nobody"}) == 2
-    assert registry.forget_statistics({"octocat"}) == 0
-    assert registry.forget_statistics(()) == 0
-    read = registry.statistics()
+    registry.statistics.keep(FIRST)
+    assert registry.statistics.forget({"octocat", "nobody"}) == 2
+    assert registry.statistics.forget({"octocat"}) == 0
+    assert registry.statistics.forget(()) == 0
+    read = registry.statistics.last()
     assert read is not None
     assert [(one.most, one.value, one.shown_value) for one in read.joins] == [
         (2, "acme#tool", "'acme#tool'"),

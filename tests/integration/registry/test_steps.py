@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
-from registry import operations
-from registry.advance import advance
-from registry.edited import Edit, edited
-from registry.errors import LeaseLost, NoAssignment, NoProduct, SlotUsed, SnapshotOutdated
+from registry.edits import operations
+from registry.edits.advance import advance
+from registry.edits.edit import Edit, Signature, edited
+from registry.edits.operations import SlotUsed
+from registry.errors import LeaseLost, NoAssignment, NoProduct, SnapshotOutdated
 from registry.model import Applied, Lease, Requirements, Snapshot
 from registry.repository import Registry
 from tests.integration.registry.by_hand import run
@@ -68,43 +69,43 @@ def test_each_step_leaves_the_registry_that_the_pure_functions_say(
 
 OPERATIONS: dict[str, tuple[Callable[[Registry], Applied], Callable[[Snapshot], Edit]]] = {
     "pause": (
-        lambda registry: registry.pause("profile", who="op", why="x"),
+        lambda registry: registry.operate(Signature("op", "x"), operations.pause, "profile", paused=True),
         lambda stored: operations.pause(stored, "profile", paused=True),
     ),
     "resume": (
-        lambda registry: registry.resume("profile", who="op", why="x"),
+        lambda registry: registry.operate(Signature("op", "x"), operations.pause, "profile", paused=False),
         lambda stored: operations.pause(stored, "profile", paused=False),
     ),
     "pause all": (
-        lambda registry: registry.pause(None, who="op", why="x"),
+        lambda registry: registry.operate(Signature("op", "x"), operations.pause, None, paused=True),
         lambda stored: operations.pause(stored, None, paused=True),
     ),
     "resume all": (
-        lambda registry: registry.resume(None, who="op", why="x"),
+        lambda registry: registry.operate(Signature("op", "x"), operations.pause, None, paused=False),
         lambda stored: operations.pause(stored, None, paused=False),
     ),
     "pause a topic": (
-        lambda registry: registry.pause_topic("t.star", paused=True, who="op", why="x"),
+        lambda registry: registry.operate(Signature("op", "x"), operations.pause_topic, "t.star", paused=True),
         lambda stored: operations.pause_topic(stored, "t.star", paused=True),
     ),
     "resume a topic": (
-        lambda registry: registry.pause_topic("t.star", paused=False, who="op", why="x"),
+        lambda registry: registry.operate(Signature("op", "x"), operations.pause_topic, "t.star", paused=False),
         lambda stored: operations.pause_topic(stored, "t.star", paused=False),
     ),
     "republish": (
-        lambda registry: registry.republish("profile", who="op", why="x"),
+        lambda registry: registry.operate(Signature("op", "x"), operations.republish, "profile"),
         lambda stored: operations.republish(stored, "profile"),
     ),
     "retract": (
-        lambda registry: registry.remove("profile", tombstones=True, who="op", why="x"),
+        lambda registry: registry.operate(Signature("op", "x"), operations.remove, "profile", tombstones=True),
         lambda stored: operations.remove(stored, "profile", tombstones=True),
     ),
     "remove": (
-        lambda registry: registry.remove("profile", tombstones=False, who="op", why="x"),
+        lambda registry: registry.operate(Signature("op", "x"), operations.remove, "profile", tombstones=False),
         lambda stored: operations.remove(stored, "profile", tombstones=False),
     ),
     "retire": (
-        lambda registry: registry.retire("star", 1, who="op", why="x"),
+        lambda registry: registry.operate(Signature("op", "x"), operations.retire, "star", 1),
         lambda stored: operations.retire(stored, "star", 1),
     ),
 }
@@ -130,13 +131,13 @@ def test_each_operation_leaves_the_registry_that_the_pure_functions_say(
 def test_a_retracted_product_goes_with_its_joins_once_its_tombstones_are_published(
     registry: Registry, lease: Lease
 ) -> None:
-    registry.remove("profile", tombstones=True, who="op", why="no reader")
+    registry.operate(Signature("op", "no reader"), operations.remove, "profile", tombstones=True)
     assert take_step(registry, lease).changes == ()
     assert take_step(registry, lease, published=("profile",)).changes[0] == "product profile: removed"
     found = registry.snapshot()
     assert (found.products, found.joins) == ((), ())
     for entity, slot in ((one.entity, one.slot) for one in found.assignments):
-        registry.retire(entity, slot, who="op", why="unused")
+        registry.operate(Signature("op", "unused"), operations.retire, entity, slot)
     assert {one.state for one in registry.snapshot().assignments} == {"retiring"}
     take_step(registry, lease)
     assert registry.snapshot().assignments == ()
@@ -192,15 +193,15 @@ def test_an_operator_skips_no_step_of_a_living_job(
     run(psql, "UPDATE assignments SET changed_version = 0 WHERE entity = 'repo'")
     with pytest.raises(IntegrityError, match="has not applied registry version 3"):
         run(psql, "UPDATE assignments SET state = 'backfilling' WHERE entity = 'repo'")
-    registry.release(lease)
+    registry.give_back(lease)
     run(psql, "UPDATE assignments SET state = 'backfilling' WHERE entity = 'repo'")
 
 
 def test_a_slot_is_free_only_once_the_job_has_applied_that_it_retires(
     registry: Registry, psql: Engine, lease: Lease
 ) -> None:
-    registry.remove("profile", tombstones=False, who="op", why="x")
-    registry.retire("user", 1, who="op", why="x")
+    registry.operate(Signature("op", "x"), operations.remove, "profile", tombstones=False)
+    registry.operate(Signature("op", "x"), operations.retire, "user", 1)
     with pytest.raises(IntegrityError, match="has not applied registry version 3, in which its state became retiring"):
         run(psql, "DELETE FROM assignments WHERE entity = 'user'")
     registry.applied(lease, 3)
@@ -209,16 +210,18 @@ def test_a_slot_is_free_only_once_the_job_has_applied_that_it_retires(
 
 def test_a_planned_slot_may_go_before_the_job_knows_it(registry: Registry, lease: Lease, wider: Requirements) -> None:
     registry.apply(wider, who="me", why="an index")
-    assert registry.retire("repo", 1, who="op", why="a mistake").changes == ("entity repo: GSI_1 owner is free now",)
+    assert registry.operate(Signature("op", "a mistake"), operations.retire, "repo", 1).changes == (
+        "entity repo: GSI_1 owner is free now",
+    )
 
 
 def test_operations_name_what_they_do_not_find(registry: Registry, lease: Lease) -> None:
     with pytest.raises(NoProduct, match="no product nobody"):
-        registry.pause("nobody", who="op", why="x")
+        registry.operate(Signature("op", "x"), operations.pause, "nobody", paused=True)
     with pytest.raises(NoAssignment, match="GSI_5 of entity star holds nothing"):
-        registry.retire("star", 5, who="op", why="x")
+        registry.operate(Signature("op", "x"), operations.retire, "star", 5)
     with pytest.raises(SlotUsed, match="joins of product profile use it"):
-        registry.retire("star", 1, who="op", why="x")
+        registry.operate(Signature("op", "x"), operations.retire, "star", 1)
     assert registry.snapshot().version == 1
 
 
@@ -237,7 +240,7 @@ def test_versions_never_repeat_also_after_a_removal(
     registry: Registry, psql: Engine, lease: Lease, required: Requirements, more: Requirements
 ) -> None:
     registry.apply(more, who="me", why="version 2 waits")
-    registry.remove("profile", tombstones=False, who="op", why="gone")
+    registry.operate(Signature("op", "gone"), operations.remove, "profile", tombstones=False)
     registry.apply(required, who="me", why="again")
     assert [one.version for one in registry.snapshot().waiting] == [3]
     for statement in (
@@ -259,7 +262,9 @@ def test_of_two_operators_at_once_one_waits_and_sees_the_other(registry: Registr
 
     def retract(number: int) -> int:
         start.wait()
-        return len(registry.remove("profile", tombstones=True, who=f"op {number}", why="race").changes)
+        return len(
+            registry.operate(Signature(f"op {number}", "race"), operations.remove, "profile", tombstones=True).changes
+        )
 
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(retract, range(4))) == [0, 0, 0, 1]

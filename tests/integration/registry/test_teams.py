@@ -7,12 +7,14 @@ import pytest
 from sqlalchemy import Engine, text
 
 from processor.cli.main import main
-from processor.cli.run_command import prepare_plan
 from processor.definitions.load import load
 from processor.definitions.problems import DefinitionError
 from processor.errors import PlanError
+from processor.job.prepare_plan import prepare_plan
 from processor.plan.planning import plan_of
 from processor.settings.settings import Settings
+from registry.edits import operations
+from registry.edits.edit import Signature
 from registry.errors import TopicTaken
 from registry.model import EpochBoundary
 from registry.repository import Registry
@@ -210,7 +212,7 @@ def test_a_column_of_a_live_or_waiting_product_stays_declared(
         assert verb(name, without, named) == 1
         assert "but product profile, version 1, reads whole rows" in capsys.readouterr().err
     assert verb("apply", USER, PROFILE, "{product: names, root: user, fields: [id, name]}") == 0
-    registry.remove("profile", tombstones=False, who="me", why="x")
+    registry.operate(Signature("me", "x"), operations.remove, "profile", tombstones=False)
     assert verb("apply", USER.replace("name: string, ", ""), "{product: cities, root: user, fields: [city]}") == 1
     assert "but product names, version 1, reads it: keep the column until" in capsys.readouterr().err
     assert verb("apply", without) == 0

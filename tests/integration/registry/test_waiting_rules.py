@@ -4,6 +4,8 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 
+from registry.edits import operations
+from registry.edits.edit import Signature
 from registry.errors import RegistryRefused
 from registry.model import Requirements
 from registry.repository import Registry
@@ -16,7 +18,7 @@ def waiting(registry: Registry, required: Requirements, more: Requirements) -> R
     registry.apply(required, who="me", why="first")
     lease = registry.take_lease("job", "here", 4, take_over=False, expires_after=60)
     registry.applied(lease, 1)
-    registry.release(lease)
+    registry.give_back(lease)
     registry.apply(more, who="me", why="one more join")
     return registry
 
@@ -170,4 +172,4 @@ def test_a_refused_step_of_an_operator_names_the_job(waiting: Registry, psql: En
     waiting.applied(lease, 3)
     run(psql, "UPDATE assignments SET state = 'writing' WHERE slot = 5")
     with pytest.raises(RegistryRefused, match="job job has not applied registry version 4"):
-        waiting.retire("user", 5, who="op", why="x")
+        waiting.operate(Signature("op", "x"), operations.retire, "user", 5)

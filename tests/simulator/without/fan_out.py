@@ -1,7 +1,7 @@
 """Switches for the protections of fan-outs (rule 8 of docs/architecture.md)."""
 
+from processor.driver.round_runner import RoundRunner
 from processor.progress.fan_outs import FanOuts
-from processor.rounds.round_runner import RoundRunner
 from tests.simulator.without.switch import always, replacing
 
 first_page_only = replacing((FanOuts, "add", always(None)), (RoundRunner, "_keep", always(None)))

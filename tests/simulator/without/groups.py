@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
-import processor.job.worker as worker
+import processor.spark.worker as worker
 import processor.steps.publish as publish
 import tests.simulator.leases as leases
 from processor.plan.tree import RootTree
 from processor.progress.ledger import LedgerEntry, read_entries
-from registry.edited import Edit
+from registry.edits.edit import Edit
 from registry.model import Snapshot
 from statestore.keys import Key
 from statestore.store import Absent, Equals, Write

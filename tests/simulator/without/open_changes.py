@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import processor.job.worker as worker
-import processor.rounds.driver as driver
+import processor.driver.driver as driver
 import processor.rounds.follow_up_parts as follow_up_parts
 import processor.rounds.publish_part as publish_part
 import processor.rounds.step_runner as step_runner
 import processor.rounds.write_part as write_part
+import processor.spark.worker as worker
 import processor.steps.assemble as assemble
 import processor.steps.find_roots as find_roots
 import processor.steps.settle as settle

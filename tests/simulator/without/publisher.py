@@ -9,7 +9,7 @@ from typing import Any
 import processor.progress.ledger as ledger
 import processor.rounds.publish_part as publish_part
 import processor.steps.publish as publish
-from processor.rounds.driver import Driver
+from processor.driver.driver import Driver
 from statestore.store import Done, Write
 from tests.simulator.actor import ProducerClient
 from tests.simulator.broker import Broker

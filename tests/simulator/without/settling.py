@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import processor.rounds.follow_up_parts as follow_up_parts
+from processor.driver.driver import Driver
 from processor.progress.open_changes import OpenChanges
-from processor.rounds.driver import Driver
 from processor.rounds.step_runner import StepRunner
 from statestore.item_attributes import version_of_item
 from statestore.store import Query

@@ -8,10 +8,10 @@ import processor.rounds.replay_part as replay_part
 import processor.rounds.walk_part as walk_part
 import processor.rounds.write_part as write_part
 import processor.steps.truncate_row as truncate_row
+from processor.driver.round_runner import RoundRunner
 from processor.progress.walk import NEVER, TruncateGoal, walk_key
 from processor.progress.walks import Walks
 from processor.records.record import Change, Truncated
-from processor.rounds.round_runner import RoundRunner
 from statestore.store import Equals, Write
 from tests.simulator.actor import TableClient
 from tests.simulator.without.switch import Switch, always, replacing

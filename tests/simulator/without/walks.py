@@ -10,13 +10,13 @@ import processor.progress.walks as walks
 import processor.rounds.walk_part as walk_part
 import processor.steps.fill as fill
 import processor.steps.publish as publish
+from processor.driver.round_runner import RoundRunner
 from processor.job.job import Job
 from processor.plan.plan import Plan
 from processor.progress.ledger import NO_DOCUMENT, LedgerEntry
 from processor.progress.walks import Walks
 from processor.rounds.round import Part
-from processor.rounds.round_runner import RoundRunner
-from registry.advance import advance
+from registry.edits.advance import advance
 from registry.model import Lease
 from statestore.keys import Key
 from statestore.store import Write

@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import processor.job.spark_executor as spark_executor
-import processor.job.worker as worker
 import processor.rounds.write_part as write_part
+import processor.spark.spark_executor as spark_executor
+import processor.spark.worker as worker
 import processor.steps.dedupe as dedupe
 import processor.steps.write_state as write_state
 from statestore import items

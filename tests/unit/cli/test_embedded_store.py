@@ -9,12 +9,14 @@ import pytest
 
 from processor.cli.main import CommandParser
 from processor.cli.options import reachable_settings
+from processor.embedded import parts, shared_parts
+from processor.embedded.parts import Addresses
 from processor.errors import PartError
-from processor.local import parts, shared_parts
-from processor.local.parts import Addresses
 
 POSTGRES = Addresses(bootstrap_servers="b:1", registry_url="postgresql+psycopg://h/postgres")
-MOTO = Addresses(bootstrap_servers="b:1", registry_url="postgresql+psycopg://h/postgres", dynamodb_endpoint="http://e")
+MOTO = Addresses(
+    bootstrap_servers="b:1", registry_url="postgresql+psycopg://h/postgres", endpoints={"dynamodb": "http://e"}
+)
 
 
 def options(*words: str) -> argparse.Namespace:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from processor.cli import get_command
+from processor.cli.authors import get_command
 from processor.cli.main import GROUPS, VERBS, main
-from processor.local import shared_parts
-from processor.local.parts import Addresses
+from processor.embedded import shared_parts
+from processor.embedded.parts import Addresses
 from registry.errors import RegistryUnreachable
 
-ADDRESSES = Addresses(bootstrap_servers="b:1", registry_url="r", dynamodb_endpoint="e")
+ADDRESSES = Addresses(bootstrap_servers="b:1", registry_url="r", endpoints={"dynamodb": "e"})
 
 
 def help_of(capsys: Any, *words: str) -> str:

@@ -1,22 +1,25 @@
 """`statestore rejects show`: a dead letter in full, with the columns that do not fit, and no line that a record forges."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from processor.cli import rejects_command
 from processor.cli.main import main
+from processor.cli.operators import rejects_command
 from processor.definitions.load import load
+from processor.driver.clock import VirtualClock
 from processor.errors import KafkaError
-from processor.job import dead_letter_topic
 from processor.plan.planning import plan_alone
+from processor.progress.form_notes import FormNote, write_form
 from processor.progress.replays import PARTITION, ReplayReport, refuse_replay, refused_replays, replay_key
 from processor.records.dead_letters import DeadLetter, RefusedBy
 from processor.records.record import CutRecord, Record, Rejected
-from processor.rounds.clock import VirtualClock
+from processor.records.settled_form import SettledForm
+from processor.topics import dead_letter_topic
 from statestore.memory import MemoryStore
 
 ENTITIES = {"user": {"key": ["id"], "columns": {"id": "int", "name": "string", "born": "date", "age": "int"}}}
@@ -39,8 +42,8 @@ LETTER = DeadLetter(
 
 @pytest.fixture(autouse=True)
 def topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rejects_command, "read_dead_letters", lambda _: [(LETTER, "")])
-    monkeypatch.setattr(rejects_command, "stored_plan", lambda _: PLAN)
+    monkeypatch.setattr(rejects_command, "read_stored_letters", lambda _: [(LETTER, "")])
+    monkeypatch.setattr(rejects_command, "stored_state", lambda _: nullcontext((PLAN, MemoryStore())))
 
 
 def shown(capsys: Any, *words: str) -> list[str]:
@@ -81,6 +84,21 @@ def test_show_names_every_column_that_does_not_fit_and_those_that_differ(capsys:
     ]
 
 
+def test_show_compares_a_decimal_with_the_form_that_a_record_settled(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priced = {"user": {"key": ["id"], "columns": {"id": "int", "price": "decimal(12,2)"}}}
+    plan = plan_alone(load({"entities.yaml": json.dumps(priced), "p.yaml": "{product: p, root: user}"}), 5)
+    store = MemoryStore()
+    store.write(write_form(FormNote("user", "price", SettledForm("text", "user", 0, 1, 3))))
+    value = b'{"before": null, "after": {"id": 1, "price": "free"}, "op": "c", "source": {}}'
+    rejected = replace(LETTER.rejected, record=replace(RECORD, value=value))
+    monkeypatch.setattr(rejects_command, "read_stored_letters", lambda _: [(replace(LETTER, rejected=rejected), "")])
+    monkeypatch.setattr(rejects_command, "stored_state", lambda _: nullcontext((plan, store)))
+    lines = shown(capsys, "user/0/17")
+    assert "found text 'free' (the column has `decimals: text` since the record user/0/3" in lines[-1]
+
+
 def test_no_line_of_a_record_looks_like_a_line_of_show(capsys: Any) -> None:
     lines = shown(capsys, "user/0/17")
     at = lines.index("  value")
@@ -115,7 +133,7 @@ def test_show_says_where_the_record_of_a_cut_letter_comes_from(monkeypatch: pyte
     cut = CutRecord(parts="value", size=123_456, sha256="")
     part = replace(LETTER.rejected, record=replace(RECORD, value=VALUE[:9]), cut=cut)
     letter = replace(LETTER, rejected=part)
-    monkeypatch.setattr(rejects_command, "read_dead_letters", lambda _: [(letter, "")])
+    monkeypatch.setattr(rejects_command, "read_stored_letters", lambda _: [(letter, "")])
 
     def read(outcome: Any) -> list[str]:
         monkeypatch.setattr(dead_letter_topic, "with_whole_record", outcome)

@@ -14,7 +14,7 @@ from processor.product.expressions.catalogue import OVERLOADS
 from processor.product.expressions.expression import Aggregate, Call, Column, Computed, Literal, Shown
 from processor.product.product import BareValue, Product
 
-PAGE = Path(__file__).parents[3] / "docs" / "expressions.md"
+PAGE = Path(__file__).parents[3] / "docs" / "definitions.md"
 ENTITIES = """
 user: {key: [id], columns: {id: int, name: string, price: float, at: timestamp, order: int, parent: int, end: bool}}
 """

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from processor.errors import SettingError
-from processor.job.kafka.cluster_probe import HIDDEN
+from processor.kafka.cluster_probe import HIDDEN
+from processor.progress.form_notes import FormNote, write_form
 from processor.progress.identity import replace_identity
 from processor.records.column_types import parse_type
+from processor.records.entity import DecimalForm
 from processor.records.record import Record
+from processor.records.settled_form import SettledForm
 from registry.model import Binding, EpochBoundary
 from statestore.memory import MemoryStore
 from tests.unit.doctor.broken import PART_FAULTS, Fault, set_to, settings
@@ -41,6 +44,16 @@ def truncates_deleted(around: Healthy) -> None:
     entities = dict(around.plan.entities)
     entities["user"] = replace(entities["user"], entity=replace(entities["user"].entity, truncate="delete"))
     around.plan = replace(around.plan, entities=entities)
+
+
+def settled(form: DecimalForm, *values: Any) -> Callable[[Healthy], object]:
+    """A record settled the form of `price`, and the last records have these values."""
+
+    def breaks(around: Healthy) -> None:
+        priced(*values)(around)
+        around.store.write(write_form(FormNote("user", "price", SettledForm(form, "user", 1, 1, 17))))
+
+    return breaks
 
 
 def priced(*values: Any, **more: Any) -> Callable[[Healthy], object]:
@@ -126,7 +139,7 @@ FAULTS = [
         "kafka login",
         "failure",
         "sasl.username",
-        "docs/kafka-security.md",
+        "docs/kafka.md",
     ),
     Fault("Kafka without TLS", settings(kafka=()), "kafka login", "warning", "PLAINTEXT", "SASL_SSL"),
     Fault(
@@ -159,6 +172,14 @@ FAULTS = [
         "decimals: bytes",
     ),
     Fault("decimals as text", priced("12345", "1000"), "source records", "warning", "as digits", "decimals: text"),
+    Fault(
+        "decimals unlike the settled form",
+        settled("text", "1000", "BNI="),
+        "source records",
+        "warning",
+        "column price of entity user has `decimals: text` since the record user/1/17, and",
+        "replaces",
+    ),
     Fault("decimals as either", priced("1000"), "source records", "warning", "may be digits or", "handling.mode"),
     Fault("decimals as both", priced("BNI=", "1.5"), "source records", "warning", "in others", "the newer records"),
     Fault("new partitions", recorded("id of user", 1), "source topics", "failure", "2 partitions", "statestore epoch"),

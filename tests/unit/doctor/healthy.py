@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from processor.definitions.load import load, read_directory
-from processor.job.kafka.cluster_probe import ClusterState, TopicState
+from processor.kafka.cluster_probe import ClusterState, TopicState
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.progress.identity import write_identity
@@ -89,12 +89,16 @@ class TableDouble:
     proxy: str | None = None
     time: datetime | None = TIME
     source: str = "iam-role"
+    durable: Durability = DURABLE
 
     def server_time(self, seconds: float) -> datetime | None:
         return self.time
 
     def credentials_source(self) -> str:
         return self.source
+
+    def durability(self) -> Durability:
+        return self.durable
 
 
 def healthy_topics() -> dict[str, TopicState]:
@@ -146,7 +150,6 @@ class Healthy:
     table: TableDouble = field(default_factory=TableDouble)
     table_state: TableState | None = TABLE
     registry_durability: Durability = DURABLE
-    table_durability: Durability = DURABLE
     store: Any = field(default_factory=healthy_store)
     plan: Plan = PLAN
     kafka: KafkaDouble = field(default_factory=KafkaDouble)

@@ -10,18 +10,22 @@ from typing import Any
 
 import pytest
 
-from processor.cli import doctor_command
 from processor.cli.main import main
-from processor.doctor import doctor_checks, surroundings
-from processor.doctor.doctor_checks import CHECKS, CHECKS_OF_POSTGRES
+from processor.cli.operators import doctor_command
+from processor.doctor import surroundings
+from processor.doctor.doctor_checks import all_checks
 from processor.doctor.examine import examine
-from processor.doctor.finding import DoctorCheck, Finding
-from processor.local import shared_parts
-from processor.local.parts import Addresses
+from processor.embedded import shared_parts
+from processor.embedded.parts import Addresses
+from processor.findings.finding import DoctorCheck, Finding
 from processor.settings.settings import Settings
+from processor.stores.dynamodb_kind import DYNAMODB
+from processor.stores.kinds import KINDS
+from processor.stores.postgres_kind import POSTGRES
+from processor.stores.store_kind import StoreKind
 from registry.model import Binding
 from tests.unit.doctor.broken import REFUSED, Fault
-from tests.unit.doctor.broken_topics import FAULTS
+from tests.unit.doctor.broken_topics import FAULTS, settled
 from tests.unit.doctor.healthy import DURABLE, TABLE, Healthy, fail
 
 CANARY = "canary-7391"
@@ -62,7 +66,7 @@ def test_a_healthy_set_up_has_no_warning_and_no_failure(around: Healthy, capsys:
     status, findings = examined(capsys)
     assert status == 0
     assert [one for one in findings if one["state"] != "ok"] == []
-    assert {one["check"] for one in findings} == {check.name for check in CHECKS}
+    assert {one["check"] for one in findings} == {check.name for check in all_checks(DYNAMODB)}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -83,6 +87,14 @@ def test_a_check_that_cannot_run_names_the_failure_that_is_the_cause(around: Hea
     skipped = {one["check"]: one["text"] for one in findings if one["state"] == "skipped"}
     assert set(skipped.values()) == {"postgres failed"}
     assert {"registry", "rights", "definitions", "lease", "slots", "source topics", "identity"} <= skipped.keys()
+
+
+def test_a_form_that_a_record_settled_is_shown(around: Healthy, capsys: Any) -> None:
+    settled("text", "1000", "12345")(around)
+    _, findings = examined(capsys)
+    found = [one["text"] for one in findings if one["check"] == "source records" and one["state"] == "ok"]
+    assert found[0] == "user: column price of entity user has `decimals: text` since the record user/1/17"
+    assert len(found) == 2
 
 
 def test_a_first_set_up_has_no_failure_before_apply_and_before_the_first_start(around: Healthy, capsys: Any) -> None:
@@ -214,10 +226,11 @@ def test_no_secret_is_printed(words: list[str], around: Healthy, capsys: Any, mo
     assert CANARY not in printed.out + printed.err
 
 
-def test_each_check_has_a_name_of_its_own_and_needs_only_earlier_ones() -> None:
-    names = [check.name for check in doctor_checks.CHECKS]
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_each_check_has_a_name_of_its_own_and_needs_only_earlier_ones(kind: StoreKind[Any]) -> None:
+    names = [check.name for check in all_checks(kind)]
     assert len(set(names)) == len(names)
-    for n, check in enumerate(CHECKS):
+    for n, check in enumerate(all_checks(kind)):
         assert set(check.needs) <= set(names[:n])
         assert check.cure
         assert check.looks_at
@@ -225,8 +238,8 @@ def test_each_check_has_a_name_of_its_own_and_needs_only_earlier_ones() -> None:
 
 def test_the_server_of_a_table_in_postgres_is_looked_at_too(around: Healthy) -> None:
     around.settings = replace(around.settings, store="postgres")
-    around.table_durability = DURABLE._replace(fsync=False, waits="off")
-    found = [one.finding for one in examine(CHECKS_OF_POSTGRES, around) if one.check.name == "table commits"]
+    around.table.durable = DURABLE._replace(fsync=False, waits="off")
+    found = [one.finding for one in examine(all_checks(POSTGRES), around) if one.check.name == "table commits"]
     assert [(one.state, one.text.partition(":")[0]) for one in found] == [("warning", "fsync is off")]
 
 
@@ -242,7 +255,7 @@ def test_a_database_that_answers_before_it_syncs_is_named_and_harms_nobody(aroun
 def test_a_dead_part_of_local_up_is_the_first_finding_and_the_others_follow(
     around: Healthy, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    addresses = Addresses(bootstrap_servers="b:1", registry_url="postgresql://h/d", dynamodb_endpoint="")
+    addresses = Addresses(bootstrap_servers="b:1", registry_url="postgresql://h/d")
     dead = shared_parts.PartsStatus(addresses=addresses, alive={"Kafka": False, "Postgres": True})
     monkeypatch.setattr(shared_parts, "status", lambda _: dead)
     status, findings = examined(capsys, "--embedded")

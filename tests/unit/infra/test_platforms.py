@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from infra.package.jar_list import jar_lists
 from infra.package.lock_files import PYTHONS
 from processor.doctor.machine_checks import NEWEST_PYTHON, TESTED_SPARK
-from tests.other_spark import PYTHONS as TESTED
+from tests.support.other_spark import PYTHONS as TESTED
 
 ROOT = Path(__file__).parents[3]
 EMR = ROOT / "infra" / "modules" / "emr_serverless_job"

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from processor.job.catch_up import CatchUp
-from processor.job.source import OffsetRanges
 from processor.records.record import Record
 from processor.settings.settings import Settings
+from processor.spark.source import OffsetRanges
 from processor.trial.trial import Trial
 from tests.unit.rounds.logged_job import PLAN
 

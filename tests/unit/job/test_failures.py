@@ -6,7 +6,7 @@ import pytest
 
 from processor.errors import TopicRefused
 from processor.job.failures import error_line, outage_of
-from processor.job.outside_parts import OUTAGES
+from processor.job.outages.outside_parts import OUTAGES
 from registry.errors import LeaseLost, RegistryMissing, RegistryUnreachable
 from statestore.errors import Terminal
 

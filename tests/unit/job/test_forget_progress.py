@@ -1,8 +1,10 @@
-"""A table forgets what its job remembers, but not that the source emptied a table."""
+"""A table forgets what its job remembers, but not that the source emptied a table, nor how it read decimals."""
 
 from processor.job.forget_progress import forget_progress
 from processor.plan.plan import Plan
+from processor.progress.form_notes import PARTITION, FormNote, read_form, write_form
 from processor.progress.walk import FillGoal, TruncateGoal, Walk, read_walk, write_walk
+from processor.records.settled_form import SettledForm
 from processor.settings.settings import Settings
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -19,3 +21,11 @@ def test_the_walk_of_a_truncate_stays_for_a_run_of_any_number() -> None:
     assert store.partition("RUNS") == []
     (item,) = store.partition("WALKS")
     assert (read_walk(item), item["run"]) == ((("truncate", "star"), walk), 0)
+
+
+def test_the_form_of_decimals_stays_because_the_rows_were_read_by_it() -> None:
+    store = MemoryStore()
+    note = FormNote("star", "price", SettledForm("text", "star", 0, 1, 5))
+    store.write(write_form(note))
+    forget_progress(Settings(), Plan(version=1, entities={}, products={}), store)
+    assert [read_form(item) for item in store.partition(PARTITION)] == [note]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from processor.cli.job_log import status_summary
+from processor.cli.printing.job_log import status_summary
 from processor.errors import KafkaError
 from processor.job import monitor as module
-from processor.job.kafka.lag import Unread
 from processor.job.monitor import JobMonitor
+from processor.kafka.lag import Unread
 from processor.metrics.prometheus_text import prometheus_text
 from processor.rounds.job_event import JobEvent
 from tests.unit.metrics.run_report import busy_trial, monitored
@@ -38,6 +38,10 @@ class Looks:
         if isinstance(found, KafkaError):
             raise found
         return found
+
+    @property
+    def runs(self) -> "Looks":
+        return self
 
     def keep_report(self, _lease: Any, report: dict[str, Any], _ended: int | None) -> None:
         self.reports.append(json.loads(json.dumps(report)))

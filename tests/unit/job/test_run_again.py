@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from processor.errors import Fenced, KafkaError, Outage, Stopped
-from processor.job import outage_wait
 from processor.job import run_again as module
+from processor.job.outages import outage_wait
 from processor.job.run_again import run_again
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles

@@ -27,7 +27,11 @@ class Notes:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def end_run(self, *note: str) -> None:
+    @property
+    def runs(self) -> "Notes":
+        return self
+
+    def end(self, *note: str) -> None:
         if self.failure is not None:
             raise self.failure
         self.notes.append(note)

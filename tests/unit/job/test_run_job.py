@@ -12,11 +12,11 @@ from processor.errors import Fenced, Outage, StatestoreError, Stopped
 from processor.job import run_job as module
 from processor.job.job import Job
 from processor.job.run_job import run_job
-from processor.job.source import OffsetRanges
-from processor.job.source_topics import LOOK_SECONDS
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
+from processor.spark.source import OffsetRanges
+from processor.topics.source_topics import LOOK_SECONDS
 from registry.errors import RegistryUnreachable
 from registry.model import Lease
 
@@ -65,11 +65,14 @@ class FakeJob(Job):
             background_work=lambda: None,
             store=SimpleNamespace(close=lambda: None),
             pending=False,
+            walks=SimpleNamespace(behind=False),
         )
         given: dict[str, Any] = {
             "driver": driver,
             "spark": None,
-            "registry": SimpleNamespace(epochs=lambda *_: [], release=lambda _lease: None),
+            "registry": SimpleNamespace(
+                epochs=lambda *_: [], give_back=lambda _lease: None, next_replays=lambda _most: None
+            ),
             "admin": SimpleNamespace(
                 topics=lambda names, _seconds: dict.fromkeys(self.existing & {*names}, 1),
                 names=lambda _seconds: frozenset(),
@@ -174,13 +177,13 @@ def test_another_failure_of_a_stream_ends_the_job() -> None:
 
 def test_a_job_whose_store_had_trouble_takes_small_pieces_until_a_batch_has_ended() -> None:
     job = FakeJob()
-    assert job.piece_size() == 10_000
+    assert job.batch_troubles.most_records(10_000) == 10_000
     job.troubles.begin("store", "table t: throttled", "wait")
     job.troubles.begin("registry", "no connection", "wait")
-    assert job.piece_size() == 625
+    assert job.batch_troubles.most_records(10_000) == 625
     job.note_batch(0, OffsetRanges(ranges={(USERS, 0): (0, 4)}), Counter(read=4))
     assert job.troubles.now == ()
-    assert job.piece_size() == 10_000
+    assert job.batch_troubles.most_records(10_000) == 10_000
     assert [line.what for line in job.lines] == ["degraded", "degraded", "recovered", "recovered"]
 
 
@@ -193,7 +196,7 @@ def test_a_batch_whose_requests_the_store_throttled_makes_the_job_degraded_until
         job.note_batch(batch, ranges, Counter({"request UpdateItem": 100, "throttles UpdateItem": 11}))
         texts = [trouble.text.partition(";")[0] for trouble in job.troubles.now]
         assert texts == ["the store throttled 11 of 100 requests of the last batch"]
-        assert job.piece_size() == 625
+        assert job.batch_troubles.most_records(10_000) == 625
     job.note_batch(3, ranges, Counter({"request UpdateItem": 100}))
     assert [line.what for line in job.lines] == ["degraded", "recovered"]
 
@@ -204,7 +207,10 @@ class AwayRegistry:
     def epochs(self, *_: object) -> list[object]:
         raise RegistryUnreachable("no connection to the registry")
 
-    def release(self, _lease: Lease) -> None:
+    def next_replays(self, _most: int) -> None:
+        """The outage begins later."""
+
+    def give_back(self, _lease: Lease) -> None:
         raise RegistryUnreachable("no connection to the registry")
 
 

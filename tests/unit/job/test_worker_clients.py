@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from processor.job import worker
 from processor.settings.settings import Settings
+from processor.spark import worker
 from statestore.store import Fence
 
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from processor.definitions.load import load
-from processor.job.kafka.lag import TopicLag
 from processor.job.monitor import JobMonitor, LastBatch
+from processor.kafka.lag import TopicLag
 from processor.plan.planning import plan_alone
 from processor.records.record import Record
 from processor.rounds.freshness import count_ages

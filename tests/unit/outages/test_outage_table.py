@@ -55,7 +55,7 @@ def test_an_outage_is_alone_without_a_neighbour_and_its_figures_are_those_of_its
     found = effects(outages, lines, health, [Ended(at=230, status=1, text="")])
     assert [one.alone for one in found] == [False, False, True]
     last = found[-1]
-    assert (last.said, last.degraded, last.wrong, last.well, last.ends) == (3, True, False, 1.5, 1)
+    assert (last.said, last.degraded, last.wrong, last.worked, last.well, last.ends) == (3, True, False, False, 1.5, 1)
     assert (found[0].said, found[0].degraded) == (None, False)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load, read_directory
+from processor.driver.clock import VirtualClock
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.pricing.estimate import Estimate, estimate_events, index_statistics
@@ -16,7 +17,6 @@ from processor.pricing.price import Cost, price_events
 from processor.pricing.statistics import take_statistics
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.rounds.clock import VirtualClock
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.metered import MeteredStore

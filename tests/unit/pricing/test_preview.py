@@ -13,16 +13,16 @@ from textwrap import dedent
 
 import pytest
 
+from processor.cli.authors.plan_command import empty_registry, preview_lines
 from processor.cli.main import main
-from processor.cli.plan_command import empty_registry, preview_lines
 from processor.definitions.load import load, read_directory
 from processor.plan.planning import requirements_of
 from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
 from processor.product.product import Definitions
 from processor.settings.settings import Settings
-from registry.edit import edit
-from registry.edited import edited
+from registry.edits.apply import apply
+from registry.edits.edit import edited
 from registry.errors import DefinitionChanged, NoSlot
 from registry.model import Direction, Snapshot
 from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
@@ -71,7 +71,7 @@ def definitions(*products: str, entities: str = ENTITIES) -> Definitions:
 def stored(definitions: Definitions, slots: int = 20) -> Snapshot:
     """A registry after an apply of these definitions."""
     nothing = empty_registry(Settings(slots=slots))
-    return edited(nothing, edit(nothing, requirements_of(definitions), frozenset()))
+    return edited(nothing, apply(nothing, requirements_of(definitions), frozenset()))
 
 
 def plan_text(definitions: Definitions, registry: Snapshot, statistics: Statistics | None = None) -> str:
@@ -162,7 +162,10 @@ def test_a_plan_warns_of_a_row_near_the_limit_of_an_item() -> None:
     user = EntityStatistics(entity="user", rows=1, mean_bytes=350 * 1024, most_bytes=350 * 1024)
     found = replace(statistics(registry, {}), entities=(user,))
     warnings = preview(wanted, registry, frozenset(), statistics=found).warnings
-    assert "entity user: a row of the sample has 350 KiB, and DynamoDB allows 400; store less in a row" in warnings
+    assert (
+        "entity user: a row of the sample has 350 KiB, and an item of the table holds 400; store less in a row"
+        in warnings
+    )
 
 
 def waits(text: str) -> list[str]:

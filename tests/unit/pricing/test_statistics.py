@@ -5,7 +5,7 @@ from random import Random
 from textwrap import dedent
 from typing import Any
 
-from processor.cli.statistics_command import statistics_lines
+from processor.cli.authors.statistics_command import statistics_lines
 from processor.definitions.load import load
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone

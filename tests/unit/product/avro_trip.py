@@ -6,15 +6,15 @@ from typing import Any
 
 import fastavro
 
-from processor.job.schema_registry.framed_records import RegistrySchemas
-from processor.job.schema_registry.open_schemas import open_avro_writer
-from processor.job.schema_registry.registry_client import WriterSchema
 from processor.product.avro_datum import avro_datum
 from processor.product.avro_document import avro_schema_text
 from processor.product.product import Product
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from processor.records.framing import HEAD, framed
+from processor.schema_registry.framed_records import RegistrySchemas
+from processor.schema_registry.open_schemas import open_avro_writer
+from processor.schema_registry.registry_client import WriterSchema
 
 NUMBER = 7
 

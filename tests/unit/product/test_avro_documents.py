@@ -18,7 +18,7 @@ from processor.records import canonical_json
 from processor.records.record import Record
 from tests.integration.product.products import draw_definitions, draw_history
 from tests.integration.product.published import last_documents, plain
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from registry.edit import edit
-from registry.edited import edited
+from registry.edits.apply import apply
+from registry.edits.edit import edited
 from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
 
 EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())
@@ -83,4 +83,4 @@ def github() -> Requirements:
 @pytest.fixture
 def applied(github: Requirements) -> Snapshot:
     """The registry after an apply of the example, in the order in which Postgres returns it."""
-    return edited(EMPTY, edit(EMPTY, github, has_run=()))
+    return edited(EMPTY, apply(EMPTY, github, has_run=()))

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from processor.cli.slots_command import board_text
-from registry.edit import edit
-from registry.edited import edited
+from processor.cli.edits.slots_command import board_text
+from registry.edits.apply import apply
+from registry.edits.edit import edited
 from registry.errors import ColumnHeld, ColumnUsed, Malformed
 from registry.model import KEY, EdgePath, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
 from registry.slot_board import board_json
@@ -38,11 +38,11 @@ def required() -> Requirements:
 
 @pytest.fixture
 def applied(required: Requirements, empty: Snapshot) -> Snapshot:
-    return edited(empty, edit(empty, required, has_run=()))
+    return edited(empty, apply(empty, required, has_run=()))
 
 
 def test_edges_take_no_slot(required: Requirements, empty: Snapshot) -> None:
-    change = edit(empty, required, has_run=())
+    change = apply(empty, required, has_run=())
     assert change.assignments == ()
     assert change.changes[2:4] == (
         "join person(id) = team(member_ids[]): added, down by key, up by edges by member_ids[]",
@@ -51,7 +51,7 @@ def test_edges_take_no_slot(required: Requirements, empty: Snapshot) -> None:
 
 
 def test_the_same_requirements_twice_change_nothing(required: Requirements, applied: Snapshot) -> None:
-    assert edit(applied, required, has_run=("team", "person")).changes == ()
+    assert apply(applied, required, has_run=("team", "person")).changes == ()
 
 
 def test_a_strong_join_is_another_one_than_the_same_equality_by_slots(
@@ -61,12 +61,12 @@ def test_a_strong_join_is_another_one_than_the_same_equality_by_slots(
     need = Need(entity="team", columns=("org",))
     other = ProductEntry(name="other", topic="other", root="team", definition={}, joins=(plain,))
     more = replace(required, products=(other,), paths=(*required.paths, JoinPaths(join=plain, down=need, up=need)))
-    assert edit(applied, more, has_run=()).changes[0] == "entity team: GSI_1 holds org"
+    assert apply(applied, more, has_run=()).changes[0] == "entity team: GSI_1 holds org"
 
 
 def test_a_product_waits_for_new_edges_of_stored_rows(required: Requirements, applied: Snapshot) -> None:
     stored = replace(applied, products=(), joins=())
-    change = edit(stored, required, has_run=("team",))
+    change = apply(stored, required, has_run=("team",))
     assert change.changes == (
         "join person(id) = team(member_ids[]): added, down by key, up by edges by member_ids[]",
         "join team(org) = team(org), strong: added, down by edges by org, up by edges by org",
@@ -88,7 +88,7 @@ def test_edges_that_another_join_uses_already_are_no_new_layout(required: Requir
         paths=(JoinPaths(join=allies, down=BY_ORG, up=by_org),),
         groups=(),
     )
-    after = edited(applied, edit(applied, wanted, has_run=("team",)))
+    after = edited(applied, apply(applied, wanted, has_run=("team",)))
     assert {one.name: one.layout for one in after.entities} == {"person": after.version, "team": 1}
 
 
@@ -97,17 +97,17 @@ def test_a_column_that_edges_hold_keeps_its_type_once_a_job_has_run(required: Re
         return Requirements(entities=(entity("team", **columns),), products=(), paths=(), groups=())
 
     with pytest.raises(ColumnUsed, match=r"column member_ids is declared no more, but an edge by member_ids\[\] holds"):
-        edit(applied, changed(org="string"), has_run=())
+        apply(applied, changed(org="string"), has_run=())
     texts = changed(org="string", member_ids="string[]")
     with pytest.raises(ColumnHeld, match=r"the type of member_ids was int\[\] and is now string\[\]"):
-        edit(applied, texts, has_run=("team",))
-    assert edit(applied, texts, has_run=()).changes == ("entity team: changed",)
+        apply(applied, texts, has_run=("team",))
+    assert apply(applied, texts, has_run=()).changes == ("entity team: changed",)
 
 
 def test_edges_answer_only_the_side_whose_rows_they_name(required: Requirements, empty: Snapshot) -> None:
     crossed = (JoinPaths(join=MEMBERS, down=BY_MEMBER, up=BY_MEMBER), required.paths[1])
     with pytest.raises(Malformed, match="do not answer it down"):
-        edit(empty, replace(required, paths=crossed), has_run=())
+        apply(empty, replace(required, paths=crossed), has_run=())
 
 
 def test_the_board_shows_edges_below_the_key(applied: Snapshot) -> None:

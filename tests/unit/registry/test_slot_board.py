@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from processor.cli.slots_command import board_text
-from registry.edited import edited
+from processor.cli.edits.slots_command import board_text
+from registry.edits.edit import edited
+from registry.edits.operations import republish
 from registry.job_status import JobStatus
 from registry.model import AssignmentState, Progress, Snapshot
-from registry.operations import republish
 from registry.slot_board import board_json, status_lines
 
 BOARD = """\

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from processor.definitions.load import load
+from processor.driver.clock import VirtualClock
+from processor.driver.driver import Driver
 from processor.plan.planning import plan_alone
 from processor.progress.fan_outs import FanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChange, SettleOutcome, changes_key
 from processor.progress.overlay import DriverOverlay
-from processor.rounds.clock import VirtualClock
-from processor.rounds.driver import Driver
 from processor.rounds.round import LaneResult, Part, PartResult, Round
 from processor.settings.settings import Settings
 from statestore.keys import Key

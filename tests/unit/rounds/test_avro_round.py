@@ -5,17 +5,18 @@ from typing import Any
 
 import pytest
 
-from tests.required import require_schema_packages
+from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
 from processor.definitions.load import load  # noqa: E402
-from processor.job.schema_registry.open_schemas import open_avro_writer  # noqa: E402
+from processor.driver.publish_setup import PublishSetup  # noqa: E402
 from processor.plan.planning import plan_alone  # noqa: E402
 from processor.progress.open_changes import PARTITION  # noqa: E402
 from processor.records import canonical_json  # noqa: E402
 from processor.records.dead_letters import DeadLetter, rejected_record  # noqa: E402
 from processor.records.record import Record  # noqa: E402
+from processor.schema_registry.open_schemas import open_avro_writer  # noqa: E402
 from processor.settings.settings import Settings  # noqa: E402
 from processor.trial.trial import Trial  # noqa: E402
 from tests.unit.product.avro_trip import NUMBER, AvroTrip  # noqa: E402
@@ -39,7 +40,7 @@ def avro_trial(*, log_values: bool = False, **more: Any) -> Trial:
     """A trial whose driver publishes as a job does: with the ids of the schemas."""
     trial = Trial(plan=PLAN, settings=Settings(log_values=log_values), **more)
     trial.driver.executor = replace(trial.driver.executor, open_writer=open_avro_writer)  # type: ignore[type-var]
-    trial.driver.schema_ids = {"framed": NUMBER}
+    trial.driver.setup = PublishSetup(schema_ids={"framed": NUMBER})
     return trial
 
 
@@ -141,7 +142,7 @@ def test_a_product_without_a_schema_is_stopped_until_the_next_start() -> None:
     trial = avro_trial()
     events: list[str] = []
     trial.driver.report = lambda event: events.append(event.text)
-    trial.driver.unready = {"framed": "the registry refuses it"}
+    trial.driver.setup = replace(trial.driver.setup, unready={"framed": "the registry refuses it"})
     trial.driver.start()
     trial.driver.adopt(PLAN)
     trial.batch([user(0, {"id": 1, "name": "a", "age": 2})])

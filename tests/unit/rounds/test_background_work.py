@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from processor.driver.driver import Driver
 from processor.progress.fan_outs import FoundRoots, ResumedFanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import Sight, write_changes
-from processor.rounds.driver import Driver
 from processor.rounds.follow_up_parts import backlog_part, resume_part, settle_part
 from processor.rounds.round import PartResult
 from processor.settings.settings import Settings

@@ -1,14 +1,17 @@
 """Which rows a broken record shows: by its key columns, wherever they are readable, and never by text in other columns."""
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.records.entity import Entity
+from processor.records.entity import DecimalForm, Entity
+from processor.records.framing import NO_SCHEMAS
 from processor.records.record import Record
+from processor.records.settled_form import SettledForm
 from processor.rounds.shown_keys import shown_keys
 from tests.unit.steps.decoding import ITEM, STAR, USER, entity, envelope, raw, reason, with_schema
 
@@ -104,3 +107,15 @@ def test_a_record_with_two_keys_shows_both_rows() -> None:
 def test_no_bytes_raise_an_error(key: bytes | None, value: bytes | None) -> None:
     for of in (USER, STAR, ITEM):
         shown(of, key, value)
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"), [("text", {(1234,)}), ("bytes", {(Decimal("-26588.24"),)}), (None, set())]
+)
+def test_a_key_of_two_meanings_is_read_by_the_settled_form(form: DecimalForm | None, expected: set[Any]) -> None:
+    fee = entity("fee", "amount", "amount decimal(9,2), n int")
+    record = Record(
+        topic="fee", partition=0, offset=9, key=b'{"amount":"1234"}', value=raw(envelope("c", None, {"n": "x"}))
+    )
+    forms = {"amount": SettledForm(form, "fee", 0, 1, 5)} if form else {}
+    assert shown_keys(record, fee, NO_SCHEMAS, forms) == expected

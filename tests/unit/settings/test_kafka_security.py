@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from processor.errors import SettingError
-from processor.job.kafka.client import settings as client_settings
+from processor.kafka.client import settings as client_settings
 from processor.settings.kafka_security import for_java, for_librdkafka
 from processor.settings.resolve_secrets import resolve_kafka
 from processor.settings.secret_references import Secret

@@ -12,7 +12,7 @@ from processor.plan.declared_columns import UNREADABLE
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.product.product import Product
-from processor.records.debezium import PLACEHOLDER
+from processor.records.change_formats import PLACEHOLDER
 from processor.records.record import Record
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial

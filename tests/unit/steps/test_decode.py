@@ -152,7 +152,7 @@ def test_a_key_that_is_missing_or_broken_or_differs_is_a_dead_letter(
         ({"id": 7, "at": "x" * 99}, f"column 'at': expected timestamp, found text '{'x' * 59}…'"),
         (
             {"id": 7, "bio": "x" * 400_000},
-            "the row is 400,072 bytes; DynamoDB keeps at most 409,600 an item, its keys included",
+            "the row is 400,072 bytes; a row has at most 400,000",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from processor.records.reject_reasons import OF_DOCUMENTS, REASONS
 from processor.rounds.account import PARTS
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
-from tests.poisons import POISONS, Poison, base_records, definitions, positioned
+from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned
 
 NARROW, WIDE = (plan_alone(load(definitions(wider=wider)), 5) for wider in (False, True))
 NEIGHBOUR = Record(topic="thing", partition=0, offset=0, key=b'{"id":2}', value=b'{"id":2,"name":"the neighbour"}')

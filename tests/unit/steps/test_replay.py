@@ -6,7 +6,7 @@ import pytest
 
 from processor.progress.open_changes import PARTITION
 from processor.progress.replays import end_replay, ended_replays, replay_key
-from processor.records.debezium import PLACEHOLDER
+from processor.records.change_formats import PLACEHOLDER
 from tests.unit.steps.replay_world import World, outcomes
 
 

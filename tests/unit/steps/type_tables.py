@@ -19,6 +19,8 @@ SERVERS = {"PostgreSQL": ("postgres", postgres_types), "MariaDB": ("mariadb", ma
 COLUMNS = {
     server: {name: (kind, value) for name, kind, value in types.COLUMNS} for server, (_, types) in SERVERS.items()
 }
+SAME_UNDER_ALL = ("type", "value", "arrives as", "declare", "published")
+"""The columns of a table whose rows arrive in the same form under every setting, with schemas and without."""
 SCHEMAS = {"without": (False,), "with": (True,), "both": (False, True)}
 
 
@@ -57,6 +59,8 @@ def type_rows() -> Iterator[TypeRow]:
             setting = next(iter(re.findall(r"`([a-z.]+\.(?:mode|datatypes))`", line)), "")
         elif server and line.startswith("| `"):
             cells = [cell.strip().strip("`") for cell in line.strip("|").split(" | ")]
+            if len(cells) == len(SAME_UNDER_ALL):
+                cells[2:2] = ["any", "both"]
             cells[5], more, _ = cells[5].partition("`, `decimals: bytes")
             yield TypeRow(number, "bytes" if more else None, server, setting, *cells)
 

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from processor.cli import get_command, verify_command
+from processor.cli.authors import get_command
+from processor.cli.chosen_document import RequestedDocument
 from processor.cli.main import main
-from processor.cli.output import UNFIT_LINE
+from processor.cli.operators import verify_command
+from processor.cli.printing.output import UNFIT_LINE
 from processor.definitions.load import load
+from processor.driver.publish_setup import PublishSetup
 from processor.errors import TopicRefused
 from processor.inspect.verification import Difference
 from processor.plan.planning import plan_alone
@@ -34,7 +37,7 @@ def started(before: Trial | None = None, limit: int = LIMIT) -> Trial:
     """A job; after `before`, the next run over the same table."""
     plan, run = plan_alone(load(DEFINITIONS), 20), before.run + 1 if before else 1
     trial = Trial(plan=plan, settings=Settings(), run=run, other_store=before.store if before else None)
-    trial.driver.message_limits = {"names": limit}
+    trial.driver.setup = PublishSetup(message_limits={"names": limit})
     trial.driver.start()
     return trial
 
@@ -133,7 +136,7 @@ def test_get_and_verify_say_that_the_document_has_not_gone_out(
     job.batch([user(1, "A" * 500, 0), user(2, "Bob", 1)])
     runner, plan = StepRunner(store=job.store), job.plan
     for root, line in (("1", f"names {{'id': 1}}: {UNFIT_LINE}\n"), ("2", "")):
-        asked = get_command.RequestedDocument(plan, plan.products["names"], root, runner)
+        asked = RequestedDocument(plan, plan.products["names"], root, runner)
         monkeypatch.setattr(get_command, "requested_document", lambda *_, asked=asked: nullcontext(asked))
         options = argparse.Namespace(product="names", key={"id": int(root)}, json=False)
         monkeypatch.setattr(get_command, "reachable_settings", lambda _: nullcontext(Settings()))

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from processor.errors import KafkaError, StatestoreError
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.outbox import KafkaOutbox, TransactionalOutbox
-from processor.job.kafka.reader import read_topic
+from processor.kafka.admin import Admin
+from processor.kafka.outbox import KafkaOutbox, TransactionalOutbox
+from processor.kafka.reader import read_topic
 from processor.records.message import Message
 from tests.secured.broker import VARIABLE, Authority, SecuredBroker
 

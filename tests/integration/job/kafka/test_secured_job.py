@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from processor.job.source import read_stream, spark_session
 from processor.local.jars import spark_kafka_jars
 from processor.settings.resolve_secrets import resolve_kafka
-from tests.sampled import sampled
+from processor.spark.source import read_stream, spark_session
 from tests.secured.broker import CANARY, SecuredBroker
+from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
+]
 
 
 @pytest.mark.parametrize("listener", sampled(["SCRAM", "TLS", "PLAIN", "OAUTH"], "SCRAM"))

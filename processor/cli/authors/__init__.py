@@ -1,0 +1,1 @@
+"""The verbs of an author of products: definitions, plans and documents."""

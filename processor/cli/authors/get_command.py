@@ -1,0 +1,42 @@
+"""`statestore get`: shows one document, assembled from the state as it is now."""
+
+import argparse
+import sys
+from collections import Counter
+
+from processor.cli.chosen_document import add_key, requested_document
+from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
+from processor.cli.printing.output import UNFIT_LINE
+from processor.cli.printing.visible_text import visible_line
+from processor.progress.ledger import group_key, read_entry
+from processor.records import canonical_json
+from processor.rounds.publish_part import encoded_document
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("get", help="show a document, assembled from the state as it is now")
+    parser.add_argument("product", metavar="PRODUCT")
+    add_key(parser, required=True)
+    parser.add_argument("--json", action="store_true", help="print one JSON object: product, key and document")
+    add_settings(parser, *REGISTRY, *TABLE)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    with reachable_settings(options) as settings, requested_document(options, settings) as requested:
+        plan, product, root, runner = requested
+        (body,) = runner.run([encoded_document(plan, product, root, Counter())])
+        published = read_entry(runner.store.get([at := group_key(product.ledger, root)]).get(at), product.number)
+    if published.unfit:
+        text = f"{options.product} {options.key}: {UNFIT_LINE}"
+        print(visible_line(text), file=sys.stderr)
+    if options.json:
+        document = None if body.value is None else canonical_json.loads(body.value)
+        key = canonical_json.loads(body.key) if body.key else options.key
+        print(visible_line(canonical_json.dumps({"product": options.product, "key": key, "document": document})))
+        return int(body.value is None)
+    if body.value is None:
+        print(f"{options.product} has no document for {options.key}", file=sys.stderr)
+        return 1
+    print(visible_line(body.value.decode()))
+    return 0

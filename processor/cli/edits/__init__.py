@@ -1,0 +1,1 @@
+"""The verbs that edit the registry, and that show it."""

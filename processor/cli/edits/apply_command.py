@@ -1,0 +1,86 @@
+"""`statestore apply` and `epoch`: store definitions in the registry, record the epochs of a topic."""
+
+import argparse
+import json
+import sys
+
+from processor.cli.arguments import add_why, reason
+from processor.cli.options import (
+    KAFKA,
+    REGISTRY,
+    add_definitions,
+    add_settings,
+    load_definitions,
+    reachable_settings,
+    require_settings,
+)
+from processor.cli.printing.edit_report import applied_json, print_applied, user_name, wait_for_jobs
+from processor.plan.planning import check_after, requirements_of
+from processor.settings.open_registry import open_registry
+from registry.edits.edit import plan_id
+from registry.errors import PlanOutdated
+from registry.model import Snapshot
+
+CHANGED_ENTITY = (
+    "documents over a changed entity stay as they are until one of their rows changes; `statestore republish PRODUCT` publishes "
+    "all documents of a product again"
+)
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    apply = verbs.add_parser("apply", help="validate definitions and store them, with slots for their joins")
+    add_definitions(apply)
+    apply.add_argument("--why", default="", help="the reason, for the registry's history")
+    apply.add_argument("--plan", metavar="ID", help="make exactly the changes that `plan` showed with this id, or none")
+    apply.add_argument(
+        "--wait",
+        action="store_true",
+        help="wait until each running job works by the new version; 1 if a job refuses it or ends",
+    )
+    apply.add_argument("--json", action="store_true", help="print one JSON object")
+    add_settings(apply, *REGISTRY)
+    apply.set_defaults(run=run_apply)
+    epoch = verbs.add_parser(
+        "epoch", help="record that a topic was created again or got partitions (pause its producer)"
+    )
+    epoch.add_argument("topic", metavar="TOPIC")
+    add_why(epoch)
+    add_settings(epoch, *REGISTRY, *KAFKA)
+    epoch.set_defaults(run=run_epoch)
+
+
+def run_apply(options: argparse.Namespace) -> int:
+    definitions = load_definitions(options)
+    required = requirements_of(definitions)
+    with reachable_settings(options) as settings, open_registry(settings) as registry:
+        runs = check_after(definitions, settings.rejects_topic)
+
+        def check(before: Snapshot, after: Snapshot) -> None:
+            if options.plan and options.plan != plan_id(after):
+                raise PlanOutdated(options.plan)
+            runs(before, after)
+
+        registry.migrate(settings.slots)
+        applied = registry.apply(required, who=user_name(), why=options.why, check=check)
+        if options.json:
+            print(json.dumps(applied_json(applied, registry)))
+        else:
+            print_applied(applied, registry)
+        waited = wait_for_jobs(registry, applied.version) if options.wait else 0
+    if not options.json and any(one.startswith("entity ") and one.endswith(": changed") for one in applied.changes):
+        print(CHANGED_ENTITY, file=sys.stderr)
+    return waited
+
+
+def run_epoch(options: argparse.Namespace) -> int:
+    from processor.kafka.admin import Admin
+    from processor.topics.topic_epochs import record_boundary
+
+    why = reason(options)
+    with reachable_settings(options) as settings, open_registry(settings) as registry:
+        require_settings(settings, "bootstrap_servers")
+        admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+        boundaries = record_boundary(registry, admin, options.topic, who=user_name(), why=why)
+    for b in boundaries:
+        print(f"{b.topic}/{b.partition}: epoch {b.epoch} from offset {b.from_offset}")
+    return 0

@@ -1,0 +1,1 @@
+"""The verbs of this machine: the demo, the embedded parts, completion."""

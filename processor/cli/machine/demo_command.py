@@ -1,0 +1,191 @@
+"""`statestore demo`: runs the main job on embedded parts and real data, once with its table in Postgres and once in moto, and
+compares the documents of each run with the answer of SQL."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
+from processor.cli.printing.colour import coloured
+from processor.cli.printing.output import summary
+from processor.definitions.load import load, read_directory
+from processor.errors import StatestoreError
+from processor.settings.settings import Settings, read_settings
+from processor.stores.kinds import KINDS, embedded_kind, kind_of
+
+if TYPE_CHECKING:
+    from processor.demo.github import History
+    from processor.plan.plan import Plan
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
+EVENTS = 200
+"""How many of the example's events the demo uses: moto copies its whole table for each query, so twice as many events take four
+times as long."""
+BATCH = 200
+STEPS = 5
+NEXT = "next: docs/first-product.md makes a product of your own; `.venv/bin/statestore --help` lists the verbs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoRun:
+    """What one run of the demo's job gave. `documents`: the last message of each root, as bytes; `wrong`: the keys of those that
+    are not the SQL answer; `lines`: the counts of the run, for the screen."""
+
+    documents: dict[bytes, bytes | None]
+    wrong: list[str]
+    lines: list[str]
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser(
+        "demo", help="run the main job on embedded parts and real data, and compare its documents with Postgres"
+    )
+    help = "let an application write to Postgres, and Debezium send the changes (`make demo-live` installs what this needs)"
+    parser.add_argument("--live", action="store_true", help=help)
+    help = "run only with the table there (default: one run on each; with --live: " + embedded_kind().name + ")"
+    parser.add_argument("--store", choices=tuple(KINDS), help=help)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.live:
+        return _run_live(options.store or embedded_kind().name)
+    return _run_recorded([options.store] if options.store else tuple(KINDS))
+
+
+def _run_live(store: str) -> int:
+    from processor.demo.live.live_demo import run_live_demo
+
+    set_embedded_credentials()
+    began = monotonic()
+    count, wrong, dead = run_live_demo(store, print_progress)
+    equal = f"{count - len(wrong)} documents equal the SELECT, {dead} dead letters ({monotonic() - began:.0f} s)"
+    print(f"\n{coloured(equal, 'red' if wrong or dead else 'green')}\n")
+    for key in wrong[:10]:
+        print(f"the document {key} differs", file=sys.stderr)
+    return 1 if wrong or dead else 0
+
+
+def _run_recorded(stores: Sequence[str]) -> int:
+    from processor.demo.github import build_history, load_events
+
+    if not EXAMPLE.is_dir():
+        raise StatestoreError(f"the demo's data is not at {EXAMPLE}; run it in a checkout of the repository")
+    recorded = build_history(load_events(EXAMPLE / "events.ndjson.gz")[:EVENTS])
+    runs: list[DemoRun] = []
+    for store in stores:
+        print_progress(f"the table is in {kind_of(store).embedded.title}")
+        runs.append(_run_on(store, recorded, follow=not runs))
+    for made in runs:
+        print("\n".join(["", *made.lines]))
+    roots = {key for made in runs for key in made.documents}
+    differing = {key for key in roots if len({made.documents.get(key) for made in runs}) > 1}
+    if len(runs) > 1:
+        same = (
+            "the runs published different documents"
+            if differing
+            else "both runs published the same documents, byte for byte"
+        )
+        print(coloured(same, "red" if differing else "green"))
+    wrong = {key for made in runs for key in made.wrong} | {key.decode() for key in differing}
+    for key in sorted(wrong)[:10]:
+        print(f"the document {key} differs", file=sys.stderr)
+    print(f"\n{NEXT}")
+    return 1 if wrong else 0
+
+
+def _run_on(store: str, recorded: "History", follow: bool) -> DemoRun:
+    """Runs the job over the history, on parts of its own, with the table in this store. `follow`: prints the way of one event."""
+    from processor.cli.operators.stop_signals import StopSignals
+    from processor.cli.printing.job_log import JobLog
+    from processor.demo.report import differing_keys
+    from processor.inspect.oracle import oracle
+    from processor.job.feed import read_back, read_feed
+    from processor.job.prepare_plan import prepare_plan
+    from processor.job.run_to_end import run_to_end
+    from processor.records import canonical_json
+    from processor.spark.session_jars import session_jars
+
+    began, definitions = monotonic(), load(read_directory(EXAMPLE))
+    print_step(1, "starting the parts on this machine")
+    with demo_parts(store) as (settings, directory):
+        file = directory / "topics.jsonl"
+        file.write_text("".join(canonical_json.dumps(line) + "\n" for line in recorded.records), encoding="utf-8")
+        print_step(2, "storing the definitions of examples/github in the registry")
+        plan = prepare_plan(settings, definitions)
+        print_step(3, f"producing {len(recorded.records)} records, made of public GitHub events of 2015-01-01")
+        feed = read_feed(settings, plan, str(file))
+        feed.produce()
+        print_step(4, "running the job until no record is left (Spark starts first)")
+        with StopSignals(JobLog()).handled() as signals:
+            jars = session_jars(settings, print_progress, embedded=True)
+            job = run_to_end(
+                settings,
+                plan,
+                once=True,
+                take_over=False,
+                jars=jars,
+                report=signals.log,
+                stopping=signals.stopping,
+                troubles=signals.troubles,
+                opened=signals.watch,
+            )
+        tally = job.driver.tally
+        tally.update({"read": feed.others, "ignored": feed.others})
+        published = list(read_back(settings, plan)[0])
+        print_step(5, "asking Postgres for the same documents")
+        with oracle(settings.registry, "demo", definitions.entities) as tables:
+            tables.load({name: rows.values() for name, rows in recorded.tables.items()})
+            truth = tables.documents(definitions.products["user_profile"])
+        if follow:
+            print_progress("following one event from its change to its document")
+            _follow_event(settings, plan, file, recorded)
+    wrong = differing_keys(published, truth)
+    where = kind_of(store).embedded.title
+    right = f"{where}: {len(truth) - len(wrong)} documents equal the SQL answer ({monotonic() - began:.0f} s)"
+    dead = (
+        f"{tally['dead letters']} dead letters: these records are wrong on purpose, to show what the job does with them"
+    )
+    return DemoRun(
+        documents={r.key or b"": r.value for r in published},
+        wrong=wrong,
+        lines=[summary(tally), dead, coloured(right, "red" if wrong else "green")],
+    )
+
+
+def _follow_event(settings: Settings, plan: "Plan", file: Path, recorded: "History") -> None:
+    """Prints one event, its row, its query and its document, from the table of the run."""
+    from processor.demo.report import choose_star, describe_event
+    from processor.records.recorded_topics import read_records
+    from processor.stores.kinds import open_store
+
+    record = choose_star(read_records(str(file)), recorded.tables)
+    with closing(open_store(settings)) as store:
+        for line in describe_event(record, plan, store):
+            print(line)
+
+
+def print_step(number: int, text: str) -> None:
+    """Prints which step of the demo begins."""
+    print_progress(f"step {number} of {STEPS}: {text}")
+
+
+@contextmanager
+def demo_parts(store: str) -> Iterator[tuple[Settings, Path]]:
+    """Settings for embedded parts of the demo's own, with the table in `store`, and a directory for its files.
+    Both are removed at the end of the block."""
+    from processor.embedded import parts
+
+    set_embedded_credentials()
+    with (
+        tempfile.TemporaryDirectory(prefix="statestore-demo-", ignore_cleanup_errors=True) as directory,
+        parts.embedded_parts(progress=print_progress, store=store) as addresses,
+    ):
+        settings = with_addresses(read_settings({"batch_size": BATCH, "store": store}), addresses)
+        yield replace(settings, checkpoint=f"{directory}/checkpoint"), Path(directory)

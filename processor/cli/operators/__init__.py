@@ -1,0 +1,1 @@
+"""The verbs of a job and its state: run, look, repair."""

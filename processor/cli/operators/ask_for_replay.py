@@ -1,0 +1,151 @@
+"""Asks the running job to replay dead letters, and waits for the outcome of each. The request is in the registry: the job goes on
+with it when the person ends the wait."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from processor.cli.printing.edit_report import user_name
+from processor.cli.printing.progress_bar import ProgressBar
+from processor.cli.printing.visible_text import visible_line
+from processor.errors import StatestoreError
+from processor.progress.replays import ReplayOutcome, ReplayReport
+from registry.errors import RegistryBusy, RegistryUnreachable
+from registry.job_status import JobStatus
+from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest
+
+if TYPE_CHECKING:
+    from processor.records.dead_letters import DeadLetter
+    from registry.repository import Registry
+
+LOOK_SECONDS = 0.5
+NOBODY_SECONDS = 60.0
+"""After so long without a run of the job the verb ends. A run that begins again takes less, also after a kill."""
+
+
+OUTCOMES: Mapping[str, ReplayOutcome] = {"applied": "applied", "ignored": "ignored", "refused": "refused"}
+"""A letter that another person dropped meanwhile counts as superseded."""
+
+
+def living_job(registry: "Registry", job: str) -> JobStatus | None:
+    """The run of the job that holds its lease, by the time of its last renewal; None where none does."""
+    return next((one for one in registry.jobs() if one.job == job and one.alive), None)
+
+
+def ask(
+    registry: "Registry",
+    job: JobStatus,
+    letters: "Sequence[DeadLetter]",
+    *,
+    why: str,
+    pause: Callable[[float], object] = sleep,
+    clock: Callable[[], float] = monotonic,
+) -> list[ReplayReport]:
+    """Stores a request, and waits until the job has noted the outcome of each letter, or somebody withdraws the request. Raises
+    StatestoreError where no job runs any more."""
+    known = {_place_of(letter): letter for letter in letters}
+    number = registry.request_replay(list(known), who=user_name(), why=why)
+    text = f"request {number}: the running job {job.job} ({job.owner}) replays {len(letters)} dead letters, in turn with batches"
+    print(visible_line(text), file=sys.stderr)
+    if registry.snapshot().paused:
+        print("all work is paused: the job takes the request after `statestore resume`", file=sys.stderr)
+    try:
+        request = _wait(registry, job.job, number, pause, clock)
+    except KeyboardInterrupt:
+        print(f"\nthe request goes on without this command: {_cures(number)}", file=sys.stderr)
+        raise
+    if request.state == "withdrawn":
+        print(f"request {number} was withdrawn: {request.ended} of {request.letters} letters replayed", file=sys.stderr)
+    return [_report_of(known[one.place], one) for one in registry.replay_outcomes(number) if one.place in known]
+
+
+def _wait(
+    registry: "Registry", job: str, number: int, pause: Callable[[float], object], clock: Callable[[], float]
+) -> ReplayRequest:
+    """Waits until the request is done or withdrawn. A registry that does not answer for a while ends nothing."""
+    bar, away, alive_at = ProgressBar(sys.stderr), False, clock()
+    try:
+        while True:
+            try:
+                request, runs = registry.replay_request(number), living_job(registry, job) is not None
+            except (RegistryUnreachable, RegistryBusy) as error:
+                if not away:
+                    print(visible_line(f"the wait goes on: {error}"), file=sys.stderr)
+                away, alive_at = True, clock()
+                pause(LOOK_SECONDS)
+                continue
+            if request is None:
+                raise StatestoreError(f"the registry has no request {number} any more: give the command again")
+            if request.state != "waiting":
+                return request
+            away, alive_at = False, clock() if runs else alive_at
+            bar.show("replay", request.ended, request.letters)
+            if clock() - alive_at >= NOBODY_SECONDS:
+                raise StatestoreError(
+                    f"job {job} runs no more, and request {number} waits for its next run ({request.ended} of "
+                    f"{request.letters} letters replayed): start the job, or withdraw the request and replay without a job. "
+                    f"{_cures(number)}"
+                )
+            pause(LOOK_SECONDS)
+    finally:
+        bar.close()
+
+
+def withdraw(registry: "Registry", number: int) -> int:
+    """Withdraws a request. Returns the exit status."""
+    request = registry.replay_request(number)
+    if request is None or not registry.withdraw_replay(number):
+        state = f"is {request.state} already" if request else "does not exist"
+        lines = "; ".join(request_lines(registry.replay_requests())) or "none waits"
+        raise StatestoreError(f"request {number} {state}: {lines}")
+    print(f"request {number} withdrawn: {request.ended} of {request.letters} dead letters were replayed before")
+    return 0
+
+
+def request_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
+    """The requests that wait, a line each."""
+    for one in requests:
+        why = f" ({one.why})" if one.why else ""
+        yield visible_line(
+            f"request {one.number} of {one.who}{why} since {one.at.astimezone():%Y-%m-%d %H:%M:%S}: the job has replayed "
+            f"{one.ended} of {one.letters} dead letters"
+        )
+
+
+def requests_json(requests: Sequence[ReplayRequest]) -> list[Mapping[str, object]]:
+    """The requests that wait, as JSON values."""
+    return [
+        {
+            "request": one.number,
+            "who": one.who,
+            "why": one.why,
+            "at": one.at.isoformat(),
+            "letters": one.letters,
+            "ended": one.ended,
+        }
+        for one in requests
+    ]
+
+
+def _cures(number: int) -> str:
+    return (
+        "`statestore rejects list` and `statestore status` show it, and "
+        f"`statestore rejects replay --withdraw {number}` withdraws it"
+    )
+
+
+def _place_of(letter: "DeadLetter") -> LetterPosition:
+    record = letter.rejected.record
+    return LetterPosition(record.topic, record.partition, record.offset, record.epoch)
+
+
+def _report_of(letter: "DeadLetter", ended: LetterOutcome) -> ReplayReport:
+    """The report of a letter, as a replay without a job gives it. The job notes no reason where it is that of the letter."""
+    outcome = OUTCOMES.get(ended.outcome, "superseded")
+    return ReplayReport(
+        record=letter.rejected.record,
+        outcome=outcome,
+        reason=ended.reason or letter.rejected.reason,
+        plain=ended.reason,
+    )

@@ -1,0 +1,85 @@
+"""`statestore doctor`: checks a set-up, and names the cure of each problem."""
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from processor.cli.options import JOB, add_settings, load_settings, reachable_settings, settings_of_shared_parts
+from processor.cli.printing.visible_text import visible_lines
+from processor.errors import PartError, SettingError, StatestoreError
+from processor.settings.settings import Settings
+from processor.stores.kinds import kind_of
+from processor.text_table import fitted, table_lines
+
+if TYPE_CHECKING:
+    from processor.doctor.examine import CheckedFinding
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser(
+        "doctor", help="check the set-up of a job: this machine, the ways, the table, the registry, the topics"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_settings(parser, *JOB, "checkpoint")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from processor.doctor.doctor_checks import checks_of
+    from processor.doctor.examine import examine
+    from processor.doctor.surroundings import RealSurroundings
+
+    with ExitStack() as stack:
+        settings, dead = _settings(options, stack)
+        around = RealSurroundings(settings, embedded=options.embedded)
+        stack.callback(around.close)
+        found = list(examine(checks_of(kind_of(settings.store), dead), around))
+    print(json.dumps(findings_json(found), indent=2) if options.json else visible_lines(findings_text(found)))
+    return 1 if any(one.finding.state == "failure" for one in found) else 0
+
+
+def _settings(options: argparse.Namespace, stack: ExitStack) -> tuple[Settings, StatestoreError | None]:
+    """The settings as far as they can be read, and why not farther: a part of `local up` died, or a secret is missing."""
+    try:
+        return stack.enter_context(reachable_settings(options)), None
+    except PartError as dead:
+        if (settings := settings_of_shared_parts(options)) is None:
+            raise
+        return settings, dead
+    except SettingError as unreadable:
+        return load_settings(options), unreadable  # raises another error of the settings again
+
+
+def findings_json(found: Sequence["CheckedFinding"]) -> dict[str, Any]:
+    """The findings as JSON values, and how many have each state."""
+    return {
+        "counts": _counts(found),
+        "findings": [
+            {
+                "check": check.name,
+                "looks_at": check.looks_at,
+                "state": finding.state,
+                "text": finding.text,
+                "cure": finding.cure,
+            }
+            for check, finding in found
+        ],
+    }
+
+
+def findings_text(found: Sequence["CheckedFinding"]) -> Iterator[str]:
+    """The findings as aligned lines, a cure below its finding, and the counts."""
+    cells = [
+        [finding.state, check.name, finding.text + (f"\ncure: {finding.cure}" if finding.cure else "")]
+        for check, finding in found
+    ]
+    yield from table_lines(fitted(cells))
+    yield ", ".join(f"{count} {state}" for state, count in _counts(found).items())
+
+
+def _counts(found: Sequence["CheckedFinding"]) -> dict[str, int]:
+    counts = Counter(one.finding.state for one in found)
+    return {state: counts[state] for state in ("ok", "warning", "failure", "skipped")}

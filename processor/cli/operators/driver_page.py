@@ -1,0 +1,36 @@
+"""The page of the driver while a job runs (`--status-port`)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import time
+
+from processor.cli.operators.stop_signals import StopSignals
+from processor.cli.printing.wrong_states import SILENT_SECONDS, wrong_in_report
+from processor.durations import duration_text
+from processor.rounds.job_event import JobEvent
+from processor.rounds.troubles import trouble_line
+from processor.settings.settings import Settings
+
+
+@contextmanager
+def shown_status(settings: Settings, signals: StopSignals) -> Iterator[None]:
+    """Serves the page within the block, if the settings name a port. Raises SettingError where the port is taken."""
+    if not settings.status_port:
+        yield
+        return
+    from processor.metrics.status_server import RunState, status_server
+
+    def read() -> RunState:
+        now = time()
+        degraded = tuple(trouble_line(trouble, now) for trouble in signals.troubles.now)
+        report = signals.job.monitor.report if signals.job is not None else None
+        if report is None:
+            return RunState(None, (), degraded)
+        age = now - report["at"]
+        silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if age > SILENT_SECONDS else []
+        return RunState(report, (*silent, *wrong_in_report(report)), degraded)
+
+    with status_server(settings.status_host, settings.status_port, read) as port:
+        host = f"[{settings.status_host}]" if ":" in settings.status_host else settings.status_host
+        signals.log(JobEvent(what="status page", text=f"status page: http://{host}:{port}/"))
+        yield

@@ -1,0 +1,163 @@
+"""`statestore erase`: removes a row, its documents and its dead letters for good, and prints a certificate."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from processor.cli.chosen_plan import stored_state
+from processor.cli.operators.dead_letter_choice import positions
+from processor.cli.operators.operator_run import open_operator_run
+from processor.cli.operators.stop_signals import StopSignals
+from processor.cli.options import JOB, add_settings, reachable_settings, require_settings
+from processor.cli.printing.edit_report import user_name
+from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
+from processor.cli.printing.job_log import JobLog, add_log_flags
+from processor.cli.printing.visible_text import visible_line, visible_lines
+from processor.definitions.problems import suggest
+from processor.errors import SettingError, StatestoreError
+from processor.inspect.references import Reference, references
+from processor.inspect.verification import with_open_changes
+from processor.plan.declared_columns import declared_columns
+from processor.plan.plan import EntityPlan, Plan
+from processor.product.document_key import read_root_key
+from processor.records import canonical_json
+from processor.records.record import Value
+from processor.rounds.step_runner import StepRunner
+from processor.settings.open_registry import open_registry
+from statestore import keys
+
+if TYPE_CHECKING:
+    from processor.settings.settings import Settings
+    from processor.upkeep.letters_of_row import LetterPlace
+    from processor.upkeep.run_erase import ErasureReport
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser(
+        "erase", help="remove a row, its documents and its dead letters for good; prints a certificate"
+    )
+    parser.add_argument("entity", metavar="ENTITY")
+    parser.add_argument(
+        "key",
+        metavar="KEY",
+        help='the row\'s key: a JSON object ({"email": "a@example.org"}), or the value of a key with one column',
+    )
+    parser.add_argument("--json", action="store_true", help="print the certificate as one JSON object")
+    parser.add_argument(
+        "--without-key", action="store_true", help="leave the key out of the certificate, which has its hash"
+    )
+    parser.add_argument(
+        "--referring",
+        action="store_true",
+        help="erase nothing: print the commands that erase the rows of other entities that join with this row",
+    )
+    parser.add_argument(
+        "--letter",
+        metavar="POSITION",
+        action="append",
+        default=[],
+        help="erase this dead letter too, such as user/0/17: nobody can read its key, and it is one of the row",
+    )
+    parser.add_argument(
+        "--other-letter",
+        metavar="POSITION",
+        action="append",
+        default=[],
+        help="leave this dead letter: it has the text of the key, nobody can read its own key, and it is one of another row",
+    )
+    parser.add_argument("--take-over", action="store_true", help="take over from a job that still holds the lease")
+    add_log_flags(parser)
+    add_settings(parser, *JOB)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    own, others = (frozenset(map(_place, texts)) for texts in (options.letter, options.other_letter))
+    with reachable_settings(options) as settings:
+        with stored_state(settings) as (plan, store):
+            entity = _entity(plan, options.entity)
+            key = _key(entity, options.key)
+            sk = keys.encode(key) or ""
+            runner = with_open_changes(StepRunner(store=store))
+            item = store.get([entity.key(sk)]).get(entity.key(sk))
+            columns = declared_columns(item, entity) if item is not None else None
+            found = runner.run([references(plan, entity.name, columns)])[0] if columns is not None else ()
+        if options.referring:
+            return _print_commands(found, known=columns is not None)
+        report = _erase(options, settings, entity.name, key, (own, others))
+    occasion = Occasion(
+        settings=settings,
+        plan=plan,
+        entity=entity,
+        key=dict(zip(entity.entity.key, key, strict=True)),
+        by=user_name(),
+        at=datetime.now(UTC),
+        references=found,
+        shows_key=not options.without_key,
+    )
+    certificate = make_certificate(occasion, report)
+    if options.json:
+        print(visible_line(canonical_json.dumps(certificate)))
+    else:
+        print(visible_lines(certificate_lines(certificate)))
+    for reason in report.left:
+        print(visible_line(f"the erasure is not complete, so run it again later: {reason}"), file=sys.stderr)
+    return 1 if report.left else 0
+
+
+def _erase(
+    options: argparse.Namespace,
+    settings: "Settings",
+    entity: str,
+    key: tuple[Value, ...],
+    chosen: "tuple[frozenset[LetterPlace], frozenset[LetterPlace]]",
+) -> "ErasureReport":
+    from processor.upkeep.letters_of_row import LetterChoice
+    from processor.upkeep.run_erase import run_erase
+
+    log = JobLog(form=options.log, quiet=options.quiet)
+    with open_registry(settings) as registry, StopSignals(log).handled() as signals:
+        require_settings(settings, "bootstrap_servers")
+        job = open_operator_run(replace(settings, checkpoint=""), registry, signals, take_over=options.take_over)
+        return run_erase(job, entity, key, LetterChoice(own=chosen[0], others=chosen[1]))
+
+
+def _place(text: str) -> "LetterPlace":
+    """The place of one letter. Raises SettingError for a text that is no position, or more than one."""
+    found = positions([text])
+    if len(found) != 1:
+        raise SettingError(f"{text!r} is not a position: give TOPIC/PARTITION/OFFSET, such as user/0/17")
+    return found[0][:3]
+
+
+def _entity(plan: Plan, name: str) -> EntityPlan:
+    if name not in plan.entities:
+        raise StatestoreError(f"there is no entity `{name}`; {suggest(name, plan.entities)}")
+    return plan.entities[name]
+
+
+def _key(entity: EntityPlan, text: str) -> tuple[Value, ...]:
+    try:
+        return read_root_key(entity.entity, text)
+    except ValueError as error:
+        raise StatestoreError(str(error)) from None
+
+
+def _print_commands(found: tuple[Reference, ...], *, known: bool) -> int:
+    """Prints the commands that erase the rows of other entities. Status 1 where nobody knows them, because the row is gone."""
+    if not known:
+        print("the table has no row with this key, so its joins are not known", file=sys.stderr)
+        return 1
+    for reference in found:
+        for key in reference.keys:
+            print(visible_line(erase_command(reference.entity, key)))
+    return 0
+
+
+def erase_command(entity: str, key: Mapping[str, Any]) -> str:
+    """The command that erases a row."""
+    return f"statestore erase {shlex.quote(entity)} {shlex.quote(canonical_json.dumps(dict(key)))}"

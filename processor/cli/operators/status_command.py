@@ -1,0 +1,155 @@
+"""`statestore status`: what runs, how far it is behind, and what is wrong. The verb needs only the registry: the running job
+writes its state into its lease every 5 s.
+
+`processor.cli.printing.wrong_states` says which states are wrong. A job that waits for a part outside of it is degraded: it goes
+on by itself, so the exit status stays 0.
+"""
+
+import argparse
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from processor.cli.operators.ask_for_replay import request_lines, requests_json
+from processor.cli.options import REGISTRY, add_settings, reachable_settings
+from processor.cli.printing.output import spending_line, throttled
+from processor.cli.printing.visible_text import visible_lines
+from processor.cli.printing.watch import add_forms, print_state
+from processor.cli.printing.wrong_states import moment, wrong_lines
+from processor.durations import duration_text
+from processor.metrics.lag_text import lag_text, missing_text, oldest_text
+from processor.rounds.troubles import degraded_lines
+from processor.settings.open_registry import open_registry
+from registry.edits.pending import pending_lines
+from registry.job_status import How, JobStatus, RunEnd
+from registry.model import Snapshot
+
+if TYPE_CHECKING:
+    from registry.repository import Registry
+
+ENDS: Mapping[How, str] = {
+    "stopped": "stopped on request",
+    "finished": "finished all records (--once)",
+    "failed": "ended with an error",
+    "lost": "lost its lease to another run",
+    "killed": "gave its last sign of life",
+}
+"""How a run ended, in words."""
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser(
+        "status", help="show what runs, how far it is behind, and what is wrong (then exit status 1)"
+    )
+    add_forms(parser)
+    add_settings(parser, *REGISTRY)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    with reachable_settings(options) as settings, open_registry(settings) as registry:
+        return print_state(options, lambda: _print_status(registry, options))
+
+
+def _print_status(registry: "Registry", options: argparse.Namespace) -> int:
+    """Prints the state of the registry's job, without its former names. Returns the exit status."""
+    snapshot, bound = registry.snapshot(), registry.binding().job
+    jobs = [job for job in registry.jobs() if bound in ("", job.job)]
+    problems = [line for job in jobs for line in wrong_lines(job)]
+    degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
+    requests = registry.replay_requests()
+    if options.json:
+        asked = {"replay_requests": requests_json(requests)}
+        print(json.dumps(status_json(snapshot, jobs, problems, degraded) | asked, indent=2))
+    else:
+        lines = [*status_text(snapshot, jobs, problems, degraded), *request_lines(requests)]
+        print(visible_lines(lines), flush=True)
+    return 1 if problems else 0
+
+
+def status_json(
+    snapshot: Snapshot, jobs: Collection[JobStatus], problems: list[str], degraded: list[str]
+) -> dict[str, Any]:
+    """The state as JSON values. `report`: see `processor.job.monitor`."""
+    return {
+        "version": snapshot.version,
+        "paused": snapshot.paused,
+        "wrong": problems,
+        "degraded": degraded,
+        "jobs": [
+            {
+                "job": job.job,
+                "owner": job.owner,
+                "alive": job.alive,
+                "since": job.acquired_at.isoformat() if job.acquired_at else None,
+                "ended": asdict(end) | {"at": end.at.isoformat()} if (end := job.last_end) else None,
+                "applied_version": job.applied_version,
+                "report_age": job.report_age,
+                "report": job.report,
+            }
+            for job in jobs
+        ],
+    }
+
+
+def status_text(
+    snapshot: Snapshot, jobs: Collection[JobStatus], problems: Collection[str], degraded: Collection[str]
+) -> Iterator[str]:
+    """The state as lines for people."""
+    if not jobs:
+        yield "no job has run by this registry: `statestore run`"
+    for job in jobs:
+        yield from _job_lines(snapshot, job)
+    yield from pending_lines(snapshot)
+    yield from (f"degraded: {line}" for line in degraded)
+    yield from (f"wrong: {line}" for line in problems)
+
+
+def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
+    if not job.alive:
+        yield f"job {job.job}: does not run, last registry version {job.applied_version} of {snapshot.version}"
+        yield from (f"  {_end_line(end)}" for end in (job.last_end,) if end)
+        return
+    state = job.report or {}
+    since = f" since {moment(job.acquired_at)}" if job.acquired_at else ""
+    yield f"job {job.job}: runs as {job.owner}{since}, statestore {state.get('statestore', '?')}"
+    yield from (f"  the run before: {_end_line(end)}" for end in (job.ended,) if end)
+    yield f"  registry version {job.applied_version}, the newest is {snapshot.version}"
+    if job.report is None:
+        yield "  it has reported nothing yet"
+        return
+    yield f"  {state['doing']}; reported {duration_text(job.report_age or 0)} ago"
+    yield from (f"  topic {topic}: behind {lag_text(state, topic)}" for topic in state["topics"])
+    yield from (f"  topic {topic}: {missing_text(state, topic)}" for topic in state["missing_topics"])
+    for entity, topic in state.get("former_topics", {}).items():
+        yield f"  topic {topic}: entity {entity} has another topic, and leaves this one at its end, once the other has a record"
+    yield f"  {state['events_per_second']:g} events/s, {state['documents_per_second']:g} documents/s"
+    if batch := state["last_batch"]:
+        yield (
+            f"  last batch {batch['number']}: {moment(datetime.fromtimestamp(batch['at']))}, {batch['records']:,} records, "
+            f"{batch['documents']:,} documents"
+        )
+    yield from _open_lines(state)
+    if counts := state.get("counts"):
+        yield f"  {spending_line(counts)}"
+        if throttled(counts):
+            yield "  the store throttles: `--walk-rate`, `pause --topic` and more capacity help at once (docs/stores.md)"
+
+
+def _end_line(end: RunEnd) -> str:
+    """How a run ended."""
+    return f"{end.owner} {ENDS[end.how]} at {moment(end.at)}"
+
+
+def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
+    """What is open: the lines of counts that a job works off."""
+    yield f"  {state['open_changes']:,} open changes, {state['fan_outs']:,} fan-outs, {state['backlog']:,} roots in the backlog"
+    if state["walks"]:
+        yield f"  walks: {', '.join(state['walks'])}"
+    letters = f"  {state['dead_letters']:,} dead letters in this run"
+    yield letters + (f", the last: {state['last_dead_letter']}" if state["last_dead_letter"] else "")
+    oldest = state["oldest_unpublished"]
+    since = f"{moment(datetime.fromtimestamp(oldest))}, " if oldest is not None else ""
+    yield f"  oldest change without its documents: {since}{oldest_text(state)}"

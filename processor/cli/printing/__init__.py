@@ -1,0 +1,1 @@
+"""What verbs print: lines, bars, reports and certificates."""

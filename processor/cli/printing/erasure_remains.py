@@ -1,0 +1,156 @@
+"""What an erasure leaves, where, and until when: the second half of its certificate."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from processor.inspect.references import Reference
+from processor.plan.plan import EntityPlan, Plan
+from processor.records.record import Record
+from processor.settings.settings import Settings
+from processor.stores.kinds import kind_of
+
+if TYPE_CHECKING:
+    from processor.upkeep.run_erase import ErasureReport
+
+FOR_EVER = "for ever"
+COMPACTION = ("cleanup.policy", "min.compaction.lag.ms", "max.compaction.lag.ms", "segment.ms", "delete.retention.ms")
+RETENTION = ("cleanup.policy", "retention.ms", "retention.bytes")
+Remain = dict[str, str]
+"""`where`, `what` and `until`."""
+
+
+def remains(
+    settings: Settings,
+    plan: Plan,
+    entity: EntityPlan,
+    at: datetime,
+    references: Sequence[Reference],
+    report: "ErasureReport",
+) -> Iterator[Remain]:
+    """Everything that remains of the row, place by place."""
+    yield from _in_table(settings, at, references, report)
+    yield from _in_sources(entity, at, report)
+    yield from _in_documents(plan, report)
+    yield from _in_letters(settings, at, report)
+    yield from _in_registry(report)
+    yield from _elsewhere(settings)
+
+
+def time_text(at: datetime) -> str:
+    """A time as the certificate has it."""
+    return at.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _in_table(
+    settings: Settings, at: datetime, references: Sequence[Reference], report: "ErasureReport"
+) -> Iterator[Remain]:
+    table = f"table {settings.table}"
+    kind = kind_of(settings.store)
+    expires = f"{time_text(at + timedelta(days=settings.marker_days))}, then {kind.remover}"
+    if not report.expires:
+        expires = f"{FOR_EVER}, because the table has no TTL: turn it on for the attribute `ttl`"
+    if report.before is not None:
+        yield _item(table, "a delete marker: the key and a version, without other values", expires)
+    for name in sorted(report.tombstones):
+        yield _item(table, f"the ledger entry of {name}: the key and a sequence, without a hash", expires)
+    for name in report.leftovers.ledgers:
+        what = f"the ledger entry of {name}, a product without a definition: the key, sequences and a hash"
+        yield _item(table, what, f"you define {name} again, and give this command again")
+    yield _item(table, "the SHA-256 above with positions and sequences: it keeps older records away", FOR_EVER)
+    for reference in references:
+        what = f"{', '.join(reference.columns)} of {len(reference.keys)} rows, equal to a join key of the row"
+        yield _item(f"{table}, {reference.entity}", what, "you erase these rows, too")
+    if names := [name for name, _ in report.leftovers.joined]:
+        what = "former join keys: in rows that joined with the row before, and in notes of replays of such rows"
+        yield _item(
+            f"{table}, {', '.join(names)}",
+            what,
+            f"each such row changes again; a note: {settings.marker_days} days at most",
+        )
+    yield _item(
+        "backups and copies of the table",
+        "what they held before, also in the former table of `statestore copy`: statestore does not change them",
+        "you remove them",
+    )
+    yield from (_item(*remain) for remain in kind.remains)
+
+
+def _in_sources(entity: EntityPlan, at: datetime, report: "ErasureReport") -> Iterator[Remain]:
+    source = entity.entity
+    if report.new:
+        what = "older records of the key: the topic is not the job's. Delete the row at the source, so that a tombstone follows"
+        yield _item(f"topic {source.topic}", what, _retention(report, source.topic, at))
+    for topic in report.leftovers.source_topics:
+        what = f"records of the key from the time when {source.name} had this topic"
+        yield _item(f"topic {topic}", what, f"you delete the topic; or {_retention(report, topic, at)}")
+    for name, topic in report.leftovers.joined:
+        if topic:
+            what = f"records of {name} rows that join or joined with the row: the topic is not the job's"
+            yield _item(f"topic {topic}", what, _retention(report, topic, at))
+
+
+def _in_documents(plan: Plan, report: "ErasureReport") -> Iterator[Remain]:
+    for topic in sorted({one.product.topic for one in plan.products.values()}):
+        what = "older documents that showed the row, behind the newer message of their key"
+        yield _item(f"topic {topic}", what, f"the broker compacts them ({_config(report, topic, COMPACTION)})")
+    for product, topic in report.leftovers.document_topics:
+        what = f"documents that showed the row: {product} published here, and no product does any more"
+        yield _item(f"topic {topic}", what, f"you delete the topic ({_config(report, topic, RETENTION)})")
+
+
+def _in_letters(settings: Settings, at: datetime, report: "ErasureReport") -> Iterator[Remain]:
+    topic, letters = settings.rejects_topic, report.letters
+    if letters.refusal:
+        what = f"{len(letters.records)} dead letters, which no replay takes: {letters.refusal}"
+        yield _item(f"topic {topic}", what, _retention(report, topic, at))
+    elif letters.records:
+        closed = f"the broker closes the segment ({_config(report, topic, ('segment.ms',))})"
+        yield _item(f"topic {topic}", "bytes on the broker's disk, which no consumer can read", closed)
+    if letters.unread:
+        places = _places(letters.unread)
+        what = f"{len(letters.unread)} dead letters whose key nobody can read, so each may be one of any row ({places})"
+        yield _item(f"topic {topic}", what, f"you erase one with --letter; or {_retention(report, topic, at)}")
+
+
+def _in_registry(report: "ErasureReport") -> Iterator[Remain]:
+    what = "the most frequent value of each join, where it is a former value of the row"
+    yield _item("registry", what, "`statestore statistics` counts again")
+    if versions := report.leftovers.versions:
+        shown = ", ".join(map(str, versions))
+        what = f"definitions and reasons that have the text of the key, in the history of versions {shown}"
+        yield _item("registry", what, f"{FOR_EVER}: nobody edits the history. `statestore history` shows them")
+
+
+def _elsewhere(settings: Settings) -> Iterator[Remain]:
+    if settings.log_values:
+        yield _item(
+            "logs and status of the job", "values that it showed, because log_values is true", "you remove them"
+        )
+    what = "files of Spark that a run left when it was killed, and files that people wrote with statestore"
+    yield _item("machines of the job", what, "the platform, or you, remove them")
+
+
+def _places(records: Sequence[Record], most: int = 20) -> str:
+    shown = ", ".join(f"{one.topic}/{one.partition}/{one.offset}" for one in records[:most])
+    return shown if len(records) <= most else f"{shown}, and {len(records) - most} more"
+
+
+def _item(where: str, what: str, until: str) -> Remain:
+    return {"where": where, "what": what, "until": until}
+
+
+def _retention(report: "ErasureReport", topic: str, at: datetime) -> str:
+    """Until when a topic keeps the records that it has now."""
+    config = report.configs.get(topic)
+    if config is None:
+        return "its retention ends; the job may not read its configuration (DescribeConfigs)"
+    if "delete" in config.get("cleanup.policy", "") and int(config.get("retention.ms", "-1")) >= 0:
+        end = at + timedelta(milliseconds=int(config["retention.ms"]))
+        return f"{time_text(end)}, then the broker removes their segments ({_config(report, topic, RETENTION)})"
+    return f"{FOR_EVER}, or until a compaction or a deletion ({_config(report, topic, RETENTION)})"
+
+
+def _config(report: "ErasureReport", topic: str, names: Sequence[str]) -> str:
+    config = report.configs.get(topic, {})
+    return ", ".join(f"{name}={config[name]}" for name in names if name in config) or "its configuration is not known"

@@ -1,0 +1,140 @@
+"""Output that several verbs share: recorded lines of messages and dead letters, and a summary of counts."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+from processor.cli.printing.visible_text import visible_line
+from processor.durations import DAY, MINUTE, duration_text
+from processor.metrics.read_metrics import READS, WRITES
+from processor.plan.declared_columns import UNREADABLE
+from processor.pricing.price_list import DEFAULT
+from processor.progress.backlog import stopped_line
+from processor.records.message import Message
+from processor.records.record import Record, Rejected
+from processor.records.recorded_topics import check_writable, open_writer, to_line, to_reject_line
+from processor.rounds.account import PARTS
+from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
+from processor.rounds.spending import REQUEST
+from processor.rounds.stage_times import BATCH, STAGE, STAGES
+from statestore.store import HALF_UNITS, RETRIES, THROTTLES
+
+COUNTS = (
+    "Counts. Of records: applied: written as a row; superseded: a newer change of the row came before, or in the same batch; "
+    "ignored: no entity names the topic, or the message changes no row; dead letters: the record breaks its contract. Of "
+    "documents: published: a message went out; unchanged: equal to the last message, so none went out; cut: a list longer than "
+    "its `limit`; ambiguous: a `one` without `order_by` that found several rows."
+)
+"""The meaning of the counts of `summary`, for the help of verbs."""
+UNFIT_LINE = (
+    "the document does not fit its topic, which shows an earlier one or none: `statestore rejects list --each` says why"
+)
+"""What an operator reads about such a document."""
+
+
+def write_published(records: Iterable[Record], path: str) -> None:
+    """Writes published messages, a line each. The path `-` is standard output."""
+    with open_writer(path) as file:
+        file.writelines(to_line(record) + "\n" for record in records)
+
+
+def write_rejects(rejects: Iterable[Rejected], path: str | None) -> None:
+    """Writes dead letters with their reasons, a line each. Without a path it writes nothing."""
+    if path is not None:
+        with open_writer(path) as file:
+            file.writelines(to_reject_line(rejected) + "\n" for rejected in rejects)
+
+
+def check_outputs(to: str | None, rejects: str | None) -> None:
+    """Raises RecordedError, before the work begins, if one of the two files cannot be written."""
+    for path in (to, rejects_path(rejects, to)):
+        if path is not None:
+            check_writable(path)
+
+
+def rejects_path(given: str | None, to: str | None) -> str | None:
+    """The file for dead letters: the one that the user named, else a file next to that of the messages, else None."""
+    if given is not None or to is None or to == "-":
+        return given
+    return to + ".rejects.jsonl"
+
+
+def to_records(messages: Iterable[Message]) -> Iterable[Record]:
+    """The messages as records of topics with one partition each."""
+    offsets: Counter[str] = Counter()
+    for m in messages:
+        yield Record(topic=m.topic, partition=0, offset=offsets[m.topic], key=m.key, value=m.value, headers=m.headers)
+        offsets[m.topic] += 1
+
+
+def report_stopped_products(stopped: Mapping[str, str]) -> int:
+    """Prints each stopped product with its reason. Returns the exit status: 1 if there is one."""
+    for product, why in sorted(stopped.items()):
+        print(visible_line(stopped_line(product, why)), file=sys.stderr)
+    return 1 if stopped else 0
+
+
+def freshness_text(tally: Mapping[str, int]) -> str:
+    """The median and the 99th percentile of the ages of documents; of old records their mean age; empty without documents."""
+    freshness = read_freshness(tally)
+    if not freshness.count:
+        return ""
+    p50, p99 = map(freshness.quantile, (0.5, 0.99))
+    longest = f"over {duration_text(BOUNDS[-1])}"
+    if p50 > BOUNDS[-1]:
+        mean = freshness.seconds / freshness.count
+        return f"freshness of old records: {duration_text(mean)} on average" if mean > DAY else f"freshness {longest}"
+    return f"freshness p50 {_age(p50)}, p99 {_age(p99) if p99 <= BOUNDS[-1] else longest}"
+
+
+def _age(seconds: float) -> str:
+    """An age; below a minute to the hundredth of a second."""
+    return f"{seconds:.2f} s" if seconds < MINUTE else duration_text(seconds)
+
+
+def freshness_histogram(tally: Mapping[str, int]) -> str:
+    """The same, and how many documents are in each bucket that is not empty; empty without documents."""
+    buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in BUCKETS if tally.get(name))
+    return f"{freshness_text(tally)}; documents by age: {buckets}" if buckets else ""
+
+
+def spending_line(counts: Mapping[str, int]) -> str:
+    """The requests of a run, their throttles and retries, their units with the price, and the time of its stages, in one line."""
+
+    def total(prefix: str, names: Iterable[str]) -> int:
+        return sum(counts.get(prefix + name, 0) for name in names)
+
+    both = (*WRITES, *READS)
+    times = ", ".join(f"{name} {counts.get(STAGE + name, 0) / 1000:,.1f} s" for name in (BATCH, *STAGES))
+    requests = f"{total(REQUEST, both):,} requests ({throttled(counts):,} throttled, {total(RETRIES, both):,} retries)"
+    written, read = total(HALF_UNITS, WRITES), total(HALF_UNITS, READS)
+    return f"{requests}{_units(written, read) if written or read else ''}; {times}"
+
+
+def throttled(counts: Mapping[str, int]) -> int:
+    """How many answers of the store were throttles."""
+    return sum(counts.get(THROTTLES + name, 0) for name in (*WRITES, *READS))
+
+
+def _units(half_written: int, half_read: int) -> str:
+    """The units of DynamoDB and their price. A table in Postgres has none."""
+    dollars = DEFAULT.dollars(Decimal(half_written) / 2, Decimal(half_read) / 2) / 1_000_000
+    price = f"${dollars:,.4f} on demand in {DEFAULT.region} ({DEFAULT.date})"
+    return f", {half_written / 2:,.0f} write units, {half_read / 2:,.0f} read units, {price}"
+
+
+def summary(tally: Mapping[str, int]) -> str:
+    """The counts in two lines: the account of the records, then messages and requests."""
+    account = " + ".join(f"{tally.get(part, 0)} {part}" for part in PARTS)
+    requests = ", ".join(
+        f"{n} {name.removeprefix('request ')}" for name, n in sorted(tally.items()) if name.startswith("request ")
+    )
+    others = ", ".join(f"{tally.get(name, 0)} {name}" for name in ("published", "unchanged", "cut", "ambiguous"))
+    if unfit := tally.get("unfit"):
+        others += f", {unfit} unfit (a dead letter takes the place of the document)"
+    if unreadable := tally.get(UNREADABLE):
+        others += (
+            f", {unreadable} {UNREADABLE} (stored before their column was declared, of another type: shown as null)"
+        )
+    return f"{tally.get('read', 0)} records read = {account}\n{others}; requests: {requests or 'none'}"

@@ -1,0 +1,81 @@
+"""How a driver runs the parts of a round: the Protocol, and the executor that runs them in this process.
+
+`processor.spark.spark_executor` runs the same parts as tasks of Spark.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import chain
+from time import perf_counter
+from typing import Any, Protocol
+
+from processor.progress.open_changes import overlay_of
+from processor.progress.overlay import DriverOverlay, Overlay
+from processor.records.framing import NO_SCHEMAS, FramedReader
+from processor.rounds.publish_part import AskLimit, publish_lane
+from processor.rounds.round import LaneResult, Part, PartResult, Round
+from processor.rounds.stage_times import stage_time
+from processor.rounds.step_runner import OpenWriter, Outbox, StepRunner
+from processor.settings.settings import FAN_OUT_PAGE
+from statestore.store import Store
+
+Work = Any
+"""Pieces of work, split into tasks: a sequence per task, or records in a form that the executor knows (a data frame)."""
+
+
+class Executor(Protocol):
+    """Runs parts over work."""
+
+    def run_round(self, part: Part, work: Work, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+        """Runs `part` over the work of each task, then, when all tasks have ended, the publish part of each lane."""
+
+    def run_part(self, part: Part, work: Work, round_: Round) -> list[PartResult]:
+        """Runs `part` over the work of each task, and publishes nothing."""
+
+
+BeginAttempt = Callable[[Round], tuple[int, Outbox]]
+"""Begins an attempt of the one lane: its number, and the outbox of its transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InProcessExecutor:
+    """Runs all parts in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
+    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
+    runner has them. The driver counts the requests of `store`, which it shares."""
+
+    store: Store
+    begin: BeginAttempt
+    ask_limit: AskLimit | None = None
+    rejects: Outbox | None = None
+    page: int = FAN_OUT_PAGE
+    schemas: FramedReader = NO_SCHEMAS
+    open_writer: OpenWriter | None = None
+
+    def run_round(
+        self, part: Part, work: Iterable[Iterable[Any]], round_: Round, overlay: DriverOverlay
+    ) -> list[LaneResult]:
+        overlays: tuple[Overlay, ...] = (overlay,) if overlay else ()
+        runner = StepRunner(
+            store=self.store,
+            outbox=self.rejects,
+            overlays=overlays,
+            page=self.page,
+            schemas=self.schemas,
+            open_writer=self.open_writer,
+        )
+        began = perf_counter()
+        result = part(chain.from_iterable(work), round_, runner)
+        written, began = stage_time("write", began), perf_counter()
+        opened = overlay_of(result.open_changes())
+
+        def begin(attempted: Round) -> tuple[int, StepRunner]:
+            attempt, outbox = self.begin(attempted)
+            return attempt, replace(runner, outbox=outbox, overlays=(*overlays, opened))
+
+        lane = publish_lane(0, result.roots, round_, begin, self.ask_limit) if result.roots else LaneResult(lane=0)
+        tally = lane.tally + written + stage_time("publish", began)
+        return [replace(lane, tally=tally, parts=(replace(result, roots={}),), sights=runner.sights())]
+
+    def run_part(self, part: Part, work: Iterable[Iterable[Any]], round_: Round) -> list[PartResult]:
+        runner = StepRunner(store=self.store, outbox=self.rejects, page=self.page, schemas=self.schemas)
+        return [part(chain.from_iterable(work), round_, runner)]

@@ -1,0 +1,141 @@
+"""All embedded parts together, for the time of a `with` block. `shared_parts.py` has parts that stay longer."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from processor.local.cache import ShowProgress
+from processor.local.jars import kafka_broker_jars, silent
+from processor.local.kafka_broker import start_kafka
+from processor.local.owned_process import Owner
+from processor.local.postgres_server import start_store_postgres
+from processor.stores.kinds import KINDS, embedded_kind, kind_of
+from processor.stores.store_kind import StartPart
+
+BROKER, SERVER = "kafka", "postgres"
+"""The parts that each job needs: the server holds the registry, and the table of a store without a part of its own."""
+
+
+def part_functions() -> dict[str, StartPart]:
+    """How to start each part, by name, in the usual order of parts."""
+    own = {kind.embedded.part: kind.embedded.start for kind in KINDS.values() if kind.embedded.start is not None}
+    return {BROKER: start_kafka, SERVER: start_store_postgres, **own}
+
+
+def parts_of(store: str) -> set[str]:
+    """The names of the parts that a job with this store needs."""
+    return {BROKER, SERVER, kind_of(store).embedded.part}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """The addresses of the embedded parts: host:port, a SQLAlchemy URL, and the endpoint of each store's own part that runs."""
+
+    bootstrap_servers: str
+    registry_url: str
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def store(self) -> str:
+        """The store of a job that names none: the store whose own part somebody asked for, else the usual one."""
+        own = (kind.name for kind in KINDS.values() if kind.embedded.part in self.endpoints)
+        return next(own, embedded_kind().name)
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Each address with its name, as `local up` prints it."""
+        own = {f"{part}_endpoint": endpoint for part, endpoint in self.endpoints.items()}
+        return {"bootstrap_servers": self.bootstrap_servers, "registry_url": self.registry_url, **own}
+
+
+@contextlib.contextmanager
+def embedded_parts(
+    directory: Path | None = None, progress: ShowProgress = silent, store: str | None = None
+) -> Iterator[Addresses]:
+    """Start the parts of a store together; end them, and remove all their data, at the end of the block. `store`: its kind; None:
+    the usual one.
+
+    Their data is in a new directory inside `directory` (default: the system's directory for temporary files). They end with
+    the block, with an exception, with Ctrl-C, with SIGTERM, and also when this process is killed with -9. SIGTERM leaves the
+    block as SystemExit(143), unless the program has a SIGTERM handler of its own. Raises PartError.
+    """
+    with owned_home(directory, progress) as (home, owner):
+        yield _start_all(parts_of(store or embedded_kind().name), home, owner, progress)
+
+
+@contextlib.contextmanager
+def owned_home(directory: Path | None = None, progress: ShowProgress = silent) -> Iterator[tuple[Path, Owner]]:
+    """A directory for the data of parts, and their owner: the promises of `embedded_parts`, without a part. The jars of the
+    broker are there."""
+    with _sigterm_as_exit(), _temporary_directory(directory) as home:
+        kafka_broker_jars(progress)  # Ctrl-C interrupts the download here, not in a thread
+        with Owner(remove=home) as owner:
+            yield home, owner
+
+
+def _start_all(names: set[str], home: Path, owner: Owner, progress: ShowProgress) -> Addresses:
+    progress(f"starting {named(names)}")
+    start = part_functions()
+    with ThreadPoolExecutor(len(names)) as pool:
+        started = {name: pool.submit(start[name], home / name, launch=owner.launch) for name in names}
+        try:
+            done, _ = wait(started.values(), return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        except BaseException:
+            owner.close()  # then the other threads end, and with them the pool
+            raise
+    return addresses_of({name: future.result().endpoint for name, future in started.items()})
+
+
+def named(names: Collection[str]) -> str:
+    """The names of parts in their usual order, for a line of progress."""
+    return ", ".join(name for name in part_functions() if name in names)
+
+
+def addresses_of(endpoints: Mapping[str, str]) -> Addresses:
+    """The addresses of started parts, by name."""
+    return Addresses(
+        bootstrap_servers=endpoints[BROKER],
+        registry_url=endpoints[SERVER],
+        endpoints={name: endpoint for name, endpoint in endpoints.items() if name not in (BROKER, SERVER)},
+    )
+
+
+@contextlib.contextmanager
+def _temporary_directory(parent: Path | None) -> Iterator[Path]:
+    if parent is not None:
+        parent.mkdir(parents=True, exist_ok=True)
+    home = Path(tempfile.mkdtemp(prefix="statestore-", dir=parent)).resolve()
+    try:
+        home.chmod(0o711)  # under root Postgres runs as nobody, who must enter this directory
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _sigterm_as_exit() -> Iterator[None]:
+    """Make SIGTERM raise SystemExit, so that all blocks end in order. Leaves a handler of the program unchanged."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def leave(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,1 @@
+"""What a check of `statestore doctor` says."""

@@ -1,0 +1,1 @@
+"""What a job does while a part outside of it does not answer."""

@@ -1,0 +1,45 @@
+"""Reads the dead letters that operators ask the running job to replay (`processor.driver.live_replays`)."""
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from processor.driver.live_replays import LiveReplays, RequestedLetters, place_of
+from processor.job.job import Job
+from processor.kafka.reader import read_topic
+from processor.progress.epochs import read_epochs
+from processor.records.dead_letters import read_dead_letters, rejected_record
+from processor.records.message import Message
+from processor.records.record import Record
+from processor.topics.dead_letter_topic import portions, with_whole_record
+from registry.replay_request import LetterPosition
+
+
+def live_replays(job: Job) -> LiveReplays:
+    """The replays of an open job."""
+    return LiveReplays(
+        driver=job.driver,
+        registry=job.registry,
+        lease=job.lease,
+        read=partial(read_requested, job),
+        whole=partial(with_whole_record, job.settings),
+    )
+
+
+def read_requested(job: Job, places: Sequence[LetterPosition]) -> RequestedLetters:
+    """The dead letters at these places, in portions: those that are still in their topic. Keeps no others in memory."""
+    settings, wanted = job.settings, frozenset(places)
+    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.rejects_topic)
+    found = read_dead_letters(record for record in records if _is_at(record, wanted))
+    topics = sorted({place.topic for place in places})
+    return RequestedLetters(
+        portions=tuple(portions(found)), incarnations=read_epochs(job.registry.epochs(topics)).incarnations
+    )
+
+
+def _is_at(kept: Record, places: Collection[LetterPosition]) -> bool:
+    """Whether a message of the topic is a dead letter of one of these places. Other programs may write there, too."""
+    message = Message(topic=kept.topic, key=kept.key, value=kept.value, headers=kept.headers)
+    try:
+        return place_of(rejected_record(message).record) in places
+    except (KeyError, ValueError):
+        return False

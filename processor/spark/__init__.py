@@ -1,0 +1,1 @@
+"""Spark: its session, source and checkpoint, and the tasks in its workers."""

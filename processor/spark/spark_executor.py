@@ -1,0 +1,117 @@
+"""Runs the parts of a round as tasks of Spark.
+
+A round is one action: the tasks of stage 1, one shuffle, and the publish tasks, which share the lanes. A round of little
+work needs one task: this task publishes, too. Only when it finds many roots, a second action publishes them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyspark import RDD
+from pyspark.sql import DataFrame, SparkSession
+
+from processor.progress.epochs import Epochs
+from processor.progress.overlay import DriverOverlay
+from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round
+from processor.settings.settings import Settings
+from processor.spark.worker import (
+    ReadPieces,
+    Task,
+    hand_over,
+    make_clients,
+    pieces_of,
+    publish,
+    records_of,
+    run_alone,
+    run_part,
+)
+from registry.model import Lease
+from statestore.store import Fence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFrame:
+    """The records of a micro-batch: work for the write part. `records`: at most so many. `epochs`: of its topics."""
+
+    frame: DataFrame
+    records: int
+    epochs: Epochs
+
+
+SparkWork = BatchFrame | Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkExecutor:
+    """Runs parts on a Spark session. `fence`: the right of the run to write to the table."""
+
+    spark: SparkSession
+    settings: Settings
+    lease: Lease
+    fence: Fence | None = None
+
+    def start_workers(self, letter_bytes: int | None) -> None:
+        """Starts Spark's Python workers and their clients while the driver goes on, so that the first round need not wait for
+        them. A failure shows in that round."""
+        context = self.spark.sparkContext
+        cores = context.defaultParallelism
+        make = partial(make_clients, self.settings, letter_bytes, self.fence)
+        started: Any = context.parallelize(range(cores), cores).mapPartitions(make)
+        started._jrdd.countAsync()  # an action of the JVM: a Python thread would leave its connection to it open
+
+    def run_round(self, part: Part, work: SparkWork, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+        context = self.spark.sparkContext
+        broadcast = context.broadcast(overlay.encode()) if overlay else None
+        publishers = min(self.settings.lanes, context.defaultParallelism)
+        task = self._task(round_, broadcast, publishers)
+        elements, read = self._distribute(work)
+        try:
+            if not _is_small(work):
+                return _publish(elements.mapPartitions(partial(hand_over, part=part, read=read, task=task)), task)
+            alone: RDD[Any] = elements.mapPartitions(partial(run_alone, part=part, read=read, task=task))
+            found = alone.collect()
+            published = bool(found) and isinstance(found[0], LaneResult)
+            return found if published else _publish(context.parallelize(found, 1), task)
+        finally:
+            if broadcast is not None:
+                broadcast.destroy()
+
+    def run_part(self, part: Part, work: SparkWork, round_: Round) -> list[PartResult]:
+        task = self._task(round_, None, 1)
+        elements, read = self._distribute(work)
+
+        def run_partition(elements: Any) -> list[PartResult]:
+            return [run_part(elements, part, read, task)]
+
+        return list(elements.mapPartitions(run_partition).collect())
+
+    def _task(self, round_: Round, overlay: Any, publishers: int) -> Task:
+        return Task(
+            round=round_,
+            settings=self.settings,
+            lease=self.lease,
+            overlay=overlay,
+            publishers=publishers,
+            fence=self.fence,
+        )
+
+    def _distribute(self, work: SparkWork) -> tuple[RDD[Any], ReadPieces]:
+        """The work as an RDD of at most as many tasks as cores, and how a task reads its elements."""
+        context = self.spark.sparkContext
+        tasks = 1 if _is_small(work) else context.defaultParallelism
+        if isinstance(work, BatchFrame):
+            # A Kafka partition stays whole, in its order.
+            return work.frame.rdd.coalesce(tasks), partial(records_of, epochs=work.epochs)
+        return context.parallelize(work, min(tasks, len(work))), pieces_of
+
+
+def _is_small(work: SparkWork) -> bool:
+    """Whether one task does the work of stage 1."""
+    return (work.records if isinstance(work, BatchFrame) else sum(map(len, work))) <= SMALL
+
+
+def _publish(handovers: RDD[Any], task: Task) -> list[LaneResult]:
+    lanes = handovers.partitionBy(task.publishers, int)
+    return list(lanes.mapPartitions(partial(publish, task=task)).collect())

@@ -1,0 +1,56 @@
+"""Finds out what a plan needs to publish: sequences, the limits of topics, the ids of schemas."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from processor.driver.publish_setup import PublishSetup
+from processor.kafka.message_limits import message_limits
+from processor.kafka.reader import read_topic
+from processor.plan.plan import Plan
+from processor.progress.identity import SEQUENCES, highest_sequence, ledgers_in, read_sequences, write_sequence
+from processor.progress.ledger import group_partition
+from processor.schema_registry.document_schemas import SchemaRegistration
+from processor.settings.settings import Settings
+from statestore.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishPreparation:
+    """The preparation of a run. `configs`: asks for the configurations of a plan's topics. `letter_bytes`: the largest dead
+    letter, None for any."""
+
+    settings: Settings
+    store: Store
+    configs: Callable[[Plan], Mapping[str, Mapping[str, str]]]
+    registration: SchemaRegistration
+    letter_bytes: int | None
+
+    def setup(self, plan: Plan) -> PublishSetup:
+        """What the driver needs to publish by this plan. Registers the schemas of Avro products."""
+        sequences = earlier_sequences(self.settings, plan, self.store)
+        limits = message_limits(plan, self.configs(plan))
+        registered = self.registration.register(plan)
+        return PublishSetup(
+            letter_bytes=self.letter_bytes,
+            earlier_sequences=sequences,
+            message_limits=limits,
+            schema_ids=registered.ids,
+            unready=registered.refused,
+        )
+
+
+def earlier_sequences(settings: Settings, plan: Plan, store: Store) -> dict[str, int]:
+    """Product -> the highest sequence that its topic had before the table's first message. Reads the topic of a product that
+    the table does not know yet, or knows with another root."""
+    items = {item["SK"]: item for item in store.partition(SEQUENCES)}
+    known, found = read_sequences(items.values()), dict[str, int]()
+    for name, product in plan.products.items():
+        ledger = group_partition(product.ledger)
+        if (name, ledger) not in known:
+            messages = read_topic(settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
+            above = highest_sequence(dict(message.headers) for message in messages)
+            former = ledgers_in([items[name]] if name in items else [])
+            store.write(write_sequence(name, above, ledger, former))
+            known[name, ledger] = above
+        found[name] = known[name, ledger]
+    return found

@@ -1,0 +1,136 @@
+"""What reverses one version of the registry: the definitions and pauses as they were before it. Pure.
+
+The history says how the registry was before each version: newest first, each entry gives its old row back. An undo is a new edit.
+It puts back definitions and pauses. It refuses steps of the job, slots, and products that a later edit changed again.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from registry.errors import RegistryError
+from registry.json_text import same_json
+from registry.model import HistoryEntry, Snapshot
+
+_TABLES = ("entities", "products", "waiting_products")
+_Row = Mapping[str, Any]
+
+
+class NoUndo(RegistryError):
+    """The registry cannot reverse a version."""
+
+    def __init__(self, version: int, reason: str) -> None:
+        super().__init__(f"version {version} cannot be undone: {reason}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reversal:
+    """The parts of an undo. `entities`, `products`: the definitions to apply, by name; `removed`: products that the version
+    added; `paused`: of products, and of all work under None; `topics`: whether each is paused; `added`: entities that the version
+    added, which stay."""
+
+    entities: Mapping[str, Any] = field(default_factory=dict)
+    products: Mapping[str, Any] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    paused: Mapping[str | None, bool] = field(default_factory=dict)
+    topics: Mapping[str, bool] = field(default_factory=dict)
+    added: tuple[str, ...] = ()
+
+
+def reverse(stored: Snapshot, history: Sequence[HistoryEntry], version: int) -> Reversal:
+    """Finds what reverses a version.
+
+    Args:
+        stored: the registry as it is.
+        history: its entries, the newest first, back to `version` at least.
+
+    Raises:
+        NoUndo: the history has no such version, or it cannot be reversed.
+    """
+    changed = [entry for entry in history if entry.version == version]
+    if not changed:
+        raise NoUndo(version, "the history has no edit of this version")
+    now = _rows(stored)
+    after = _before(now, [entry for entry in history if entry.version > version])
+    before = _before(after, changed)
+    found: dict[str, Any] = {"entities": {}, "products": {}, "paused": {}, "topics": {}}
+    for name in _names(changed, "entities"):
+        _check_unchanged(version, f"entity {name}", after["entities"].get(name), now["entities"].get(name))
+        if old := before["entities"].get(name):
+            found["entities"][name] = old["definition"]
+    removed = []
+    for name in _names(changed, "products", "waiting_products"):
+        old, new = _wanted(before, name), _wanted(after, name)
+        _check_unchanged(version, f"product {name}", new, _wanted(now, name))
+        if old is None:
+            removed += [name] if new else []
+        elif new is None or not same_json(old["definition"], new["definition"]):
+            found["products"][name] = old["definition"]
+        elif old["paused"] != new["paused"]:
+            found["paused"][name] = old["paused"]
+    for entry in changed:
+        if entry.entry == "work" and entry.old and entry.new:
+            if entry.old["paused"] != stored.paused:
+                found["paused"][None] = entry.old["paused"]
+            topics, changed_to = {*entry.old["paused_topics"]}, {*entry.new["paused_topics"]}
+            differ = (topics ^ changed_to) & (topics ^ {*stored.paused_topics})
+            found["topics"] |= {topic: topic in topics for topic in differ}
+    if not any((*found.values(), removed)):
+        raise NoUndo(version, _reason(changed))
+    added = tuple(name for name in _names(changed, "entities") if name not in before["entities"])
+    return Reversal(**found, removed=tuple(removed), added=added)
+
+
+def _rows(stored: Snapshot) -> dict[str, dict[str, _Row]]:
+    """The rows of the registry, as far as an undo reads them."""
+    return {
+        "entities": {one.name: {"definition": one.definition} for one in stored.entities},
+        "products": {
+            one.name: {"definition": one.definition, "paused": one.paused, "retracted": one.retracted}
+            for one in stored.products
+        },
+        "waiting_products": {one.name: {"definition": one.definition, "paused": one.paused} for one in stored.waiting},
+    }
+
+
+def _before(rows: Mapping[str, Mapping[str, _Row]], entries: Iterable[HistoryEntry]) -> dict[str, dict[str, _Row]]:
+    """The rows before these entries, which come newest first."""
+    found = {table: dict(rows[table]) for table in _TABLES}
+    for entry in entries:
+        if entry.entry in found:
+            name = (entry.new or entry.old or {})["name"]
+            if entry.old is None:
+                found[entry.entry].pop(name, None)
+            else:
+                found[entry.entry][name] = entry.old
+    return found
+
+
+def _wanted(rows: Mapping[str, Mapping[str, _Row]], name: str) -> _Row | None:
+    """The product that the registry asks for: the waiting version, else the live one unless it is retracted."""
+    live = rows["products"].get(name)
+    return rows["waiting_products"].get(name) or (live if live and not live.get("retracted") else None)
+
+
+def _names(entries: Iterable[HistoryEntry], *tables: str) -> list[str]:
+    return sorted({(one.new or one.old or {})["name"] for one in entries if one.entry in tables})
+
+
+def _check_unchanged(version: int, entry: str, then: _Row | None, now: _Row | None) -> None:
+    definitions = [row and row["definition"] for row in (then, now)]
+    if not same_json(*definitions):
+        raise NoUndo(version, f"a later edit changed {entry} again: undo that one first (`statestore history`)")
+
+
+def _reason(changed: Iterable[HistoryEntry]) -> str:
+    """Why a version without definitions and pauses cannot be reversed."""
+    tables = {entry.entry for entry in changed}
+    if "epochs" in tables:
+        return "it recorded epochs of a topic, and a boundary never changes"
+    if "slots" in tables:
+        return "it added slots, and the table keeps their indexes; a slot that nothing uses costs nothing"
+    if "entities" in tables:
+        return "it only added entities, and an entity stays"
+    if tables & {"products", "waiting_products"}:
+        return "it only published the same documents again, or was a step of the job"
+    return "it only changed slots: `statestore move` and `statestore retire` change these"

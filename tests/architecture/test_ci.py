@@ -1,0 +1,33 @@
+"""CI, the workflow and the hooks of contributors give the same commands."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[2]
+TARGETS = ("check", "test", "test-rest", "test-spark-start")
+
+
+def read(path: str) -> Any:
+    return YAML(typ="safe").load(ROOT / path)
+
+
+def test_the_workflow_has_a_shard_for_each_command_of_ci() -> None:
+    run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert re.findall(r"^for target in (.+); do$", run, re.MULTILINE) == [" ".join(TARGETS)]
+    assert tuple(read(".github/workflows/tests.yml")["jobs"]["shard"]["strategy"]["matrix"]["target"]) == TARGETS
+
+
+def test_the_hooks_of_contributors_run_targets_of_make() -> None:
+    hooks = [hook["entry"] for repo in read(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]
+    assert hooks == ["make check", "make test-quick"]
+
+
+def test_every_test_that_make_test_leaves_out_runs_in_ci_or_in_test_all() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.findall(r'^(?:CORE|REST) := "(.+)"$', makefile, re.MULTILINE) == [
+        "not slow and not rest",
+        "rest and not slow",
+    ]

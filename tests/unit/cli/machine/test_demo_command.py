@@ -1,0 +1,82 @@
+"""What the demo prints: its steps, and documents that a person can read."""
+
+from typing import Any
+
+import pytest
+
+from processor.cli.machine import demo_command
+from processor.cli.machine.demo_command import DemoRun, print_step
+from processor.cli.main import main
+from processor.demo.live import live_demo
+from processor.demo.report import readable_lines
+from processor.local.cache import ShowProgress
+
+
+def test_a_step_says_how_many_there_are(capsys: Any) -> None:
+    print_step(3, "producing records")
+    assert capsys.readouterr().err == "step 3 of 5: producing records\n"
+
+
+@pytest.mark.parametrize(
+    ("documents", "wrong", "status", "says"),
+    [
+        ({b"1": b"{}", b"2": None}, [], 0, "both runs published the same documents, byte for byte"),
+        ({b"1": b"{}"}, [], 0, "both runs published the same documents, byte for byte"),
+        ({b"1": b"{} "}, [], 1, "the runs published different documents"),
+        ({b"1": b"{}", b"3": b"{}"}, [], 1, "the runs published different documents"),
+        ({}, [], 1, "the runs published different documents"),
+        ({b"1": b"{}"}, ["1"], 1, "both runs published the same documents, byte for byte"),
+    ],
+)
+def test_the_runs_on_both_stores_must_publish_the_same_bytes_and_the_sql_answer(
+    documents: dict[bytes, bytes | None],
+    wrong: list[str],
+    status: int,
+    says: str,
+    capsys: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = {
+        "postgres": DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of Postgres"]),
+        "dynamodb": DemoRun(documents=documents, wrong=wrong, lines=["of moto"]),
+    }
+    monkeypatch.setattr(demo_command, "_run_on", lambda store, recorded, follow: made[store])
+    assert main(["demo"]) == status
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[:5] == ["", "of Postgres", "", "of moto", says]
+    assert "the table is in Postgres\nthe table is in DynamoDB (moto)\n" in shown.err
+    assert ("differs" in shown.err) == bool(status)
+
+
+def test_the_demo_on_one_store_compares_no_runs(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of moto"])
+    monkeypatch.setattr(demo_command, "_run_on", lambda store, recorded, follow: {"dynamodb": made}[store])
+    assert main(["demo", "--store", "dynamodb"]) == 0
+    assert "both runs" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "store"), [([], "postgres"), (["--store", "dynamodb"], "dynamodb"), (["--store", "postgres"], "postgres")]
+)
+def test_the_live_demo_has_its_table_in_postgres_unless_a_flag_names_moto(
+    flags: list[str], store: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(where: str, _: ShowProgress) -> tuple[int, list[str], int]:
+        return 1, [] if where == store else ["1"], 0
+
+    monkeypatch.setattr(live_demo, "run_live_demo", run)
+    assert main(["demo", "--live", *flags]) == 0
+    assert "1 documents equal the SELECT, 0 dead letters" in capsys.readouterr().out
+
+
+def test_a_document_has_a_line_for_each_member_and_ends_early_if_it_is_long() -> None:
+    assert list(readable_lines({"name": "é", "stars": [1]})) == [
+        "     {",
+        '       "name": "é",',
+        '       "stars": [',
+        "         1",
+        "       ]",
+        "     }",
+    ]
+    *_, last = readable_lines(list(range(100)))
+    assert last == "     ... 62 more lines"

@@ -1,0 +1,79 @@
+"""The options of an entity: what they mean, and what is refused."""
+
+import pytest
+
+from processor.definitions.load import load
+from processor.definitions.problems import DefinitionError
+
+
+@pytest.mark.parametrize(
+    ("choice", "problem"),
+    [
+        ("ignored", "there is no choice `ignored` for `truncate`; did you mean 'ignore'?"),
+        ("1", "`truncate` is `1`, not text; write one of refuse, ignore, delete"),
+    ],
+)
+def test_another_choice_for_a_truncate_is_refused(choice: str, problem: str) -> None:
+    text = f"user: {{key: [id], columns: {{id: int}}, truncate: {choice}}}"
+    with pytest.raises(DefinitionError) as error:
+        load({"entities.yaml": text})
+    assert str(error.value) == f"entities.yaml:1: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("choice", "problem"),
+    [
+        ("byte", "there is no choice `byte` for `decimals`; did you mean 'bytes'?"),
+        ("{pric: text}", "entity `item` has no column `pric` for its `decimals`; did you mean 'price'?"),
+        ("{price: txt}", "there is no choice `txt` for `decimals`; did you mean 'text'?"),
+        (
+            "{id: text}",
+            "column `id` of entity `item` is int, which takes no text of numbers; "
+            "name columns of type decimal or float in `decimals`",
+        ),
+        ("[text]", "`decimals` is a list, not text; write one of text, bytes"),
+    ],
+)
+def test_another_form_of_decimals_is_refused(choice: str, problem: str) -> None:
+    text = f"item: {{key: [id], columns: {{id: int, price: decimal}}, decimals: {choice}}}"
+    with pytest.raises(DefinitionError) as error:
+        load({"entities.yaml": text})
+    assert str(error.value) == f"entities.yaml:1: {problem}"
+
+
+def test_an_entity_says_the_form_of_all_its_decimals_or_of_some() -> None:
+    text = "item: {key: [id], columns: {id: int, price: decimal, size: float}, decimals: %s}"
+    assert load({"entities.yaml": text % "bytes"}).entities["item"].decimals == "bytes"
+    found = load({"entities.yaml": text % "{price: bytes, size: text}"}).entities["item"]
+    assert [found.decimal_form(name) for name in ("price", "size", "id")] == ["bytes", "text", None]
+
+
+def test_an_entity_keeps_its_options_and_the_order_of_its_columns() -> None:
+    text = """
+        orders:
+          topic: shop.public.orders
+          format: flattened
+          shards: 100
+          key: [id, shop]
+          columns:
+            shop: string
+            id: int
+            price: decimal(12,2)
+            at: timestamp(us)
+            tags: string[]
+            on: bool
+            lines: "json[]"
+    """
+    entity = load({"entities.yaml": text}).entities["orders"]
+    assert (entity.topic, entity.format, entity.shards) == ("shop.public.orders", "flattened", 100)
+    assert entity.key == ("id", "shop")
+    assert {name: str(column) for name, column in entity.columns.items()} == {
+        "shop": "string",
+        "id": "int",
+        "price": "decimal(12,2)",
+        "at": "timestamp(us)",
+        "tags": "string[]",
+        "on": "bool",
+        "lines": "json[]",
+    }
+    assert list(entity.columns)[:2] == ["shop", "id"]
