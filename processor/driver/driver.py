@@ -25,7 +25,14 @@ from processor.progress.erasures import Erasure, erased_in, erasure_key, name_of
 from processor.progress.form_notes import PARTITION as FORMS
 from processor.progress.form_notes import forget_form, obsolete_notes, read_form, with_notes, without_notes
 from processor.progress.identity import SEQUENCES, ledgers_in
-from processor.progress.ledger import NO_DOCUMENT, group_key, ledgers_of, read_entries, retire_entries
+from processor.progress.ledger import (
+    NO_DOCUMENT,
+    RetiredEntries,
+    group_key,
+    ledgers_of,
+    read_entries,
+    retire_entries,
+)
 from processor.progress.open_changes import PARTITION, changed_rows, changes_key
 from processor.progress.replays import PARTITION as REPLAYS
 from processor.progress.replays import ReplayReport, end_note, end_replay, noted_keys, notes_of_row, refuse_replay
@@ -214,10 +221,9 @@ class Driver(RoundRunner):
             self.store.write(end_note(key_of_item(note), "superseded"))
         return erased
 
-    def retire_entries(self, entity: str, sk: str) -> dict[str, int]:
+    def retire_entries(self, entity: str, sk: str) -> RetiredEntries:
         """Lets the ledger's items of an erased root expire, after its erasure has kept their sequences. An item stays while a
-        product of it has not published its tombstone. Returns the sequence of each tombstone in an item that expires, by
-        product."""
+        product of it has not published its tombstone."""
         self.check_lease()
         products = {p.number: name for name, p in self.active.products.items() if p.product.root == entity}
         partitions = {group_key(self.plan.products[name].ledger, sk).pk for name in products.values()}
@@ -231,7 +237,10 @@ class Driver(RoundRunner):
         gone = [key for key, some in entries.items() if all(entry.hash == NO_DOCUMENT for entry in some.values())]
         for key in gone:
             self.store.write(retire_entries(key, found[key], self._next_round({}).expires_at))
-        return {products[n]: entry.seq for key in gone for n, entry in entries[key].items() if n in products}
+        ended = {key: {n: e.seq for n, e in entries[key].items() if e.hash == NO_DOCUMENT} for key in entries}
+        named = {key: {products[n]: seq for n, seq in some.items() if n in products} for key, some in ended.items()}
+        kept = frozenset(name for key, some in named.items() if key not in gone for name in some)
+        return RetiredEntries({name: seq for some in named.values() for name, seq in some.items()}, kept)
 
     def _forget_forms(self) -> None:
         """Forgets the forms of decimals that no record settles by the present definitions."""

@@ -85,6 +85,14 @@ class Run:
         return mark.round <= self.through and self.attempts.get((mark.round, mark.lane), 0) == mark.attempt
 
 
+class RetiredEntries(NamedTuple):
+    """The entries of an erased root. `tombstones`: product -> the sequence of its tombstone; `kept`: those of them whose item
+    stays, because another product of their group shows a document."""
+
+    tombstones: Mapping[str, int]
+    kept: frozenset[str]
+
+
 def group_partition(place: LedgerPlace) -> str:
     """The partition of the ledger items that have the entries of this product, and of the others of its group."""
     return progress_partition("LEDGER", f"{place.root}#{place.number // GROUP}")

@@ -39,6 +39,7 @@ TopicConfigs = Mapping[str, Mapping[str, str]]
 class ErasureReport:
     """What an erasure did. `before`: the row as it was, None where the table had none. `new`: partition of the source topic ->
     the offset from which its records count as new. `tombstones`: product -> the sequence of the tombstone of its document.
+    `kept`: those of its products whose ledger entry stays, because a product of their group still shows a document.
     `published`: how many messages went out. `left`: why work remains; nothing when the erasure is done. `expires`: whether
     the table removes the items whose time has come. `statistics`: how many joins had a join key of the row as their most frequent
     value. `leftovers`: what the erasure does not reach."""
@@ -50,6 +51,7 @@ class ErasureReport:
     letters: RemovedLetters
     left: tuple[str, ...]
     expires: bool
+    kept: frozenset[str] = frozenset()
     statistics: int = 0
     leftovers: Leftovers = field(default_factory=Leftovers)
     configs: TopicConfigs = field(default_factory=dict)
@@ -65,14 +67,15 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
         statistics = job.registry.statistics.forget(_join_keys(erased.before))
         finish_background_work(job)
         left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.pending else ())
-        tombstones = driver.retire_entries(entity, sk)
+        retired = driver.retire_entries(entity, sk)
         letters = erase_letters(job.settings, job.admin, driver.store, _row_letters(job, entity, key, choice))
         described = driver.store.describe()
         leftovers = find_leftovers(job, entity, key)
         return ErasureReport(
             before=erased.before,
             new=new,
-            tombstones=tombstones,
+            tombstones=retired.tombstones,
+            kept=retired.kept,
             published=driver.tally["published"] + driver.tally["corrections"],
             letters=letters,
             left=(*left, *_letters_left(letters)),

@@ -59,7 +59,7 @@ NO_SEQUENCES = replacing((publish, "may_be_erased", always(False)))
     ("seed", "overrides", "switch"),
     [
         (14, {}, NO_LIST),
-        (21, {}, NO_FORMER_KEYS),
+        (7, {}, NO_FORMER_KEYS),
         (0, HARD, PENDING_KEYS),
         (27, {"shape": "pair"}, NO_SEQUENCES),
     ],

@@ -47,7 +47,7 @@ FROM_THE_FIRST = replacing(
 @pytest.mark.parametrize(
     ("seed", "overrides", "switch"),
     [
-        (4, {}, NO_OFFSETS),
+        (13, {}, NO_OFFSETS),
         (3, {}, NOT_TO_THE_END),
         (3, {}, AT_ONCE),
         (2, {}, SAME_EPOCH),

@@ -52,8 +52,12 @@ def _in_table(
         expires = f"{FOR_EVER}, because the table has no TTL: turn it on for the attribute `ttl`"
     if report.before is not None:
         yield _item(table, "a delete marker: the key and a version, without other values", expires)
-    for name in sorted(report.tombstones):
+    for name in sorted(report.tombstones.keys() - report.kept):
         yield _item(table, f"the ledger entry of {name}: the key and a sequence, without a hash", expires)
+    for name in sorted(report.kept):
+        yield _item(
+            table, f"the ledger entry of {name}: the key and a sequence, in an item with others", _until_all_end(report)
+        )
     for name in report.leftovers.ledgers:
         what = f"the ledger entry of {name}, a product without a definition: the key, sequences and a hash"
         yield _item(table, what, f"you define {name} again, and give this command again")
@@ -74,6 +78,13 @@ def _in_table(
         "you remove them",
     )
     yield from (_item(*remain) for remain in kind.remains)
+
+
+def _until_all_end(report: "ErasureReport") -> str:
+    """Until when an item of the ledger stays in which a product shows a document of the row."""
+    gone = ", ".join(report.leftovers.ledgers)
+    cure = f"you define {gone} again, and give" if gone else "all products have their tombstones: give"
+    return f"{cure} this command again"
 
 
 def _in_sources(entity: EntityPlan, at: datetime, report: "ErasureReport") -> Iterator[Remain]:

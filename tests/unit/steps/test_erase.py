@@ -8,7 +8,7 @@ import pytest
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.progress.erasures import Erasure
-from processor.progress.ledger import NO_DOCUMENT, read_entries
+from processor.progress.ledger import NO_DOCUMENT, LedgerEntry, Mark, RetiredEntries, group_key, read_entries, reserve
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from processor.settings.settings import Settings
@@ -59,7 +59,7 @@ class World:
     def batch(self, *records: Record) -> None:
         self.trial.batch(records)
 
-    def erase(self, email: str = ADA) -> dict[str, int]:
+    def erase(self, email: str = ADA) -> RetiredEntries:
         driver = self.trial.driver
         driver.erase("user", email, Erasure({0: encode_version(0, 0, self.ends)}))
         self.trial.finish()
@@ -73,7 +73,7 @@ class World:
             "ERASED",
             "WALKS",
             LEDGER,
-            "LEDGER#members",
+            "LEDGER#group#0",
             "EDGE#user#groups[]=1",
         ]
         return json.dumps([item for pk in pks for item in self.trial.store.partition(pk)], default=str)
@@ -89,7 +89,7 @@ def test_an_erased_row_leaves_a_bare_marker_and_no_document_shows_it() -> None:
     world.batch(world.ada(f"{MARK} old"), world.record("group", {"id": 1}))
     world.batch(world.ada(f"{MARK} new"))
     assert world.documents()['members {"id":1}'] == {"id": 1, "users": [f"{MARK} new"]}
-    assert world.erase() == {"profile": 3}
+    assert world.erase() == ({"profile": 3}, frozenset())
     assert world.documents() == {'members {"id":1}': {"id": 1, "users": []}}
     assert MARK not in world.items()
     assert world.trial.store.partition("EDGE#user#groups[]=1") == []
@@ -138,7 +138,7 @@ def test_records_from_before_the_erasure_change_nothing_and_a_new_one_brings_the
 def test_an_erasure_before_the_first_record_of_the_row_keeps_it_away() -> None:
     world = World()
     unread = world.ada("ada")
-    assert world.erase() == {}
+    assert world.erase() == ({}, frozenset())
     world.batch(unread)
     assert world.documents() == {}
     assert world.trial.store.partition("TABLE#user") == []
@@ -157,6 +157,18 @@ def test_the_entry_of_the_ledger_expires_and_the_sequence_still_rises() -> None:
     assert "ttl" not in world.trial.store.partition(LEDGER)[0]
     sequences = [dict(m.headers)["statestore.sequence"] for m in world.trial.published.messages]
     assert sequences == [b"1", b"2", b"3"]
+
+
+def test_an_item_with_a_document_of_a_product_that_went_stays_and_the_erasure_names_those_that_share_it() -> None:
+    world = World()
+    world.batch(world.ada("ada"))
+    world.trial.finish()
+    key = group_key(PLAN.products["profile"].ledger, ADA)
+    item = world.trial.store.get([key])[key]
+    world.trial.store.write(reserve(key, item, {7: LedgerEntry(9, "ab" * 16, Mark(1, 0, 0, 0), 1)}, item["key"]))
+    assert world.erase() == ({"profile": 2}, frozenset({"profile"}))
+    (entry,) = world.trial.store.partition(LEDGER)
+    assert ("ttl" in entry, entry["key"]) == (False, item["key"])
 
 
 @pytest.mark.parametrize("requests", range(1, 6))

@@ -127,6 +127,17 @@ def test_places_that_an_erasure_does_not_reach_remain_with_the_way_to_clear_them
         assert not where(plain, "remains", text)
 
 
+def test_a_ledger_entry_remains_while_a_product_of_its_group_shows_a_document() -> None:
+    stuck = replace(REPORT, kept=frozenset(REPORT.tombstones))
+    (name,) = REPORT.tombstones
+    gone = make_certificate(OCCASION, replace(stuck, leftovers=Leftovers(ledgers=("old",))))
+    (entry,) = where(gone, "remains", f"the ledger entry of {name}")
+    assert entry["what"] == f"the ledger entry of {name}: the key and a sequence, in an item with others"
+    assert entry["until"] == "you define old again, and give this command again"
+    (entry,) = where(make_certificate(OCCASION, stuck), "remains", f"the ledger entry of {name}")
+    assert entry["until"] == "all products have their tombstones: give this command again"
+
+
 def test_values_that_left_the_statistics_are_named_without_themselves() -> None:
     (taken,) = where(make_certificate(OCCASION, replace(REPORT, statistics=2)), "removed", "most frequent value")
     assert taken["what"] == "the most frequent value of 2 joins, a join key of the row"
