@@ -40,7 +40,14 @@ def copy_job(job: Job) -> Job:
     driver.backlog = replace(
         backlog, stopped=dict(backlog.stopped), waiting=dict(backlog.waiting), own=set(backlog.own)
     )
-    driver.walks = copy.deepcopy(driver.walks)
+    walks = driver.walks
+    driver.walks = replace(
+        walks,
+        walks=dict(walks.walks),
+        stuck=dict(walks.stuck),
+        shown_at=dict(walks.shown_at),
+        moved=set(walks.moved),
+    )
     driver.tally = Counter(driver.tally)
     driver.unfit = dict(driver.unfit)
     steward = job.steward and replace(job.steward, driver=driver)
