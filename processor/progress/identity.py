@@ -6,7 +6,8 @@
 
 `check_binding` decides from these what does not belong together. Others read and write them. The table also keeps, for
 each product, the highest sequence that its topic had before the table's first message (`SEQUENCES`): the sequences of a
-root go on rising when a new table takes the place of another. The same item names the product's partition of the ledger.
+root go on rising when a new table takes the place of another. The same item names the product's partition of the ledger, and its
+number there: a registry that went back to an earlier moment may give this number to another product.
 """
 
 from collections.abc import Iterable, Mapping
@@ -158,10 +159,22 @@ def ledgers_in(items: Iterable[Item]) -> set[str]:
     return {ledger for item in items for ledger in (item["ledger"], *item["former"])}
 
 
-def write_sequence(product: str, above: int, ledger: str, former: Iterable[str] = ()) -> Write:
-    """Keeps the highest sequence of a product's topic. `ledger`: its partition of the ledger; `former`: those of the same name
-    before."""
-    return write_note(Key(SEQUENCES, product), {"above": above, "ledger": ledger, "former": sorted(former)})
+def write_sequence(product: str, above: int, ledger: str, number: int, former: Iterable[str] = ()) -> Write:
+    """Keeps the highest sequence of a product's topic. `ledger`, `number`: its place in the ledger; `former`: its partitions
+    before, under other roots."""
+    values = {"above": above, "ledger": ledger, "number": number, "former": sorted(former)}
+    return write_note(Key(SEQUENCES, product), values)
+
+
+def other_number(items: Iterable[Item], product: str, ledger: str, number: int) -> str:
+    """Why the table knows this place in the ledger as that of another product, or another number of this product in the same
+    partition; empty where it does not. `items`: of `SEQUENCES`."""
+    for item in items:
+        same_place, same_product = item["number"] == number, item["SK"] == product
+        if item["ledger"] == ledger and same_place != same_product:
+            given = f"ledger number {item['number']} of {item['SK']}"
+            return f"the table knows {given}, and the registry gives number {number} to {product}"
+    return ""
 
 
 def highest_sequence(headers: Iterable[Mapping[str, bytes | None]]) -> int:

@@ -115,7 +115,8 @@ Documents = Mapping[str, EncodedDocument | Unpublishable]
 
 @dataclass(slots=True)
 class _RootLedger:
-    """What the ledger says of a root: its items by partition, and the sequences of the tombstones of an erased root."""
+    """What the ledger says of a root: its items by partition, and the sequences of the tombstones of an erased root, by number. A
+    new registry gives other numbers, so the next sequence of each product is above all of them."""
 
     items: dict[str, Item | None]
     sequences: Mapping[int, int]
@@ -123,8 +124,9 @@ class _RootLedger:
     def entry(self, context: PublishContext) -> LedgerEntry:
         """The entry of a product. That of an erased root may be gone: then the erasure has the sequence of the tombstone."""
         found = read_entry(self.items[context.partition], context.number, context.earlier)
-        if found.mark is None and self.sequences and (sequence := self.sequences.get(context.number)):
-            return LedgerEntry(seq=sequence)
+        if found.mark is None and self.sequences:
+            above = max(found.seq, *self.sequences.values())
+            return LedgerEntry(seq=above, hash=NO_DOCUMENT if context.number in self.sequences else found.hash)
         return found
 
     @property

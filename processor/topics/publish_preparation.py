@@ -4,10 +4,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from processor.driver.publish_setup import PublishSetup
+from processor.errors import ForeignPart
 from processor.kafka.message_limits import message_limits
 from processor.kafka.reader import read_topic
 from processor.plan.plan import Plan
-from processor.progress.identity import SEQUENCES, highest_sequence, ledgers_in, read_sequences, write_sequence
+from processor.progress.identity import (
+    SEQUENCES,
+    highest_sequence,
+    ledgers_in,
+    other_number,
+    read_sequences,
+    write_sequence,
+)
 from processor.progress.ledger import group_partition
 from processor.schema_registry.document_schemas import SchemaRegistration
 from processor.settings.settings import Settings
@@ -41,16 +49,23 @@ class PublishPreparation:
 
 def earlier_sequences(settings: Settings, plan: Plan, store: Store) -> dict[str, int]:
     """Product -> the highest sequence that its topic had before the table's first message. Reads the topic of a product that
-    the table does not know yet, or knows with another root."""
+    the table does not know yet, or knows with another root. Raises ForeignPart where the registry gives a product another ledger
+    number than the table knows."""
     items = {item["SK"]: item for item in store.partition(SEQUENCES)}
     known, found = read_sequences(items.values()), dict[str, int]()
     for name, product in plan.products.items():
         ledger = group_partition(product.ledger)
+        if other := other_number(items.values(), name, ledger, product.number):
+            raise ForeignPart(
+                f"the registry {settings.registry_schema} went back to an earlier moment: {other}. Restore a newer backup, or "
+                "stop every job and make a new registry for the table: `statestore rebuild-registry --registry-is-lost` with "
+                "another --registry-schema"
+            )
         if (name, ledger) not in known:
             messages = read_topic(settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
             above = highest_sequence(dict(message.headers) for message in messages)
             former = ledgers_in([items[name]] if name in items else [])
-            store.write(write_sequence(name, above, ledger, former))
+            store.write(write_sequence(name, above, ledger, product.number, former))
             known[name, ledger] = above
         found[name] = known[name, ledger]
     return found

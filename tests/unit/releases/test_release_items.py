@@ -52,7 +52,7 @@ def story_items() -> list[Item]:
     letter = first_records()[1]
     notes = [
         write_identity("id", 1),
-        *(write_sequence(name, 0, group_partition(p.ledger)) for name, p in PLAN.products.items()),
+        *(write_sequence(name, 0, group_partition(p.ledger), p.number) for name, p in PLAN.products.items()),
     ]
     notes += [write_published_topic(name, PublishedTopic("t", "id", 1, 1)) for name in PLAN.products]
     for write in (*notes, drop(letter, who="an operator", why="given up", at=datetime(2026, 11, 22, tzinfo=UTC))):

@@ -145,7 +145,7 @@ def test_a_tombstone_takes_its_key_from_the_ledger_item_of_another_group() -> No
     assert outcomes == {0: "unchanged", 20: "published"}
 
 
-def test_the_sequences_of_an_erased_root_rise_product_by_product() -> None:
+def test_the_sequences_of_an_erased_root_go_on_above_those_of_all_its_tombstones() -> None:
     note = erasure_key("user", "7")
     task = replace(TASK, erased=frozenset([name_of(note)]))
     values = {"p0": ADA, "p1": ADA}
@@ -154,8 +154,8 @@ def test_the_sequences_of_an_erased_root_rise_product_by_product() -> None:
         publish(task, contexts(0, 1), "7", lambda: documents(values)),
         [(ENTRY, None), (note, erased)],
         [(ROW, {})],
-        [(reservations({0: reserved(9, ADA), 1: reserved(4, ADA)}, None), Done(None))],
-        sends(message(9, ADA, context(0)), message(4, ADA, context(1))),
+        [(reservations({0: reserved(9, ADA), 1: reserved(9, ADA)}, None), Done(None))],
+        sends(message(9, ADA, context(0)), message(9, ADA, context(1))),
     )
     assert outcomes == {"p0": "published", "p1": "published"}
 
