@@ -37,6 +37,10 @@ from statestore.items import slot_name
 if TYPE_CHECKING:
     from registry.repository import Registry
 
+SHOWN_WARNINGS = 20
+SHOWN_NAMES = 10
+"""The text shows so many warnings, and so many names that an apply keeps; of further ones only how many. --json shows all."""
+
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
@@ -108,7 +112,9 @@ def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
     yield f"changes to registry version {found.version}:" if found.changes else "nothing would change"
     yield from (f"  {change}" for change in found.changes)
     if found.kept:
-        yield f"  not named here, and kept: {', '.join(found.kept)}"
+        more = len(found.kept) - SHOWN_NAMES
+        names = ", ".join(found.kept[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+        yield f"  not named here, and kept: {names}"
     yield "slots:"
     rows = [
         [s.entity, slot_name(s.slot), "#".join(s.columns), s.state, _served_joins(s.serves, s.together)]
@@ -140,7 +146,9 @@ def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
         yield from _table([header, *rows], right=range(1, len(header)))
     if found.warnings:
         yield "warnings:"
-        yield from (f"  {warning}" for warning in found.warnings)
+        yield from (f"  {warning}" for warning in found.warnings[:SHOWN_WARNINGS])
+        if more := len(found.warnings[SHOWN_WARNINGS:]):
+            yield f"  and {more} more: `plan --json` shows all"
     if found.changes:
         yield f"plan {found.plan}: `apply --plan {found.plan}` makes exactly these changes, or refuses"
 

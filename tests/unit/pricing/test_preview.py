@@ -104,6 +104,30 @@ def statistics(registry: Snapshot, joins: dict[tuple[str, Direction], tuple[floa
     )
 
 
+def test_the_text_of_a_hundred_products_is_bounded() -> None:
+    stars = STARS.replace("limit: 10, ", "")
+    files = {f"p{n}.yaml": stars.replace("product: stars", f"product: p{n}") for n in range(100)}
+    wanted = load({"entities.yaml": ENTITIES, **files})
+    found = preview(wanted, empty_registry(Settings()), frozenset())
+    lines = list(preview_lines(found, DEFAULT))
+    assert [line for line in lines if "more" in line] == [
+        "  user: p0, p1, p10 and 97 more",
+        "  and 81 more: `plan --json` shows all",
+    ]
+    assert len([line for line in lines if not line.startswith("  product p")]) < 50
+    registry = edited(
+        empty_registry(Settings()), apply(empty_registry(Settings()), requirements_of(wanted), frozenset())
+    )
+    one = preview(load({"entities.yaml": ENTITIES, "forks.yaml": FORKS}), registry, frozenset())
+    lines = list(preview_lines(one, DEFAULT))
+    assert len(lines) < 50
+    assert [line for line in lines if line.startswith("  not named here")] == [
+        "  not named here, and kept: "
+        + ", ".join(f"product {name}" for name in sorted(files)[:10]).replace(".yaml", "")
+        + " and 90 more"
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "wanted", "registry"),
     [
