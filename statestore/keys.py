@@ -11,7 +11,7 @@ compare byte for byte.
     rows    = "TABLE#" entity, or "TABLE#" entity "#" shard     the partitions of an entity's rows
     index   = entity "#" SK                             the order of rows in every index, and the name of one row there
     edges   = "EDGE#" entity "#" fields "=" key                 the partition that names the rows which hold a key
-    others  = kind, or kind "#" name                            the job's progress: `LEDGER#user_profile`, `RUNS`
+    others  = kind, or kind "#" name                            the job's progress: `LEDGER#user#0`, `RUNS`
 
 Slots and sort keys have one encoding. So a reader can use the slot value of one row as the sort key of another.
 Does not: know which columns make a key, or in which order; the caller's plan does.
@@ -85,7 +85,7 @@ def index_rows(entity: str) -> str:
 
 @lru_cache(maxsize=4096)
 def progress_partition(kind: ProgressKind, name: str = "") -> str:
-    """A partition of the job's progress: `RUNS`, or `LEDGER#user_profile` where each product has its own."""
+    """A partition of the job's progress: `RUNS`, or `LEDGER#user#0` where each group of products has its own."""
     return f"{kind}#{name}" if name else kind
 
 
