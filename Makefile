@@ -18,7 +18,7 @@ MINUTES ?= 10
 OUTAGES ?= 200
 # Random histories of the simulator: after each edit, in `make test`, and in `make test-rest`. `make test-all` runs 10000.
 FEWEST_SEEDS := 200
-FEW_SEEDS := 500
+FEW_SEEDS := 300
 SEEDS_OF_REST := 1000
 SPARK ?= 4.1.1
 
@@ -80,7 +80,7 @@ test-quick: setup ## run what takes seconds, after each edit: unit, architecture
 	@$(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile -k "(memory or postgres) and not older_postgres" tests/contract
 
 test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, of the pages and of the stores with more random histories (about ten minutes)
-	@$(PY) -m pytest -q -m $(REST) $(SLOW)
+	@$(PY) -m pytest -q -m $(REST) $(SLOW) tests/unit
 	@STATESTORE_SEEDS=$(SEEDS_OF_REST) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/simulator
 
 test-spark: setup ## run the fast tests and those that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)

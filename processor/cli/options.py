@@ -14,7 +14,7 @@ from processor.errors import AddressMissing, PartError, SettingError
 from processor.local.state import LOCAL_DIR
 from processor.product.product import Definitions
 from processor.settings.resolve_secrets import resolve_registry
-from processor.settings.settings import Settings, read_settings, setting_flags
+from processor.settings.settings import GROUPS, Settings, flags_of, read_settings, setting_flags
 from processor.stores.kinds import KINDS, embedded_kind, kind_of
 from registry.errors import RegistryUnreachable
 
@@ -56,10 +56,12 @@ def add_settings(parser: argparse.ArgumentParser, *needed: str) -> None:
     )
     group.add_argument("--settings", metavar="FILE", help="settings file")
     hidden: dict[argparse.Action, str] = {}
-    for name, text in setting_flags():
-        action = group.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar="X", help=text)
-        if name not in needed:
-            hidden[action], action.help = text, argparse.SUPPRESS
+    for title, settings in GROUPS.items():
+        of_title = parser.add_argument_group(f"settings of {title}")
+        for name, text in flags_of(settings):
+            action = of_title.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar="X", help=text)
+            if name not in needed:
+                hidden[action], action.help = text, argparse.SUPPRESS
     group.add_argument("--help-all", action=ShowAll, hidden=hidden, help="show the help with all settings, and exit")
     parser.add_argument(
         "--embedded",

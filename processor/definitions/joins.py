@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from processor.definitions.expressions.names import NameScope
+from processor.definitions.expression_reader.names import NameScope
 from processor.definitions.on import read_on
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.selection import check_members, read_order, read_selection, read_where

@@ -1,6 +1,6 @@
 """Reads `on`: the pairs of child and parent columns that a join sets equal. One side may be the elements of an array."""
 
-from processor.definitions.expressions.names import NameScope
+from processor.definitions.expression_reader.names import NameScope
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import as_map, as_text
 from processor.definitions.yaml_nodes import Scalar, YamlNode

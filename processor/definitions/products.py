@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from processor.definitions.expressions.names import NameScope
+from processor.definitions.expression_reader.names import NameScope
 from processor.definitions.joins import read_joins
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.selection import check_members, read_selection, read_where
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
-from processor.definitions.sql.sql_product import read_sql
+from processor.definitions.sql_reader.sql_product import read_sql
 from processor.definitions.yaml_nodes import Map, YamlNode
 from processor.product.avro_document import NAMES_CURE, avro_schema
 from processor.product.product import DocumentFormat, Product

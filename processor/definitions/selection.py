@@ -3,8 +3,12 @@
 import re
 from collections.abc import Mapping
 
-from processor.definitions.expressions.names import NameScope, read_own_column
-from processor.definitions.expressions.read_expression import TypedExpression, check_aggregate_columns, read_expression
+from processor.definitions.expression_reader.names import NameScope, read_own_column
+from processor.definitions.expression_reader.read_expression import (
+    TypedExpression,
+    check_aggregate_columns,
+    read_expression,
+)
 from processor.definitions.problems import Location, Problems, WrongDefinition
 from processor.definitions.shape import as_text, as_texts, describe_node
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode

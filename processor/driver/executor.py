@@ -16,7 +16,7 @@ from processor.rounds.publish_part import AskLimit, publish_lane
 from processor.rounds.round import LaneResult, Part, PartResult, Round
 from processor.rounds.stage_times import stage_time
 from processor.rounds.step_runner import OpenWriter, Outbox, StepRunner
-from processor.settings.settings import FAN_OUT_PAGE
+from processor.settings.setting_groups import FAN_OUT_PAGE
 from statestore.store import Store
 
 Work = Any

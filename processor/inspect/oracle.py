@@ -15,9 +15,9 @@ from psycopg.types.json import Jsonb
 
 from processor.errors import OracleError
 from processor.product.product import Product
-from processor.product.sql.product_query import product_sql
-from processor.product.sql.sql_text import sql_name
-from processor.product.sql.table_ddl import table_ddl
+from processor.product.sql_printer.product_query import product_sql
+from processor.product.sql_printer.sql_text import sql_name
+from processor.product.sql_printer.table_ddl import table_ddl
 from processor.records import canonical_json
 from processor.records.entity import ColumnType, Entity
 from processor.records.record import Value

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from processor.errors import AccountError, TooManyRejects
-from processor.settings.settings import Settings
+from processor.settings.setting_groups import BatchSettings
 
 DEAD_LETTERS = "dead letters: "
 """Before the code of a reason: the name of the counter of its dead letters."""
@@ -21,7 +21,7 @@ def count_records(tally: Counter[str], part: str, topic: str, records: int = 1) 
     tally[f"{part}{IN_TOPIC}{topic}"] += records
 
 
-def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings: Settings) -> None:
+def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings: BatchSettings) -> None:
     """Raises AccountError when a record is not accounted for, TooManyRejects when the share of dead letters is above
     its limit. `letters`: the code of a reason -> `PLACE: REASON` of one of its dead letters."""
     read, dead = tally.get("read", 0), tally.get("dead letters", 0)

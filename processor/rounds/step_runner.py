@@ -25,7 +25,7 @@ from processor.progress.open_changes import Sight
 from processor.progress.overlay import OpenRow, OpenRows, Overlay
 from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
-from processor.settings.settings import FAN_OUT_PAGE
+from processor.settings.setting_groups import FAN_OUT_PAGE
 from statestore.edges import row_of
 from statestore.item_attributes import key_of_item, replace_older, version_of_item
 from statestore.keys import Key

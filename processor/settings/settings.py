@@ -21,13 +21,18 @@ from processor.nearest_name import nearest
 from processor.settings.kafka_security import read_kafka
 from processor.settings.schema_registry_access import read_schema_registry
 from processor.settings.secret_references import EXAMPLES, Secret, is_reference
-from processor.stores.kinds import KINDS, StoreSettings, embedded_kind, kind_of, names
-from processor.stores.places import FIRST, place_of
-from processor.stores.setting_field import LARGEST, setting
+from processor.settings.setting_groups import (
+    BatchSettings,
+    KafkaSettings,
+    PlaceSettings,
+    RunSettings,
+    SettleSettings,
+    WatchSettings,
+)
+from processor.stores.kinds import KINDS, kind_of
+from processor.stores.setting_field import LARGEST
 
 ENV = "STATESTORE_"
-FAN_OUT_PAGE = 1_000
-"""Rows above one change that one round follows up."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 PASSWORDS = {"registry": "registry_password"} | dict(pair for kind in KINDS.values() for pair in kind.passwords)
 """The settings with an address, and for each the setting with its password."""
@@ -43,70 +48,32 @@ PASSWORD = re.compile(r"://[^:/@]*:[^@]+@|[?&](ssl)?password=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(StoreSettings):
-    """The settings of one job, with those of the kinds of store. Times are in seconds unless the name says otherwise."""
+class Settings(PlaceSettings, RunSettings, KafkaSettings, BatchSettings, SettleSettings, WatchSettings):
+    """The settings of one job: all groups. Times are in seconds unless the name says otherwise."""
 
-    job: str = setting("statestore", "name of the job: its lease and its transactional ids contain it")
-    store: str = setting(FIRST, f"where the table is: {names()}; with --embedded {embedded_kind().name} by default")
-    slots: int = setting(
-        20, "number of index columns GSI_n of a new registry and its table (`add-slots` raises it later)", 1, 20
-    )
-    registry_password: str = setting("", "reference to the password of the registry's user: env:, file: or secret:")
-    bootstrap_servers: str = setting("", "Kafka brokers, host:port[,host:port]")
-    checkpoint: str = setting("", "directory of Spark's checkpoint")
-    batch_size: int = setting(10_000, "most records in a micro-batch", 1)
-    lanes: int = setting(4, "parallel publishers, each fenced by its own transactional id", 1, 1000)
-    partitions: int = setting(2, "number of partitions of a topic that the job creates", 1)
-    rejects_topic: str = setting("statestore.rejects", "the topic for dead letters")
-    max_reject_share: float = setting(0.05, "the job stops at a batch with a larger share of dead letters", 0, 1)
-    max_reject_free: int = setting(100, "a batch with at most so many dead letters never stops the job", 0)
-    marker_days: int = setting(
-        30, "days for which a delete marker is kept; must be longer than any replay takes", 1, 100_000
-    )
-    wait_seconds: float = setting(5.0, "W: longest delay that is expected of an index, or between its replicas", 0)
-    settle_seconds: float = setting(5.0, "S: how long after a change the job settles it", 0)
-    fan_out_page: int = setting(
-        FAN_OUT_PAGE, "rows that the fan-out of one change follows in a round; later rounds follow the rest", 1
-    )
-    walk_page: int = setting(
-        500, "stored rows that a walk (a fill or a publication) takes from a partition in a round", 1
-    )
-    walk_rate: int = setting(2_000, "stored rows a second that walks take, 0 for no limit", 0)
-    catch_up_records: int = setting(
-        100_000, "a job that is further behind its topics writes rows first, and publishes each root later; 0: never", 0
-    )
-    catch_up_seconds: int = setting(600, "after so long it publishes all documents although it is still behind", 1)
-    transaction_seconds: int = setting(
-        900, "longest Kafka transaction of a publisher; at most the broker's transaction.max.timeout.ms", 1, 2_000_000
-    )
-    lease_seconds: int = setting(30, "a job that gives no sign of life for so long counts as dead", 5)
-    outage_seconds: int = setting(
-        300, "a running job waits so long for a part that does not answer (registry, store, broker), before it ends", 0
-    )
-    status_port: int = setting(
-        0, "port of the driver's page, with /metrics for Prometheus, /status.json and /health; 0: none", 0, 65535
-    )
-    status_host: str = setting(
-        "127.0.0.1", "address at which the driver's page answers; all who reach it may read the page"
-    )
-    cloudwatch_namespace: str = setting(
-        "", "namespace of CloudWatch: the job prints its metrics on standard output as EMF lines; empty: none"
-    )
-    spark_master: str = setting(
-        "", "Spark master (empty: the choice of spark-submit or of the platform, else local[2])"
-    )
     kafka: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
     schema_registry: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
 
-    @property
-    def place(self) -> str:
-        """The table as the registry names it: `statestore` in DynamoDB, `postgres:statestore` in Postgres."""
-        return place_of(self.store, self.table)
+
+GROUPS: dict[str, type[Any]] = {
+    "the table and the registry": PlaceSettings,
+    "the run": RunSettings,
+    "the topics": KafkaSettings,
+    "the stream": BatchSettings,
+    "the rows": SettleSettings,
+    "the page and the metrics": WatchSettings,
+}
+"""The groups of settings, by their titles in the help."""
 
 
 def setting_flags() -> list[tuple[str, str]]:
-    """The (name, help) of each setting that has a flag."""
-    return [(f.name, _help(f)) for f in fields(Settings) if f.name not in _TABLES]
+    """The (name, help) of each setting that has a flag, in the order of the groups."""
+    return [flag for group in GROUPS.values() for flag in flags_of(group)]
+
+
+def flags_of(group: type[Any]) -> list[tuple[str, str]]:
+    """The (name, help) of each setting of a group."""
+    return [(f.name, _help(f)) for f in fields(group)]
 
 
 def mistyped_variables(environment: Mapping[str, str]) -> dict[str, str]:

@@ -34,9 +34,11 @@ from tests.acceptance.pages import (
 
 DOCS = ROOT / "docs"
 SLOW = {DOCS / "disasters.md", DOCS / "changes.md", DOCS / "stores.md"}
-"""Pages whose blocks start the job many times. Of them `make test` runs those before the first start of parts."""
-OFTEN = {ROOT / "README.md", DOCS / "first-product.md"}
-"""The pages that newcomers read first: `make test` runs their blocks, with Spark or not."""
+"""Pages whose blocks start the job many times. Of them `make test-rest` runs those before the first start of parts."""
+OFTEN = {ROOT / "README.md"}
+"""The page that newcomers read first: `make test` runs its blocks, with Spark or not."""
+LONG = {DOCS / "debezium.md", DOCS / "definitions.md"}
+"""Pages with many blocks that start nothing."""
 STARTS_PARTS = ("statestore run", "statestore local up", "statestore demo", "production.toml")
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
 TERMS = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([^`]+)`: `(\w+)` \|$", GLOSSARY, re.MULTILINE)
@@ -62,10 +64,10 @@ def checkout(tmp_path: Path) -> Iterator[Path]:
 
 
 def pages_to_run() -> Iterator[Any]:
-    """The pages. `make test` runs the blocks of those that start nothing, and of the first ones."""
+    """The pages. `make test` runs the blocks of short pages that start nothing, and of the first one."""
     for page in PAGES:
         starts = any(word in block.text for block in blocks_of(page, "sh") for word in STARTS_PARTS)
-        rest = (pytest.mark.rest,) if starts and page not in OFTEN else ()
+        rest = (pytest.mark.rest,) if page in LONG or (starts and page not in OFTEN) else ()
         yield pytest.param(page, marks=(pytest.mark.slow,) if page in SLOW else rest)
 
 
@@ -74,6 +76,7 @@ def test_every_shell_block_runs_and_prints_the_output_of_the_page(page: Path, ch
     run_page(page, checkout)
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("page", [DOCS / "changes.md"], ids=page_name)
 def test_the_quick_shell_blocks_of_a_slow_page_run(page: Path, checkout: Path) -> None:
     run_page(page, checkout, until="statestore local up")

@@ -23,13 +23,22 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
 HISTORY = build_history(load_events(EXAMPLE / "events.ndjson.gz"))
 SHARDS = {"star": 4, "user": 3, "repo": 2}
 BATCHES, LAGS = (7, 400, None), (0, 3, 20)
+
+
+def _marks(batch: int, lag: int, sharded: bool) -> tuple[pytest.MarkDecorator, ...]:
+    if (batch + lag + sharded) % 2:
+        return (pytest.mark.slow,)
+    return () if batch == lag else (pytest.mark.rest,)
+
+
 CASES = [
-    pytest.param(batch, lag, sharded, marks=() if (b + n + sharded) % 2 == 0 else pytest.mark.slow)
+    pytest.param(batch, lag, sharded, marks=_marks(b, n, sharded))
     for b, batch in enumerate(BATCHES)
     for n, lag in enumerate(LAGS)
     for sharded in (False, True)
 ]
-"""Each batch size with each lag, and each of them with and without shards. The other half of the combinations is slow."""
+"""Each batch size with each lag, and each of them with and without shards. Half of the combinations are slow. Of the others
+`make test` runs one for each batch size."""
 
 
 @pytest.fixture(scope="module")

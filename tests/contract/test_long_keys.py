@@ -30,6 +30,12 @@ TEXTS = {
     "text of four bytes with U+0000": _mixed(4, WIDE + "\x00" * 2000),
     "text of two bytes": _mixed(5, "".join(map(chr, range(0xA1, 0x600)))),
 }
+OFTEN = ("plain text", "U+0000 and U+0001 in any order", "a third of U+0001")
+"""Texts of `make test`; `make test-rest` has the others."""
+every_text = pytest.mark.parametrize(
+    "text",
+    [pytest.param(text, id=name, marks=() if name in OFTEN else pytest.mark.rest) for name, text in TEXTS.items()],
+)
 LENGTHS = (255, 256, 257, 342, 511, 512, 513, 682, 683, 958, 1022, 1023, 1024, 1025, 3000)
 
 
@@ -39,7 +45,7 @@ def parts_of(length: int, text: Callable[[int], str]) -> list[list[object]]:
     return [[value], [value[: length // 2], 7, value[length // 2 :]]]
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@every_text
 def test_a_row_with_keys_of_any_length_is_kept_and_found(store: Store, text: Callable[[int], str]) -> None:
     encoded = [str(keys.encode(parts)) for length in LENGTHS for parts in parts_of(length, text)]
     for sk in encoded:
@@ -60,7 +66,7 @@ def test_a_row_with_keys_of_any_length_is_kept_and_found(store: Store, text: Cal
     assert sorted(found) == sorted(set(encoded))
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@every_text
 def test_a_copy_takes_keys_of_any_length_there_and_back(store: Store, text: Callable[[int], str]) -> None:
     first, last = MemoryStore(SLOTS), MemoryStore(SLOTS)
     encoded = {str(keys.encode(parts)) for length in LENGTHS for parts in parts_of(length, text)}

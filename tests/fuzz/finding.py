@@ -13,7 +13,7 @@ from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
 from processor.product.json_schema import document_schema
 from processor.product.product import Definitions
-from processor.product.sql.product_query import product_sql
+from processor.product.sql_printer.product_query import product_sql
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.settings.settings import Settings

@@ -224,6 +224,7 @@ def test_every_secret_of_the_settings_is_a_file_of_the_mounted_secret(pod: Any) 
     assert all(f"--from-file={Path(one).name}" in page for one in references)
 
 
+@pytest.mark.rest
 def test_kubectl_builds_the_manifests() -> None:
     if (kubectl := shutil.which("kubectl")) is None:
         return  # the other tests read the files

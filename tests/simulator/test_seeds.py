@@ -22,6 +22,7 @@ def test_every_seed_ends_right() -> None:
     assert total.faults.keys() >= {"crash before", "task lost", "zombie job", "zombie task", "checkpoint lost"}
 
 
+@pytest.mark.rest
 def test_a_seed_gives_the_same_run_for_any_hash_seed() -> None:
     def traces(hash_seed: str) -> str:
         env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}

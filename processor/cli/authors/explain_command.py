@@ -13,7 +13,7 @@ from processor.errors import StatestoreError
 from processor.inspect.access_paths import explain, explanation_lines
 from processor.inspect.lineage import lineage, lineage_lines
 from processor.plan.planning import product_of
-from processor.product.sql.product_query import product_sql
+from processor.product.sql_printer.product_query import product_sql
 from processor.records import canonical_json
 from processor.rounds.publish_part import encoded_document
 

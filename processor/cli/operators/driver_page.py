@@ -9,11 +9,11 @@ from processor.cli.printing.wrong_states import SILENT_SECONDS, wrong_in_report
 from processor.durations import duration_text
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import trouble_line
-from processor.settings.settings import Settings
+from processor.settings.setting_groups import WatchSettings
 
 
 @contextmanager
-def shown_status(settings: Settings, signals: StopSignals) -> Iterator[None]:
+def shown_status(settings: WatchSettings, signals: StopSignals) -> Iterator[None]:
     """Serves the page within the block, if the settings name a port. Raises SettingError where the port is taken."""
     if not settings.status_port:
         yield

@@ -1,6 +1,6 @@
 """Expressions as plain, typed data: a definition's SQL, after its names are resolved and its types are checked.
 
-`expressions/evaluate.py` evaluates a node at a row, and `sql/sql_expression.py` prints it as PostgreSQL.
+`expressions/evaluate.py` evaluates a node at a row, and `sql_printer/sql_expression.py` prints it as PostgreSQL.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """A function of expressions: its types, its Python for a row, its text for PostgreSQL; and the table of all functions.
 
 This file has the shape (`Function`), the empty table and helpers for the text. `catalogue.py` fills the table, one call of
-`define` for each overload. `evaluate.py` runs the functions, and `sql/sql_expression.py` prints them.
+`define` for each overload. `evaluate.py` runs the functions, and `sql_printer/sql_expression.py` prints them.
 """
 
 import re

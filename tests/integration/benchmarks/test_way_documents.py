@@ -18,6 +18,7 @@ def from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
 
 
+@pytest.mark.rest
 def test_every_way_ends_with_the_documents_of_sql() -> None:
     from benchmarks.old_ways.measure import WAYS, measure_ways
 
@@ -27,6 +28,7 @@ def test_every_way_ends_with_the_documents_of_sql() -> None:
     assert costs[0].used.documents > 300
 
 
+@pytest.mark.rest
 def test_a_way_that_never_looks_above_a_changed_row_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks.old_ways import measure
     from benchmarks.old_ways.look_up_tables import LookUpTables, shared_table

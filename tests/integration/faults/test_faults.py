@@ -75,6 +75,7 @@ def draw_lags(random: Random) -> tuple[float, float]:
     return lag, lag + random.random() * W
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     ("api", "seed", "events"),
     [

@@ -42,6 +42,7 @@ def names(scene: Scene) -> dict[int, str]:
     return {document["id"]: document["name"] for document in scene.documents().values()}
 
 
+@pytest.mark.rest
 def test_a_sample_of_the_last_records_has_committed_records_only(scene: Scene) -> None:
     source = Source(scene)
     for number in range(5):
@@ -56,6 +57,7 @@ def test_a_sample_of_the_last_records_has_committed_records_only(scene: Scene) -
         assert len(sample) >= least
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("batch_size", sampled([1, 100], 100))
 def test_records_of_aborted_transactions_are_not_read(scene: Scene, batch_size: int) -> None:
     source = Source(scene)

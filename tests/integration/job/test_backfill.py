@@ -23,6 +23,7 @@ def waiting(scene: Scene, rows: SimpleNamespace) -> Scene:
     return scene
 
 
+@pytest.mark.rest
 def test_a_backfill_publishes_the_product_that_waits_and_reads_no_topic(waiting: Scene, rows: SimpleNamespace) -> None:
     waiting.produce(rows.user(2, "bob"))
     with waiting.opened(checkpoint="") as job:
@@ -43,6 +44,7 @@ def test_a_backfill_ends_at_a_walk_that_stopped_and_a_later_one_continues(waitin
     assert {one.state for one in waiting.registry.snapshot().assignments} == {AssignmentState.SERVING}
 
 
+@pytest.mark.rest
 def test_an_operator_stops_a_backfill_and_the_registry_has_its_progress(waiting: Scene) -> None:
     with waiting.opened(checkpoint="", walk_page=1) as job:
         job.driver.report = lambda *_: job.stopping.set()

@@ -116,6 +116,7 @@ def test_a_copy_that_broke_off_is_no_table_for_a_job_and_is_repeated(started: Sc
     assert copy(started, "postgres").deleted == 1
 
 
+@pytest.mark.rest
 def test_the_job_goes_on_with_the_copy_and_back_without_a_gap_or_a_repeat(
     started: Scene, rows: SimpleNamespace
 ) -> None:
@@ -141,6 +142,7 @@ def test_the_job_goes_on_with_the_copy_and_back_without_a_gap_or_a_repeat(
         assert scene.registry.binding().table == scene.settings.place
 
 
+@pytest.mark.rest
 def test_a_terminal_shows_a_bar_for_the_copy_and_for_the_comparison_and_a_file_shows_lines(started: Scene) -> None:
     screen, terminal = pty.openpty()
     give_copy(started, terminal)

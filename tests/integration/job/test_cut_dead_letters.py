@@ -28,6 +28,7 @@ def limit_rejects(scene: Scene, size: int) -> None:
     admin.create_topics([topic])[topic.topic].result(300)
 
 
+@pytest.mark.rest
 def test_a_replay_reads_the_whole_record_from_the_source(scene: Scene, rows: SimpleNamespace) -> None:
     limit_rejects(scene, 50_000)
     scene.produce(rows.user(1, "ada"), rows.star("ada", "large", LARGE), partition=0)

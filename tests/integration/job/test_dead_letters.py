@@ -41,6 +41,7 @@ def test_dead_letters_keep_their_bytes_their_place_and_the_reason_and_the_stream
     assert done.tally["superseded"] == 1
 
 
+@pytest.mark.rest
 @pytest.mark.plain
 def test_changes_of_a_row_in_two_partitions_are_dead_letters_until_a_new_epoch(
     scene: Scene, rows: SimpleNamespace
@@ -67,6 +68,7 @@ def test_changes_of_a_row_in_two_partitions_are_dead_letters_until_a_new_epoch(
     assert len(scene.rejected()) == 2
 
 
+@pytest.mark.rest
 def test_more_dead_letters_than_the_limit_stop_the_job_before_the_batch_is_committed(
     scene: Scene, rows: SimpleNamespace
 ) -> None:

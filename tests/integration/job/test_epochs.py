@@ -38,6 +38,7 @@ def nothing_changes(scene: Scene, command: str) -> Iterator[None]:
         assert _scan(job) == table
 
 
+@pytest.mark.rest
 def test_added_partitions_stop_the_job_until_their_boundary_is_recorded(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(*(rows.user(i, f"user{i}") for i in range(2, 10)), rows.user(1, "old"), partition=1)
     scene.produce(rows.user(10, "user10"), partition=0)

@@ -20,6 +20,7 @@ Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
 
 
+@pytest.mark.rest
 def test_a_second_job_is_refused_while_the_first_lives(scene: Scene) -> None:
     with scene.opened(owner="first", lease_seconds=5) as first:
         running = Thread(target=run_job, args=[first], kwargs={"once": False})
@@ -32,6 +33,7 @@ def test_a_second_job_is_refused_while_the_first_lives(scene: Scene) -> None:
         pass
 
 
+@pytest.mark.rest
 def test_a_job_that_is_taken_over_fails_at_its_next_batch_and_the_other_ends_it(
     scene: Scene, rows: SimpleNamespace
 ) -> None:
@@ -59,6 +61,7 @@ def test_a_job_that_is_taken_over_fails_at_its_next_batch_and_the_other_ends_it(
     assert scene.documents() == scene.truth()
 
 
+@pytest.mark.rest
 def test_a_job_that_is_taken_over_in_the_middle_of_a_batch_fails_before_it_sends(
     scene: Scene, rows: SimpleNamespace
 ) -> None:

@@ -53,6 +53,7 @@ def items(scene: Scene) -> list[Any]:
     return sorted(found, key=str)
 
 
+@pytest.mark.rest
 def test_a_mistyped_table_is_not_created(worked: Scene) -> None:
     typo = f"{worked.settings.table}x"
     refused(worked, rf"table {typo} is foreign: there is no such table, .* Run with --table", table=typo)
@@ -93,6 +94,7 @@ def test_a_reader_refuses_a_table_that_is_not_the_registrys(worked: Scene) -> No
         pass
 
 
+@pytest.mark.rest
 def test_a_checkpoint_of_another_job_is_refused(worked: Scene, new_scene: Callable[..., Scene]) -> None:
     other = new_scene()
     other.produce(("user", {"id": 1}, {"id": 1, "name": "other"}))
@@ -125,6 +127,7 @@ def test_a_renamed_job_is_refused_until_the_name_is_adopted(scene: Scene, rows: 
     refused(scene, f"job {scene.settings.job} is foreign")
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("state", sampled(["gone", "empty"], "gone"))
 def test_a_lost_table_is_built_again_with_a_new_checkpoint_and_higher_sequences(
     scene: Scene, rows: SimpleNamespace, state: str

@@ -23,6 +23,7 @@ def is_marked(scene: Scene, job: Any) -> bool:
     return read_entry(job.driver.store.get([key]).get(key), place.number).unfit
 
 
+@pytest.mark.rest
 @pytest.mark.plain
 @pytest.mark.parametrize("lowered", ["before the start", pytest.param("under the job", marks=pytest.mark.slow)])
 def test_a_document_beyond_its_topic_s_limit_becomes_a_dead_letter_until_the_limit_is_raised(

@@ -64,6 +64,7 @@ def test_a_failure_between_batches_is_one_line(scene: Scene, monkeypatch: pytest
     assert str(failed.value) == "the work between batches failed: ZeroDivisionError: division by zero"
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("moment", sampled(["while it starts", "in a batch", "between batches"], "between batches"))
 def test_sigterm_to_all_processes_of_a_job_ends_it_and_gives_the_lease_back(
     scene: Scene, rows: SimpleNamespace, tmp_path: Path, moment: str

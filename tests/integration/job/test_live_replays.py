@@ -53,6 +53,7 @@ def flowing(scene: Scene, rows: SimpleNamespace) -> Iterator[None]:
             going.result(DEADLINE)
 
 
+@pytest.mark.rest
 def test_a_running_job_replays_bulk_letters_while_records_flow(
     new_scene: Any, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_running_job_replays_bulk_letters_while_records_flow(
     assert scene.registry.replay_requests() == ()
 
 
+@pytest.mark.rest
 def test_a_job_that_is_killed_in_the_middle_of_a_replay_leaves_the_rest_to_the_next_run(
     new_scene: Any, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,7 @@ def goes_on(scene: Scene) -> None:
     assert scene.run().published == 0
 
 
+@pytest.mark.rest
 def test_a_table_without_its_last_writes_is_refused_until_an_operator_goes_on(behind: Scene) -> None:
     before = behind.published()
     with pytest.raises(ForeignPart, match=WENT_BACK + r"the registry knows that round \d+ of run 2 ended" + CURE):

@@ -39,6 +39,7 @@ def test_the_registry_has_the_last_state_of_a_job_that_ended(scene: Scene, rows:
     assert state["last_batch"] | {"at": 0} == {"number": 0, "at": 0, "records": 3, "documents": 1}
 
 
+@pytest.mark.rest
 def test_a_start_continues_at_the_positions_of_its_checkpoint(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"), partition=1)
     scene.run()

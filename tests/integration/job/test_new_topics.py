@@ -39,6 +39,7 @@ def name_of_ada(scene: Scene) -> str:
     return str(scene.documents("names")[ADA]["name"])
 
 
+@pytest.mark.rest
 def test_an_entity_reads_its_former_topic_to_its_end_and_then_its_next_one(scene: Scene, rows: SimpleNamespace) -> None:
     name = scene.settings.job
     first, second = f"{name}.user", f"{name}.user2"
@@ -143,6 +144,7 @@ def test_entities_that_swap_their_topics_go_on_with_newer_versions(scene: Scene,
     assert scene.registry.epochs([one, two]) == before
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     "last_batch", sampled(["committed", "not committed", "planned with the new topic"], "not committed")
 )
@@ -179,6 +181,7 @@ def plan_topic(scene: Scene, topic: str, ends: dict[str, int]) -> None:
     planned.write_text("\n".join([*head, json.dumps({**json.loads(last), topic: ends})]))
 
 
+@pytest.mark.rest
 def test_a_checkpoint_whose_next_records_retention_removed_is_refused_with_the_way_out(
     scene: Scene, rows: SimpleNamespace
 ) -> None:

@@ -52,6 +52,7 @@ def test_an_idle_job_outlives_crashes_of_its_registry(
     assert "no state is lost" in first
 
 
+@pytest.mark.rest
 def test_a_job_in_a_batch_outlives_a_registry_that_takes_no_writes(
     new_scene: Callable[..., Scene], rows: SimpleNamespace, server: SimpleNamespace
 ) -> None:

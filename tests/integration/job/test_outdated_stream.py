@@ -16,6 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 SHOWS_BADGES = {"badges": {"many": "badge", "on": {"who": "name"}, "fields": ["id"]}}
 
 
+@pytest.mark.rest
 def test_a_job_reads_on_after_a_topic_appeared_in_a_long_batch_and_was_paused_meanwhile(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

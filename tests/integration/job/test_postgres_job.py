@@ -76,6 +76,7 @@ def killed(new_scene: Callable[..., Scene], rows: SimpleNamespace) -> Scene:
     return scene
 
 
+@pytest.mark.rest
 def test_a_killed_job_goes_on_and_its_documents_equal_those_of_try(killed: Scene) -> None:
     assert killed.running, killed.said
     assert killed.left > 0
@@ -119,6 +120,7 @@ def test_the_killed_run_can_write_nothing_any_more(killed: Scene) -> None:
         store.close()
 
 
+@pytest.mark.rest
 def test_a_verb_that_is_done_or_refused_leaves_no_connection_open(
     killed: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,6 +168,7 @@ def test_a_start_that_another_run_took_over_from_writes_no_identity(
     assert scene.registry.binding().table == ""
 
 
+@pytest.mark.rest
 def test_a_start_that_another_run_took_over_from_forgets_no_progress_of_a_restored_table(
     new_scene: Callable[..., Scene], rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ NOTES = {"notes": {"many": "star", "on": {"note": "name"}, "value": "repo", "ord
 """Needs a new slot on `star`: by its note."""
 
 
+@pytest.mark.rest
 @pytest.mark.plain
 def test_a_new_product_over_stored_rows_publishes_every_root(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(*(rows.user(n, f"u{n}") for n in range(40)), *(rows.star(f"u{n}", "r", note="u1") for n in range(9)))
@@ -38,6 +39,7 @@ def test_a_new_product_over_stored_rows_publishes_every_root(scene: Scene, rows:
     assert scene.published("notes") == before
 
 
+@pytest.mark.rest
 @pytest.mark.plain
 def test_a_changed_product_goes_out_as_a_new_version_and_retracts_what_it_has_no_longer(
     scene: Scene, rows: SimpleNamespace
@@ -53,6 +55,7 @@ def test_a_changed_product_goes_out_as_a_new_version_and_retracts_what_it_has_no
     assert {dict(r.headers)["statestore.product_version"] for r in scene.published("names")[-3:]} == {b"2"}
 
 
+@pytest.mark.rest
 @pytest.mark.plain
 def test_a_topic_that_a_product_gets_again_loses_the_documents_whose_roots_went_meanwhile(
     scene: Scene, rows: SimpleNamespace
@@ -124,6 +127,7 @@ def test_a_paused_job_reads_nothing_until_it_is_resumed(scene: Scene, rows: Simp
         wait_for(scene, job, lambda: scene.documents() == scene.truth())
 
 
+@pytest.mark.rest
 def test_a_paused_topic_waits_where_it_is(scene: Scene, rows: SimpleNamespace) -> None:
     """Its records wait in Kafka, also over a restart, and the other topics go on. Afterwards the job reads only what waited."""
     scene.produce(rows.user(1, "ada"), *(rows.star("ada", f"r{n}") for n in range(5)))

@@ -43,6 +43,7 @@ def spoil(scene: Scene, message: Record, value: bytes | None) -> None:
     outbox.flush()
 
 
+@pytest.mark.rest
 def test_verify_names_overwritten_documents_and_repair_publishes_them_again(
     scene: Scene, rows: SimpleNamespace
 ) -> None:

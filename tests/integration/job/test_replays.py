@@ -11,6 +11,7 @@ Scene = Any  # conftest's
 pytestmark = pytest.mark.plain
 
 
+@pytest.mark.rest
 def test_documents_are_those_of_a_history_without_dead_letters(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"), rows.user(2, "bob"), ("user", {"id": 3}, b"{"), partition=0)
     scene.produce(

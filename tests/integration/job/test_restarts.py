@@ -34,6 +34,7 @@ def worked(new_scene: Callable[..., Scene], rows: SimpleNamespace) -> Scene:
     return scene
 
 
+@pytest.mark.rest
 def test_several_batches_and_partitions_end_with_the_documents_that_try_makes(worked: Scene) -> None:
     assert len(worked.first.batches) >= 3
     assert max(batch["read"] for batch in worked.first.batches) <= 8
@@ -119,6 +120,7 @@ class FailingWrites:
         return relay(request)
 
 
+@pytest.mark.rest
 def test_a_batch_that_the_store_fails_is_done_again_after_one_line(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

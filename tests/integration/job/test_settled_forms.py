@@ -29,6 +29,7 @@ def reasons(scene: Scene) -> dict[int, str]:
     return {letter[2]: letter[5] for letter in scene.rejected()}
 
 
+@pytest.mark.rest
 def test_no_run_and_no_lost_checkpoint_reads_a_column_by_two_forms(scene: Scene, rows: SimpleNamespace) -> None:
     scene.add_entity("item", COLUMNS, "sales", ITEMS)
     scene.produce(rows.user(1, "ada"), item(1, "1234"), item(2, "12.34"), item(3, "free"), item(4, "1000"), partition=0)

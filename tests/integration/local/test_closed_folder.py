@@ -34,6 +34,7 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.rest
 def test_a_server_answers_whose_programs_and_data_are_closed_to_others(
     closed: Path, talk: SimpleNamespace, processes: Callable[[Path], list[str]]
 ) -> None:
@@ -47,6 +48,7 @@ def test_a_server_answers_whose_programs_and_data_are_closed_to_others(
     assert closed.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.rest
 def test_a_server_answers_whose_programs_alone_are_closed_to_others(
     closed: Path, temporary: Path, talk: SimpleNamespace
 ) -> None:
@@ -59,6 +61,7 @@ def test_a_server_answers_whose_programs_alone_are_closed_to_others(
         shutil.rmtree(directory)
 
 
+@pytest.mark.rest
 def test_data_are_served_again_after_their_directory_was_closed(temporary: Path, talk: SimpleNamespace) -> None:
     directory = temporary / "postgres"
     directory.mkdir()

@@ -52,6 +52,7 @@ def owner(tmp_path: Path, processes: Processes) -> subprocess.Popen[str]:
     return running
 
 
+@pytest.mark.rest
 def test_two_sets_of_parts_answer_at_the_same_time_in_paths_with_spaces_and_leave_nothing(
     tmp_path: Path, talk: SimpleNamespace, processes: Processes
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_part_that_cannot_start_ends_the_others(
     assert gone(processes, tmp_path, within=0.1)
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGTERM], signal.SIGTERM))
 def test_a_signal_ends_the_parts_before_the_owner(
     tmp_path: Path, owner: subprocess.Popen[str], processes: Processes, number: signal.Signals
@@ -104,6 +106,7 @@ def test_a_killed_owner_leaves_no_process_and_no_file(
     assert gone(processes, tmp_path)
 
 
+@pytest.mark.rest
 def test_a_killed_owner_whose_fork_lives_leaves_no_process(tmp_path: Path, processes: Processes) -> None:
     forked = OWNER.replace("    print", "    import os\n    os.fork() or (time.sleep(30), os._exit(0))\n    print")
     running = subprocess.Popen([sys.executable, "-c", forked, str(tmp_path)], stdout=subprocess.PIPE, text=True)
@@ -115,6 +118,7 @@ def test_a_killed_owner_whose_fork_lives_leaves_no_process(tmp_path: Path, proce
     assert gone(processes, tmp_path)
 
 
+@pytest.mark.rest
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a child that its parent died")
 def test_killed_reapers_leave_no_process(tmp_path: Path, owner: subprocess.Popen[str], processes: Processes) -> None:
     listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(owner.pid)], capture_output=True, text=True, check=True)

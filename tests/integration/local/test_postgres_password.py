@@ -47,6 +47,7 @@ def test_the_password_is_in_a_file_of_its_owner_and_nowhere_else(tmp_path: Path,
         part.stop()
 
 
+@pytest.mark.rest
 def test_a_started_again_server_keeps_its_password(tmp_path: Path, talk: SimpleNamespace) -> None:
     directory = tmp_path / "postgres"
     part = start_postgres(directory, launch=start_detached)

@@ -134,6 +134,7 @@ def test_moto_starts_next_to_the_parts_that_run(directory: Path) -> None:
     assert found.addresses.store == "dynamodb"
 
 
+@pytest.mark.rest
 def test_the_command_prints_results_to_stdout_and_the_rest_to_stderr(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

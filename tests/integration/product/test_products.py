@@ -28,6 +28,7 @@ def tables(postgres_url: str) -> Iterator[Oracle]:
         yield made
 
 
+@pytest.mark.rest
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rng=st.randoms(use_true_random=False))
 def test_any_product_over_any_history_ends_in_the_documents_of_postgres(tables: Oracle, rng: Random) -> None:

@@ -109,6 +109,7 @@ def test_the_cpu_of_a_process_that_outlives_its_parent_counts(tmp_path: Path) ->
     assert (tmp_path / "output").read_text() == "begun\n"
 
 
+@pytest.mark.rest
 def test_a_peer_that_pip_cannot_install_has_a_reason(tmp_path: Path) -> None:
     from benchmarks.peers.environment import NotInstalled, peer_python
 

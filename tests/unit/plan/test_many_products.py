@@ -51,6 +51,7 @@ def test_a_hundred_products_with_the_same_joins_need_the_slots_of_one(plans: tup
     }
 
 
+@pytest.mark.rest
 def test_rows_under_a_hundred_products_equal_the_rows_under_one(plans: tuple[Plan, Plan]) -> None:
     one, hundred = map(run_trial, plans)
     assert rows(hundred) == rows(one)

@@ -59,7 +59,11 @@ def thousand() -> EventTrials:
 
 
 @pytest.mark.parametrize(
-    "entity", ["star", *(pytest.param(name, marks=pytest.mark.slow) for name in EXAMPLE.occurrences if name != "star")]
+    "entity",
+    [
+        pytest.param("star", marks=pytest.mark.rest),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in EXAMPLE.occurrences if name != "star"),
+    ],
 )
 def test_the_price_in_a_batch_of_a_thousand_is_near_the_cost_of_a_real_batch(
     thousand: EventTrials, entity: str

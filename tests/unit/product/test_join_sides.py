@@ -11,7 +11,7 @@ from processor.plan.planning import plan_alone
 from processor.plan.product_plan import JoinPlan
 from processor.product.join_sides import align_columns
 from processor.product.product import Definitions, Join
-from processor.product.sql.product_query import product_sql
+from processor.product.sql_printer.product_query import product_sql
 
 ENTITIES = """
 team: {key: [id], columns: {id: int, lead: int, ids: "int[]"}}

@@ -24,6 +24,7 @@ def error_of(bootstrap: str, table: Table) -> str:
     return str(error.value)
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     ("listener", "named"),
     [
@@ -58,7 +59,9 @@ def test_a_certificate_of_another_authority(broker: SecuredBroker, tmp_path: Pat
     assert error_of(broker.addresses["TLS"], table).startswith("[kafka] ssl.certificate.pem, ssl.key.pem: ")
 
 
-@pytest.mark.parametrize("listener", ["SCRAM", "TLS", "PLAIN", "OAUTH"])
+@pytest.mark.parametrize(
+    "listener", ["SCRAM", *(pytest.param(name, marks=pytest.mark.rest) for name in ("TLS", "PLAIN", "OAUTH"))]
+)
 def test_a_client_without_security(broker: SecuredBroker, listener: str) -> None:
     text = error_of(broker.addresses[listener], {})
     assert text.startswith("[kafka] security.protocol: the broker at 127.0.0.1:")

@@ -1,13 +1,13 @@
 """Reads the expressions that authors write: resolves names in their scope, checks types, and makes coercions explicit.
 
-This module reads a simple column without a parser. Every other expression goes through `processor.definitions.sql.sql_parser`.
+This module reads a simple column without a parser. `processor.definitions.sql_reader.sql_parser` parses every other expression.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from processor.definitions.expressions.names import (
+from processor.definitions.expression_reader.names import (
     NameScope,
     UnknownColumn,
     aggregated_column,
@@ -16,10 +16,10 @@ from processor.definitions.expressions.names import (
     resolve,
     scope_at_path,
 )
-from processor.definitions.expressions.overloads import TypedNode, apply_function, make_literal
+from processor.definitions.expression_reader.overloads import TypedNode, apply_function, make_literal
 from processor.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
-from processor.definitions.sql.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
-from processor.definitions.sql.sql_parser import parse_expression
+from processor.definitions.sql_reader.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
+from processor.definitions.sql_reader.sql_parser import parse_expression
 from processor.product.expressions.catalogue import FUNCTIONS, OVERLOADS
 from processor.product.expressions.expression import (
     Aggregate,

@@ -6,7 +6,7 @@ from typing import Protocol
 from processor.product.expressions.catalogue import FUNCTIONS
 from processor.product.expressions.expression import Aggregate, Call, Column, ExpressionNode, Literal, Path, Type
 from processor.product.expressions.function import timestamp_text, within_range
-from processor.product.sql.sql_text import literal, sql_type
+from processor.product.sql_printer.sql_text import literal, sql_type
 from processor.records.entity import ColumnType
 from processor.records.record import Value
 

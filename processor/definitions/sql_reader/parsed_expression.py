@@ -1,6 +1,6 @@
 """An expression as its author wrote it: an untyped tree of names, constants and calls of functions or operators.
 
-`processor.definitions.expressions.read_expression` knows the functions, and gives each part its type.
+`processor.definitions.expression_reader.read_expression` knows the functions, and gives each part its type.
 """
 
 from dataclasses import dataclass

@@ -25,10 +25,10 @@ from processor.product.expressions.expression import (
     node_of,
 )
 from processor.product.product import BareValue, Fields, Join, OrderTerm, Product, Selection, WholeRow, expressions
-from processor.product.sql import sql_expression
-from processor.product.sql.read_paths import read_paths
-from processor.product.sql.sql_rows import SqlRow, join_condition, operand, unnest_elements
-from processor.product.sql.sql_text import (
+from processor.product.sql_printer import sql_expression
+from processor.product.sql_printer.read_paths import read_paths
+from processor.product.sql_printer.sql_rows import SqlRow, join_condition, operand, unnest_elements
+from processor.product.sql_printer.sql_text import (
     as_json,
     json_object,
     sortable,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from processor.product.expressions.expression import Column, Path
 from processor.product.join_fields import array_of, parse_element, type_of
 from processor.product.product import Join
-from processor.product.sql.sql_text import as_json, literal, quote, sql_name, subquery
+from processor.product.sql_printer.sql_text import as_json, literal, quote, sql_name, subquery
 from processor.records.entity import ColumnType, Entity
 
 

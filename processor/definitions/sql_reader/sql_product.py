@@ -6,10 +6,10 @@ The tree has the nodes of a product file, each with its line in the query, so th
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from processor.definitions.expressions.names import write_path
+from processor.definitions.expression_reader.names import write_path
 from processor.definitions.problems import AlreadyReported, Problems, WrongDefinition, suggest
 from processor.definitions.shape import describe_node
-from processor.definitions.sql.sql_select import SelectQuery, SelectTable, SelectTerm, read_query
+from processor.definitions.sql_reader.sql_select import SelectQuery, SelectTable, SelectTerm, read_query
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 from processor.product.expressions.expression import Column
 from processor.records.entity import Entity

@@ -1,7 +1,7 @@
 """Parses SQL expressions into untyped trees of names, constants and calls of functions or operators; and parses queries.
 
 Only this module imports sqlglot, and only for a query, or for an expression that is more than a column. The parser knows no
-functions, so each call arrives as the author wrote it; `processor.definitions.expressions.read_expression` knows the functions.
+functions, so each call arrives as the author wrote it. `definitions/expression_reader/read_expression.py` knows the functions.
 """
 
 from collections.abc import Callable, Collection
@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 from processor.definitions.problems import WrongDefinition
-from processor.definitions.sql.expression_converter import PLAIN_SQL, ExpressionConverter
-from processor.definitions.sql.parsed_expression import ParsedCall, ParsedExpression
+from processor.definitions.sql_reader.expression_converter import PLAIN_SQL, ExpressionConverter
+from processor.definitions.sql_reader.parsed_expression import ParsedCall, ParsedExpression
 
 _SYNTAX = frozenset([
     "and", "as", "between", "both", "case", "cast", "distinct", "else", "end", "escape", "extract", "false", "for", "from",
@@ -56,7 +56,7 @@ def parse_expression(text: str, names: Collection[str]) -> ParsedExpression:
 def parse_query(text: str) -> tuple[Any, Any]:
     """The tree of the one statement in the text, as sqlglot makes it, and the module of sqlglot's node types.
 
-    `processor.definitions.sql.sql_select` reads this tree. Raises: WrongDefinition, with the line, for text that is not SQL.
+    `sql_select.py` reads this tree. Raises: WrongDefinition, with the line, for text that is not SQL.
     """
     from sqlglot import exp
     from sqlglot.errors import ParseError, SqlglotError

@@ -1,6 +1,6 @@
 """CREATE TABLE for an entity: the table that a product's query reads."""
 
-from processor.product.sql.sql_text import quote, sql_name, sql_type, table_name
+from processor.product.sql_printer.sql_text import quote, sql_name, sql_type, table_name
 from processor.records.entity import Entity
 
 

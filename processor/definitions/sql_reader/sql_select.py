@@ -1,16 +1,16 @@
 """Reads a `select` into plain data: its tables, selected terms, conditions and order.
 
-This module refuses each clause that a product cannot have. It reads the trees of `processor.definitions.sql.sql_parser`, and does
-not import sqlglot. `processor.definitions.sql.sql_product` finds the table of a column without a table name.
+This module refuses each clause that a product cannot have. It reads the trees of `sql_parser.py`, and does not import sqlglot.
+`sql_product.py` finds the table of a column without a table name.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from processor.definitions.expressions.read_expression import AGGREGATES
+from processor.definitions.expression_reader.read_expression import AGGREGATES
 from processor.definitions.problems import WrongDefinition
-from processor.definitions.sql.sql_parser import parse_query
+from processor.definitions.sql_reader.sql_parser import parse_query
 
 _CLAUSES: Final = {
     "with_": "WITH", "group": "GROUP BY", "limit": "LIMIT", "windows": "WINDOW", "locks": "FOR UPDATE", "laterals": "LATERAL",

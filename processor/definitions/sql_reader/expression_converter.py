@@ -4,7 +4,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from processor.definitions.problems import WrongDefinition
-from processor.definitions.sql.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
+from processor.definitions.sql_reader.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
 
 PLAIN_SQL = "write a column, a literal, an operator or a function of docs/definitions.md"
 _MAX_DIGITS = 1000
