@@ -90,6 +90,7 @@ def test_plan_compares_definitions_with_the_registry(
     assert printed.err == "there is no registry yet: `apply` creates it\n"
 
 
+@pytest.mark.rest
 def test_plan_estimates_by_the_statistics_that_were_taken(
     finished: tuple[Story, Path], capsys: Printed, tmp_path: Path
 ) -> None:

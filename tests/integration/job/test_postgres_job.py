@@ -85,6 +85,7 @@ def test_a_killed_job_goes_on_and_its_documents_equal_those_of_try(killed: Scene
     assert len(killed.documents()) == 40
 
 
+@pytest.mark.rest
 def test_the_documents_equal_the_sql_answer(
     killed: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,6 +100,7 @@ def test_a_lost_answer_to_the_end_of_a_round_stops_nothing(worked: Scene, rows: 
     assert worked.documents() == worked.truth()
 
 
+@pytest.mark.rest
 def test_a_lost_checkpoint_reads_all_again_and_ends_with_the_same_documents(worked: Scene) -> None:
     worked.lose_checkpoint()
     again = worked.run(batch_size=5)
