@@ -16,9 +16,8 @@ SLOW := -n 3 --dist loadfile --no-loadscope-reorder tests/acceptance tests/simul
 SEEDS ?= 20000
 MINUTES ?= 10
 OUTAGES ?= 200
-# Random histories of the simulator: after each edit, in `make test`, and in `make test-rest`. `make test-all` runs 10000.
-FEWEST_SEEDS := 200
-FEW_SEEDS := 300
+# Random histories of the simulator: after each edit and in `make test`, and in `make test-rest`. `make test-all` runs 10000.
+FEW_SEEDS := 200
 SEEDS_OF_REST := 1000
 SPARK ?= 4.1.1
 
@@ -75,7 +74,7 @@ test: setup ## run every tier of tests, without the tests of `make test-rest` an
 	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(CORE) $(SLOW) --unused-actions
 
 test-quick: setup ## run what takes seconds, after each edit: unit, architecture, contract on memory and Postgres, and 200 random histories
-	@STATESTORE_SEEDS=$(FEWEST_SEEDS) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/unit tests/architecture \
+	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/unit tests/architecture \
 		tests/simulator/test_seeds.py tests/simulator/test_ablations.py
 	@$(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile -k "(memory or postgres) and not older_postgres" tests/contract
 

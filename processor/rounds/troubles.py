@@ -91,4 +91,5 @@ def trouble_line(trouble: Trouble, now: float) -> str:
 
 
 def _line(part: str, text: str, seconds: float, cure: str) -> str:
-    return f"{part}: {text}, for {duration_text(seconds)}: {cure}"
+    lasts = f", for {duration_text(seconds)}" if seconds >= 1 else ""
+    return f"{part}{lasts}: {text}: {cure}"

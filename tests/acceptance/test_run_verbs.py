@@ -17,7 +17,7 @@ from processor.records.message import Message
 Story = Any  # the class in conftest.py
 Printed = pytest.CaptureFixture[str]
 # the command closes some connections only when its process ends
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [pytest.mark.rest, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 BOARD = """\
 entity        key                            GSI_1                       GSI_2
 ------------  -----------------------------  --------------------------  --------------------
@@ -69,7 +69,6 @@ def test_a_second_apply_changes_nothing(story: Story, capsys: Printed) -> None:
     assert again.err == "registry version 1: nothing changed\n"
 
 
-@pytest.mark.rest
 def test_plan_compares_definitions_with_the_registry(
     finished: tuple[Story, Path], capsys: Printed, tmp_path: Path
 ) -> None:
@@ -192,7 +191,6 @@ def test_get_names_a_root_without_a_document_and_an_unknown_product(
     assert capsys.readouterr().err == "statestore get: there is no product `profile`; did you mean 'user_profile'?\n"
 
 
-@pytest.mark.rest
 def test_verify_finds_no_difference_and_then_a_message_of_another_program(
     finished: tuple[Story, Path], capsys: Printed
 ) -> None:
@@ -275,7 +273,6 @@ def test_run_refuses_to_produce_records_into_topics_that_hold_some(
     assert capsys.readouterr().err.startswith(refusal)
 
 
-@pytest.mark.rest
 def test_a_refused_start_produces_nothing_so_that_the_command_can_be_corrected(
     finished: tuple[Story, Path], story: Story, capsys: Printed
 ) -> None:

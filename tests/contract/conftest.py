@@ -4,7 +4,8 @@ answers of queries into pages of unusual size.
 
 A test with the marker `moto_lies(reason)` does not run on moto, whose answer there differs from DynamoDB's. A test with the
 marker `counted` does not run behind the proxy, where a retried request counts again and pages differ. A test with the marker
-`bundled` does not run on Postgres, where a request takes more keys and writes than DynamoDB's.
+`bundled` does not run on Postgres, where a request takes more keys and writes than DynamoDB's. A test with the marker
+`long_on(store)` takes seconds on that store, and only `make test-rest` runs it there.
 """
 
 from collections.abc import Iterator
@@ -44,14 +45,17 @@ _numbers = count(1)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "moto_lies(reason): moto's answer differs from DynamoDB's here")
     config.addinivalue_line("markers", "bundled: counts requests of DynamoDB's sizes")
+    config.addinivalue_line("markers", "long_on(store): takes seconds on this store; `make test-rest` runs it there")
     config.addinivalue_line("markers", "counted: counts requests or rows of a page, which faults change")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store" in metafunc.fixturenames:
         counted = metafunc.definition.get_closest_marker("counted")
-        often = STORES if counted else STORES + BEHIND_PROXY
-        rest = REST if counted else REST + REST_BEHIND_PROXY
+        long_on = {name for mark in metafunc.definition.iter_markers("long_on") for name in mark.args}
+        usual = STORES if counted else STORES + BEHIND_PROXY
+        often = [name for name in usual if name not in long_on]
+        rest = (*sorted(long_on), *(REST if counted else REST + REST_BEHIND_PROXY))
         slow = SLOW if counted else SLOW + SLOW_BEHIND_PROXY
         rarely = [pytest.param(name, marks=pytest.mark.rest) for name in rest]
         rarely += [pytest.param(name, marks=pytest.mark.slow) for name in slow]

@@ -36,6 +36,7 @@ def test_no_keys_cost_nothing(store: Store) -> None:
     assert store.requests.total() == 0
 
 
+@pytest.mark.long_on("faulty_dynamodb_local")
 def test_items_of_more_than_16_mb_are_all_read(store: Store) -> None:
     keys = [Key("TABLE#user", f"{number:02d}") for number in range(60)]
     for key in keys:

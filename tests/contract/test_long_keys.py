@@ -13,6 +13,8 @@ from statestore.store import Delete, Done, Query, Read, Store
 from tests.contract.conftest import SLOTS
 from tests.contract.stored_items import item, put, read
 
+pytestmark = pytest.mark.long_on("faulty_dynamodb_local")
+
 
 def _mixed(seed: int, alphabet: str) -> Callable[[int], str]:
     """Texts without repetition: Postgres compresses a repeated one, and then stores more than its limit."""

@@ -87,6 +87,7 @@ def test_a_table_with_fewer_slots_is_refused_with_the_cure_and_one_with_more_is_
     assert new_store.describe().slots == 2  # type: ignore[union-attr]
 
 
+@pytest.mark.long_on("dynamodb_local")
 def test_an_added_slot_shows_rows_that_were_stored_before_and_after(new_store: Store) -> None:
     new_store.create(1)
     new_store.write(Write(key=USER, set={"GSI_1": "a", "GSI_3": "b"}))
@@ -101,6 +102,7 @@ def test_an_added_slot_shows_rows_that_were_stored_before_and_after(new_store: S
     new_store.create(3)
 
 
+@pytest.mark.long_on("dynamodb_local")
 def test_slots_are_added_once_however_often_the_call_comes(new_store: Store) -> None:
     new_store.create(1)
     lines: list[str] = []

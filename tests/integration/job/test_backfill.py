@@ -34,6 +34,7 @@ def test_a_backfill_publishes_the_product_that_waits_and_reads_no_topic(waiting:
     assert waiting.documents("notes") == waiting.truth("notes")
 
 
+@pytest.mark.rest
 def test_a_backfill_ends_at_a_walk_that_stopped_and_a_later_one_continues(waiting: Scene) -> None:
     with waiting.opened(checkpoint="") as job:
         job.driver.walks.stuck["fill", "star"] = "TABLE#star / r1: too large"

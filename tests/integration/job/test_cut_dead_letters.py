@@ -46,6 +46,7 @@ def test_a_replay_reads_the_whole_record_from_the_source(scene: Scene, rows: Sim
     assert scene.documents() == scene.truth()
 
 
+@pytest.mark.rest
 def test_a_record_as_large_as_a_message_may_be_does_not_stop_the_stream(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(("user", {"id": 1}, b"{" * (MAX_MESSAGE_BYTES - 120)), rows.user(2, "bob"), partition=0)
     done = scene.run()
@@ -54,6 +55,7 @@ def test_a_record_as_large_as_a_message_may_be_does_not_stop_the_stream(scene: S
     assert len(kept[4]) > MAX_MESSAGE_BYTES - 1_000
 
 
+@pytest.mark.rest
 def test_a_replay_says_when_the_whole_record_is_gone(scene: Scene, rows: SimpleNamespace) -> None:
     limit_rejects(scene, 50_000)
     scene.produce(rows.star("ada", "large", LARGE), rows.star("ada", "small"), partition=0)

@@ -17,6 +17,7 @@ HOUR = 3_600_000
 """In milliseconds."""
 
 
+@pytest.mark.rest
 def test_each_published_document_counts_once_by_kafkas_time_of_its_oldest_record(
     scene: Scene, rows: SimpleNamespace
 ) -> None:

@@ -34,6 +34,7 @@ def take_lease(scene: Scene) -> None:
     scene.registry.take_lease(settings.job, "another", settings.lanes, take_over=False, expires_after=5)
 
 
+@pytest.mark.rest
 def test_a_round_longer_than_the_lease_keeps_the_lease(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Driver, "background_work", lambda driver: sleep(8))
     with scene.opened(lease_seconds=5) as job:

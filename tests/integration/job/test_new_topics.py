@@ -181,7 +181,6 @@ def plan_topic(scene: Scene, topic: str, ends: dict[str, int]) -> None:
     planned.write_text("\n".join([*head, json.dumps({**json.loads(last), topic: ends})]))
 
 
-@pytest.mark.rest
 def test_a_checkpoint_whose_next_records_retention_removed_is_refused_with_the_way_out(
     scene: Scene, rows: SimpleNamespace
 ) -> None:
@@ -199,6 +198,7 @@ def test_a_checkpoint_whose_next_records_retention_removed_is_refused_with_the_w
     assert [one["name"] for one in scene.documents("names").values()] == ["again"] * 3
 
 
+@pytest.mark.rest
 def test_a_checkpoint_that_lacks_a_file_is_refused(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"))
     scene.run()

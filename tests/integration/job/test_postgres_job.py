@@ -28,7 +28,10 @@ from statestore.store import Fence, Write
 from tests.contract.postgres_servers import execute
 
 Scene = Any  # conftest's
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark's own, of each collect
+]
 SECONDS = 600.0
 
 
@@ -76,7 +79,6 @@ def killed(new_scene: Callable[..., Scene], rows: SimpleNamespace) -> Scene:
     return scene
 
 
-@pytest.mark.rest
 def test_a_killed_job_goes_on_and_its_documents_equal_those_of_try(killed: Scene) -> None:
     assert killed.running, killed.said
     assert killed.left > 0
@@ -120,7 +122,6 @@ def test_the_killed_run_can_write_nothing_any_more(killed: Scene) -> None:
         store.close()
 
 
-@pytest.mark.rest
 def test_a_verb_that_is_done_or_refused_leaves_no_connection_open(
     killed: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,7 +169,6 @@ def test_a_start_that_another_run_took_over_from_writes_no_identity(
     assert scene.registry.binding().table == ""
 
 
-@pytest.mark.rest
 def test_a_start_that_another_run_took_over_from_forgets_no_progress_of_a_restored_table(
     new_scene: Callable[..., Scene], rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

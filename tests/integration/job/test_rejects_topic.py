@@ -17,6 +17,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("owner", ["entity `user` reads", "product `profile` publishes to"])
 def test_a_job_whose_dead_letters_go_to_a_topic_of_its_own_does_not_start(scene: Scene, owner: str) -> None:
     topic = scene.topic("user") if "user" in owner else scene.plan.products["profile"].product.topic

@@ -70,6 +70,7 @@ def test_verify_names_overwritten_documents_and_repair_publishes_them_again(
     assert scene.run().published == 1  # the job goes on, and publishes nothing twice
 
 
+@pytest.mark.rest
 def test_repair_is_refused_while_a_job_lives_and_fences_what_was_before(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(rows.user(1, "ada"))
     scene.run()

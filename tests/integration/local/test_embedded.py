@@ -66,6 +66,7 @@ def test_two_sets_of_parts_answer_at_the_same_time_in_paths_with_spaces_and_leav
     assert [list(place.iterdir()) for place in places] == [[], []]
 
 
+@pytest.mark.rest
 def test_the_parts_start_without_a_home_directory_and_an_exception_in_the_block_ends_them(
     tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

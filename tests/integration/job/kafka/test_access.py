@@ -38,6 +38,7 @@ def test_a_wrong_secret(broker: SecuredBroker, monkeypatch: pytest.MonkeyPatch, 
     assert error_of(broker.addresses[listener], broker.table(listener)).startswith(f"[kafka] {named}")
 
 
+@pytest.mark.rest
 def test_a_wrong_password_of_a_key(broker: SecuredBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "wrong")
     with pytest.raises(KafkaError, match=r"^Kafka's client refuses its settings: .*ssl\.key\.pem failed"):

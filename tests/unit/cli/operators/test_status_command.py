@@ -193,7 +193,7 @@ def test_a_job_that_waits_for_a_part_is_degraded_and_nothing_is_wrong() -> None:
         "said": AT.timestamp(),
     }
     waiting = replace(JOB, report=REPORT | {"troubles": [trouble]})
-    assert shown(waiting)[-1] == "degraded: store: 127.0.0.1:8000 does not answer, for 1 min 30 s: start it"
+    assert shown(waiting)[-1] == "degraded: store, for 1 min 30 s: 127.0.0.1:8000 does not answer: start it"
     assert list(wrong_lines(waiting)) == []
 
 
