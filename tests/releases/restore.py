@@ -32,9 +32,12 @@ def restore(release: Path, settings: Settings, registry: Registry) -> list[Recor
         restore_registry(connection, settings.registry_schema, release, ids)
     store = open_store(settings)
     store.create(settings.slots)
+    created = store.created
     store.close()
     client = plain_client(settings)
     for item in wire_items(release):
+        if "created" in item:  # another time would be that of a restored table
+            item["created"] = {"N": str(created)}
         client.put_item(TableName=settings.table, Item=item)
     client.close()
     shutil.copytree(release / "checkpoint", settings.checkpoint)

@@ -162,7 +162,7 @@ def _stored_items(scene: Scene) -> list[str]:
     pages = client.get_paginator("scan").paginate(TableName=scene.settings.table, ConsistentRead=True)
     items = [item for page in pages for item in page["Items"]]
     client.close()
-    packed = [value["B"] for item in items for value in item.values() if "B" in value]
+    packed = [item["rows"]["B"] for item in items if "B" in item.get("rows", ())]
     return [*map(str, items), *(unpack(one).decode() for one in packed)]
 
 

@@ -155,8 +155,9 @@ def _items(settings: Settings) -> Iterator[tuple[str, bytes]]:
 
 
 def _bytes(item: Item) -> bytes:
-    packed = [unpack(bytes(one)) for one in item.values() if isinstance(one, bytes | bytearray)]
-    return b"\n".join([repr(item).encode(), *packed])
+    packed = item.get("rows")  # of open changes
+    unpacked = [unpack(bytes(packed))] if isinstance(packed, bytes | bytearray) else []
+    return b"\n".join([repr(item).encode(), *unpacked])
 
 
 def _topics(scene: Scene) -> list[str]:
