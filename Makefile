@@ -106,7 +106,7 @@ soak-live: setup ## kill Debezium, the broker and the job in turn while an appli
 	@$(DEBEZIUM)
 	@$(PY) -m tests.live.soak --minutes $(MINUTES)
 
-soak-outages: setup ## cut and restart registry, store, broker and schema registry OUTAGES=200 times, alone and together, under load, with the table in Postgres and then in DynamoDB Local, and compare the documents with SQL (some hours)
+soak-outages: setup ## cut and restart registry, store, broker and schema registry OUTAGES=200 times, alone and together, under load, with the table in Postgres and then in DynamoDB Local, and compare the documents with SQL (four hours)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES) --store dynamodb
 
