@@ -137,9 +137,11 @@ def place_text(record: Record) -> str:
 
 
 def _join_keys(row: Row | None) -> frozenset[str]:
-    """The join keys that a row has and had."""
-    held = {key for _, key in (*row.keys(), *((p.slot, p.key) for p in row.pending))} if row is not None else set[str]()
-    return frozenset(key for key in held if not keys.is_no_key(key))
+    """The join keys that a row has and had, its primary key included: a join by that key needs no slot."""
+    if row is None:
+        return frozenset()
+    held = {key for _, key in (*row.keys(), *((p.slot, p.key) for p in row.pending))}
+    return frozenset(key for key in (row.key.sk, *held) if not keys.is_no_key(key))
 
 
 def _topics(job: Job, source: str, leftovers: Leftovers) -> set[str]:

@@ -43,7 +43,7 @@ from tests.unit.schema_registry.framed import avro, head  # noqa: E402
 
 Scene = Any  # conftest's
 pytestmark = [
-    pytest.mark.slow,  # seven starts of a job
+    pytest.mark.rest,  # seven starts of a job
     pytest.mark.filterwarnings(
         "ignore:unclosed:ResourceWarning"
     ),  # PySpark's own, and of the verbs, which end with their process
