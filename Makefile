@@ -78,7 +78,7 @@ test-quick: setup ## run what takes seconds, after each edit: unit, architecture
 		tests/simulator/test_seeds.py tests/simulator/test_ablations.py
 	@$(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile -k "(memory or postgres) and not older_postgres" tests/contract
 
-test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, of the pages and of the stores with more random histories (about ten minutes)
+test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, of the pages and of the stores with more random histories (about twenty minutes)
 	@$(PY) -m pytest -q -m $(REST) $(SLOW) tests/unit
 	@STATESTORE_SEEDS=$(SEEDS_OF_REST) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/simulator
 
