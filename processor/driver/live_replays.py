@@ -17,9 +17,8 @@ from dataclasses import dataclass, field, replace
 from processor.driver.driver import Driver
 from processor.errors import KafkaError
 from processor.progress.epochs import Incarnations
-from processor.progress.replays import ReplayReport, ended_replays, note_key
+from processor.progress.replays import ReplayReport, ended_replays, letter_position, note_key
 from processor.records.dead_letters import DeadLetter
-from processor.records.record import Record
 from processor.rounds.job_event import JobEvent
 from registry.model import Lease
 from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequests
@@ -102,7 +101,7 @@ class LiveReplays:
             text = f"request {found.request} waits, the job tries again in {AGAIN_SECONDS:g} s: {error}"
             self.driver.report(JobEvent(what="replay", text=text, level="warning"))
             return
-        there = {place_of(letter.rejected.record) for portion in letters.portions for letter in portion}
+        there = {letter_position(letter.rejected.record) for portion in letters.portions for letter in portion}
         gone = [place for place in found.places if place not in there]
         self.request, self.waiting, self.incarnations = found.request, tuple(letters.portions), letters.incarnations
         if gone or not found.places:
@@ -120,12 +119,14 @@ class LiveReplays:
             self.waiting = ()
             return
         letters, self.waiting = self.waiting[0], self.waiting[1:]
-        if ended := self._ended([place_of(letter.rejected.record) for letter in letters]):
+        if ended := self._ended([letter_position(letter.rejected.record) for letter in letters]):
             self.registry.note_replays(self.lease, self.request, list(ended.values()))
         self.driver.incarnations = self.incarnations
-        reports = self.driver.replay(self._whole(one) for one in letters if place_of(one.rejected.record) not in ended)
+        reports = self.driver.replay(
+            self._whole(one) for one in letters if letter_position(one.rejected.record) not in ended
+        )
         rows = {change.key for report in reports if report.opened for change in report.opened[1]}
-        reasons = {place_of(one.rejected.record): one.rejected.reason for one in letters}
+        reasons = {letter_position(one.rejected.record): one.rejected.reason for one in letters}
         self.portion = ReplayedPortion(reports=tuple(reports), reasons=reasons, rows=frozenset(rows))
 
     def _whole(self, letter: DeadLetter) -> DeadLetter:
@@ -169,13 +170,8 @@ class LiveReplays:
         )
 
 
-def place_of(record: Record) -> LetterPosition:
-    """The place of the dead letter of a record."""
-    return LetterPosition(record.topic, record.partition, record.offset, record.epoch)
-
-
 def _outcome_of(report: ReplayReport, reasons: Mapping[LetterPosition, str]) -> LetterOutcome:
     """The outcome of a letter, without values of its record. A letter that was refused for its own reason again gets no other."""
-    place = place_of(report.record)
+    place = letter_position(report.record)
     is_known = report.reason == reasons.get(place)
     return LetterOutcome(place, report.outcome, "" if is_known else report.plain or report.reason)

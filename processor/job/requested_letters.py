@@ -3,10 +3,11 @@
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from processor.driver.live_replays import LiveReplays, RequestedLetters, place_of
+from processor.driver.live_replays import LiveReplays, RequestedLetters
 from processor.job.job import Job
 from processor.kafka.reader import read_topic
 from processor.progress.epochs import read_epochs
+from processor.progress.replays import letter_position
 from processor.records.dead_letters import read_dead_letters, rejected_record
 from processor.records.message import Message
 from processor.records.record import Record
@@ -40,6 +41,6 @@ def _is_at(kept: Record, places: Collection[LetterPosition]) -> bool:
     """Whether a message of the topic is a dead letter of one of these places. Other programs may write there, too."""
     message = Message(topic=kept.topic, key=kept.key, value=kept.value, headers=kept.headers)
     try:
-        return place_of(rejected_record(message).record) in places
+        return letter_position(rejected_record(message).record) in places
     except (KeyError, ValueError):
         return False

@@ -18,6 +18,7 @@ from typing import Literal
 
 from processor.progress.open_changes import OpenChange, read_changes, write_changes
 from processor.records.record import Record
+from registry.replay_request import LetterPosition
 from statestore import keys
 from statestore.item_attributes import key_of_item, write_note
 from statestore.items import JoinKey
@@ -42,13 +43,18 @@ class ReplayReport:
     opened: tuple[Key, tuple[OpenChange, ...]] | None = None
 
 
+def letter_position(record: Record) -> LetterPosition:
+    """The position of the record that a dead letter keeps."""
+    return LetterPosition(record.topic, record.partition, record.offset, record.epoch)
+
+
 def replay_key(record: Record) -> Key:
     """The key of the item that remembers the replay of a record."""
-    return note_key((record.topic, record.partition, record.offset, record.epoch))
+    return note_key(letter_position(record))
 
 
-def note_key(place: tuple[str, int, int, int]) -> Key:
-    """The key of the item that remembers the replay of the record at this place: its topic, partition, offset and epoch."""
+def note_key(place: LetterPosition) -> Key:
+    """The key of the item that remembers the replay of the record at this position."""
     return Key(PARTITION, "/".join(map(str, place)))
 
 

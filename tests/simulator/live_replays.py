@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from processor.driver.live_replays import LiveReplays, RequestedLetters, place_of
-from processor.progress.replays import PARTITION, ended_replays, note_key
+from processor.driver.live_replays import LiveReplays, RequestedLetters
+from processor.progress.replays import PARTITION, ended_replays, letter_position, note_key
 from processor.records.dead_letters import DeadLetter
 from processor.records.message import Message
 from registry.replay_request import LetterOutcome, LetterPosition
@@ -52,7 +52,7 @@ class LiveReplaySimulation(ReplaySimulation):
 
     def _request(self, letters: Sequence[DeadLetter], *, repair: bool) -> None:
         """Asks for a replay. The first repair of the definitions starts the job again; the request may wait meanwhile."""
-        self.world.registry.request_replay([place_of(letter.rejected.record) for letter in letters])
+        self.world.registry.request_replay([letter_position(letter.rejected.record) for letter in letters])
         self.facts["replays"] += 1
         if repair and not self.facts["repaired"]:
             self.facts["repaired"] += 1
@@ -70,7 +70,7 @@ class LiveReplaySimulation(ReplaySimulation):
 
     def _read(self, places: Sequence[LetterPosition]) -> RequestedLetters:
         def read() -> RequestedLetters:
-            found = [one for one in self._repairable_letters() if place_of(one.rejected.record) in places]
+            found = [one for one in self._repairable_letters() if letter_position(one.rejected.record) in places]
             portions = tuple(tuple(found[first : first + PORTION]) for first in range(0, len(found), PORTION))
             return RequestedLetters(portions=portions, incarnations=self.epochs.incarnations)
 

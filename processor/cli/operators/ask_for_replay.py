@@ -10,10 +10,10 @@ from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.progress_bar import ProgressBar
 from processor.cli.printing.visible_text import visible_line
 from processor.errors import StatestoreError
-from processor.progress.replays import ReplayOutcome, ReplayReport
+from processor.progress.replays import ReplayOutcome, ReplayReport, letter_position
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.job_status import JobStatus
-from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest
+from registry.replay_request import LetterOutcome, ReplayRequest
 
 if TYPE_CHECKING:
     from processor.records.dead_letters import DeadLetter
@@ -44,7 +44,7 @@ def ask(
 ) -> list[ReplayReport]:
     """Stores a request, and waits until the job has noted the outcome of each letter, or somebody withdraws the request. Raises
     StatestoreError where no job runs any more."""
-    known = {_place_of(letter): letter for letter in letters}
+    known = {letter_position(letter.rejected.record): letter for letter in letters}
     number = registry.request_replay(list(known), who=user_name(), why=why)
     text = f"request {number}: the running job {job.job} ({job.owner}) replays {len(letters)} dead letters, in turn with batches"
     print(visible_line(text), file=sys.stderr)
@@ -133,11 +133,6 @@ def _cures(number: int) -> str:
         "`statestore rejects list` and `statestore status` show it, and "
         f"`statestore rejects replay --withdraw {number}` withdraws it"
     )
-
-
-def _place_of(letter: "DeadLetter") -> LetterPosition:
-    record = letter.rejected.record
-    return LetterPosition(record.topic, record.partition, record.offset, record.epoch)
 
 
 def _report_of(letter: "DeadLetter", ended: LetterOutcome) -> ReplayReport:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from processor.driver.live_replays import AGAIN_SECONDS, GONE, LiveReplays, RequestedLetters, place_of
+from processor.driver.live_replays import AGAIN_SECONDS, GONE, LiveReplays, RequestedLetters
 from processor.errors import KafkaError
 from processor.progress.open_changes import OpenChange
-from processor.progress.replays import ReplayReport, drop
+from processor.progress.replays import ReplayReport, drop, letter_position
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from processor.rounds.job_event import JobEvent
@@ -31,7 +31,7 @@ def letter(offset: int) -> DeadLetter:
 
 
 def place(offset: int) -> LetterPosition:
-    return place_of(letter(offset).rejected.record)
+    return letter_position(letter(offset).rejected.record)
 
 
 @dataclass(kw_only=True)
