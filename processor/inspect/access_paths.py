@@ -143,8 +143,7 @@ def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[Expl
 def _users(plan: Plan, product: ProductPlan, index: int) -> tuple[str, ...]:
     """The other products that use the node of the merged tree that a product's own node became."""
     name = product.product.name
-    nodes = plan.trees[product.product.root].nodes
-    users = next(node.users for node in nodes if index in node.users.get(name, ()))
+    users = plan.trees[product.product.root].node_of(name, index).users
     return tuple(sorted(users.keys() - {name}))
 
 

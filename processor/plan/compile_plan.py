@@ -15,6 +15,7 @@ from processor.product.join_sides import Columns, align_columns
 from processor.product.product import Definitions, Join, Product
 from processor.product.used_columns import used_columns
 from processor.records.entity import Entity
+from registry.edits.edit import with_numbers
 from registry.model import column_of
 from registry.slots import equal_groups
 from statestore import keys
@@ -48,7 +49,7 @@ def compile_plan(
     """
     written = slots if written is None else written
 
-    all_numbers = _numbered(definitions, numbers)
+    all_numbers = with_numbers(numbers, ((product.root, product.name) for product in definitions.products.values()))
 
     def compiled(some: Definitions) -> list[ProductPlan]:
         kinds = _kinds(some)
@@ -98,15 +99,6 @@ def compile_plan(
         trees=trees,
         places=places_of(trees),
     )
-
-
-def _numbered(definitions: Definitions, numbers: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], int]:
-    """The numbers of all these products among those of their root."""
-    found = dict(numbers)
-    for product in definitions.products.values():
-        taken = [number for (root, _), number in found.items() if root == product.root]
-        found.setdefault((product.root, product.name), max(taken, default=-1) + 1)
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

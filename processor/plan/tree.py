@@ -46,9 +46,9 @@ class RootTree:
                 found |= dict.fromkeys(names)
         return list(found)
 
-    def parent_of(self, product: str, node: int) -> int | None:
-        """The node of the tree above a product's own node; None for the root."""
-        return next(one.join.parent for one in self.nodes if node in one.users.get(product, ()))
+    def node_of(self, product: str, node: int) -> TreeNode:
+        """The node of the tree that a product's own node became."""
+        return next(one for one in self.nodes if node in one.users.get(product, ()))
 
 
 Shape = tuple[tuple[str, int, "Shape"], ...]
@@ -117,10 +117,10 @@ class _Building:
         used: list[list[tuple[frozenset[str] | None, str]]] = [[] for _ in self.nodes]
         for product in products:
             for index, node in enumerate(product.nodes):
-                place = self.places[product.product.name, index]
                 name = product.product.name
+                place = self.places[name, index]
                 users[place][name] = (*users[place].get(name, ()), index)
-                used[place].append((node.used, product.product.name))
+                used[place].append((node.used, name))
         for place, node in enumerate(self.nodes):
             join = replace(node, below=tuple(self.below[place]))
             yield TreeNode(join=join, users=users[place], readers=_readers(used[place]))

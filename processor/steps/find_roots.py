@@ -53,7 +53,7 @@ def resume(fan_out: FanOut, plan: Plan) -> Step[ResumedFanOut]:
     (page,) = yield (_page_above(plan, join, fan_out.key, fan_out.after),)
     fan_outs: list[FanOut] = []
     rows = list(_holding(join, fan_out.key, page.items))
-    parent = tree.parent_of(fan_out.product, fan_out.node)
+    parent = tree.node_of(fan_out.product, fan_out.node).join.parent
     found = yield from _above(plan, tree, parent, rows, [fan_out.product], fan_outs)
     roots = frozenset((fan_out.product, sk) for sk in found)
     return ResumedFanOut(fan_out, page.after, FoundRoots(roots, tuple(fan_outs)))

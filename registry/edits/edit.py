@@ -82,7 +82,7 @@ def edited(stored: Snapshot, change: Edit) -> Snapshot:
             for one in sorted(joins.values(), key=lambda one: str(one.join))
         ),
         versions={**stored.versions, **given},
-        numbers=with_numbers(stored.numbers, (*change.products, *change.waiting)),
+        numbers=with_numbers(stored.numbers, ((one.root, one.name) for one in (*change.products, *change.waiting))),
         paused=stored.paused if change.paused is None else change.paused,
         paused_topics=stored.paused_topics if change.paused_topics is None else change.paused_topics,
     )
@@ -108,10 +108,13 @@ def products_after(stored: Snapshot, change: Edit) -> Snapshot:
     )
 
 
-def with_numbers(known: Mapping[tuple[str, str], int], products: Iterable[ProductEntry]) -> dict[tuple[str, str], int]:
-    """The numbers of ledger entries, with those of new products in their order, as a trigger of the database gives them."""
+def with_numbers(
+    known: Mapping[tuple[str, str], int], products: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], int]:
+    """The numbers of ledger entries by root and product, with those of new products in their order, as a trigger of the database
+    gives them."""
     numbers = dict(known)
-    for root, name in ((one.root, one.name) for one in products):
+    for root, name in products:
         if (root, name) not in numbers:
             numbers[root, name] = max((n for (other, _), n in numbers.items() if other == root), default=-1) + 1
     return numbers
@@ -188,10 +191,10 @@ def _lines(stored: Snapshot, change: Edit) -> Iterator[str]:
 
 
 def _assignment_lines(stored: Snapshot, change: Edit) -> Iterator[str]:
-    known = {(one.entity, one.slot) for one in stored.assignments}
+    known = {_place(one) for one in stored.assignments}
     for one in change.assignments:
         columns = "#".join(one.columns)
-        if (one.entity, one.slot) in known:
+        if _place(one) in known:
             yield f"entity {one.entity}: GSI_{one.slot} {columns} is {one.state} now"
         elif reads(one.state):
             yield f"entity {one.entity}: GSI_{one.slot} holds {columns}"
