@@ -36,7 +36,7 @@ from processor.records.record import Value
 from processor.rounds.freshness import UNKNOWN, RootTimes
 from processor.rounds.round import CHUNK, LaneResult, Round
 from processor.rounds.step_runner import StepRunner
-from processor.steps.assemble import FoundRow, assemble, assemble_tree, shown_rows
+from processor.steps.assemble import assemble, assemble_tree, shown_rows
 from processor.steps.publish import (
     Documents,
     EncodedDocument,
@@ -142,15 +142,11 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
 
 def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[EncodedDocument]:
     """Assembles a root's document of one product and encodes it as JSON."""
-    making = _Making(product, _renderer(plan, product, tally), canonical_json.encode)
-    if product.retracted:
+    top = None if product.retracted else (yield from assemble(plan, product, root, tally))
+    if top is None:
         return EncodedDocument(key="", value=None)
-    top = yield from assemble(plan, product, root, tally)
-    return (
-        EncodedDocument(key="", value=None)
-        if top is None
-        else making.encoded(top, _message_key(plan, product.product.root, top))
-    )
+    making = _Making(product, _renderer(plan, product, tally), canonical_json.encode)
+    return making.encoded(top, _message_key(plan, product.product.root, top))
 
 
 class _Making(NamedTuple):
@@ -241,7 +237,7 @@ class _RootPublisher:
             return gone
         if top is None:
             return gone
-        key = self._message_key(top)
+        key = _message_key(self._round.plan, self._entity, top.match)
         return gone | {name: self._document(shown_rows(top, tree.shape[name]), key, name, named) for name in shown}
 
     def _document(self, top: Match, key: str, name: str, named: str | None) -> EncodedDocument | Unpublishable:
@@ -249,9 +245,6 @@ class _RootPublisher:
             return self._making(name).encoded(top, key)
         except Exception as error:
             return unpublishable(error, named)
-
-    def _message_key(self, top: FoundRow) -> str:
-        return _message_key(self._round.plan, self._entity, top.match)
 
     def _tree(self, names: tuple[str, ...]) -> RootTree:
         """The tree of these products."""

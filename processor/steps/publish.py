@@ -12,7 +12,7 @@ A document that does not fit its topic, because it is too large or has a value t
 way, as a dead letter: the ledger has another hash for it, so the document goes out as soon as it fits.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from zlib import crc32
@@ -40,7 +40,7 @@ from processor.records.message import MAX_MESSAGE_BYTES, Message
 from processor.records.record import Record, Rejected
 from processor.records.reject_reasons import ReasonCode
 from statestore.keys import Key
-from statestore.store import Done, Item
+from statestore.store import Done, Item, Write
 
 MOST_SEQUENCE = 10**18
 
@@ -181,14 +181,21 @@ def publish(
             group.sends.append((context.product, message, "published"))
     if groups:
         writes = [reserve(Key(pk, root), ledger.items[pk], group.entries, key) for pk, group in groups.items()]
-        answers = yield tuple(writes)
-        messages: list[Send] = []
-        for group, answer in zip(groups.values(), answers, strict=True):
-            done = isinstance(answer, Done)
-            messages += [Send(message) for _, message, _ in group.sends] if done else []
-            outcomes |= {product: outcome if done else "contended" for product, _, outcome in group.sends}
-        if messages:
-            yield tuple(messages)
+        outcomes |= yield from _send_reserved(writes, groups.values())
+    return outcomes
+
+
+def _send_reserved(writes: Sequence[Write], groups: Iterable[_Group]) -> Step[dict[str, PublishOutcome]]:
+    """Reserves the messages of each group by its write, and sends those that the ledger has."""
+    answers = yield tuple(writes)
+    outcomes: dict[str, PublishOutcome] = {}
+    messages: list[Send] = []
+    for group, answer in zip(groups, answers, strict=True):
+        done = isinstance(answer, Done)
+        messages += [Send(message) for _, message, _ in group.sends] if done else []
+        outcomes |= {product: outcome if done else "contended" for product, _, outcome in group.sends}
+    if messages:
+        yield tuple(messages)
     return outcomes
 
 
