@@ -28,7 +28,7 @@ from processor.progress.identity import SEQUENCES, ledgers_in
 from processor.progress.ledger import (
     NO_DOCUMENT,
     RetiredEntries,
-    group_key,
+    group_partition,
     ledgers_of,
     read_entries,
     retire_entries,
@@ -225,22 +225,27 @@ class Driver(RoundRunner):
         """Lets the ledger's items of an erased root expire, after its erasure has kept their sequences. An item stays while a
         product of it has not published its tombstone."""
         self.check_lease()
-        products = {p.number: name for name, p in self.active.products.items() if p.product.root == entity}
-        partitions = {group_key(self.plan.products[name].ledger, sk).pk for name in products.values()}
+        own = [product for product in self.active.products.values() if product.product.root == entity]
+        products = {product.number: product.product.name for product in own}
+        partitions = {group_partition(product.ledger) for product in own}
         partitions |= {pk for pk in ledgers_in(self.store.partition(SEQUENCES)) if pk.startswith(ledgers_of(entity))}
         found = self.store.get([Key(pk, sk) for pk in partitions])
         entries = {key: dict(read_entries(item)) for key, item in found.items()}
         note = erasure_key(entity, sk)
         known = read_erasure(self.store.get([note]).get(note))
-        sequences = {n: entry.seq for some in entries.values() for n, entry in some.items()}
+        sequences = {number: entry.seq for some in entries.values() for number, entry in some.items()}
         self.store.write(write_erasure(note, known._replace(sequences={**known.sequences, **sequences})))
         gone = [key for key, some in entries.items() if all(entry.hash == NO_DOCUMENT for entry in some.values())]
         for key in gone:
             self.store.write(retire_entries(key, found[key], self._next_round({}).expires_at))
-        ended = {key: {n: e.seq for n, e in entries[key].items() if e.hash == NO_DOCUMENT} for key in entries}
-        named = {key: {products[n]: seq for n, seq in some.items() if n in products} for key, some in ended.items()}
-        kept = frozenset(name for key, some in named.items() if key not in gone for name in some)
-        return RetiredEntries({name: seq for some in named.values() for name, seq in some.items()}, kept)
+        ended = [
+            (key, products[number], entry.seq)
+            for key, some in entries.items()
+            for number, entry in some.items()
+            if number in products and entry.hash == NO_DOCUMENT
+        ]
+        kept = frozenset(name for key, name, _ in ended if key not in gone)
+        return RetiredEntries({name: sequence for _, name, sequence in ended}, kept)
 
     def _forget_forms(self) -> None:
         """Forgets the forms of decimals that no record settles by the present definitions."""

@@ -198,7 +198,7 @@ class Job:
     @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
-        steward, replays = self.steward, self.replays if not self.paused else None
+        steward, replays = self.steward, None if self.paused else self.replays
         return self.driver.pending or bool(steward and steward.pending) or bool(replays and replays.pending)
 
     def take_version(self) -> None:

@@ -25,10 +25,11 @@ SHARDS = {"star": 4, "user": 3, "repo": 2}
 BATCHES, LAGS = (7, 400, None), (0, 3, 20)
 
 
-def _marks(batch: int, lag: int, sharded: bool) -> tuple[pytest.MarkDecorator, ...]:
-    if (batch + lag + sharded) % 2:
+def _marks(b: int, n: int, sharded: bool) -> tuple[pytest.MarkDecorator, ...]:
+    """The markers of the case with the b-th batch size and the n-th lag."""
+    if (b + n + sharded) % 2:
         return (pytest.mark.slow,)
-    return () if batch == lag else (pytest.mark.rest,)
+    return () if b == n else (pytest.mark.rest,)
 
 
 CASES = [

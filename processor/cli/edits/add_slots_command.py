@@ -12,7 +12,6 @@ from processor.cli.printing.edit_report import print_applied, user_name
 from processor.settings.open_registry import open_registry
 from registry.edits import operations
 from registry.edits.edit import Signature
-from registry.edits.operations import add_slots
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -28,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         from processor.job.binding import widen_table
 
-        add_slots(registry.snapshot(), options.number)  # refuses a wrong number before the table changes
+        operations.add_slots(registry.snapshot(), options.number)  # refuses a wrong number before the table changes
         widen_table(settings, registry, options.number, print_progress)
         print_applied(registry.operate(Signature(user_name(), why), operations.add_slots, options.number), registry)
     return 0
