@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from processor.doctor.surroundings import Surroundings
 from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
 from processor.findings.network_findings import is_this_machine
+from processor.first_of import first_of
 from processor.plan.rejects_topic import check_rejects_topic
 from registry.registry_state import RegistryState
 
@@ -46,10 +47,8 @@ def check_rights(around: Surroundings) -> Iterator[Finding]:
     """The rights of the user in the tables of the registry."""
     state, schema = existing_registry(around), around.settings.registry_schema
     if state.missing:
-        more = len(state.missing) - SHOWN_RIGHTS
-        shown = ", ".join(state.missing[:SHOWN_RIGHTS]) + (f" and {more} more" if more > 0 else "")
         cure = f"`statestore roles` as the owner of the schema, then GRANT {schema}_job TO {state.user}"
-        yield failure(f"{state.user} lacks {shown}", cure)
+        yield failure(f"{state.user} lacks {first_of(state.missing, SHOWN_RIGHTS)}", cure)
     else:
         yield ok(f"{state.user} has all rights of a job")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
+from processor.first_of import first_of
 from processor.plan.tree import RootTree
 
 SHOWN = 3
@@ -19,9 +20,7 @@ def shared_tree_lines(trees: Iterable[RootTree]) -> Iterator[str]:
 
 def product_names(products: Collection[str]) -> str:
     """The names of products, the first ones only where they are many."""
-    names = sorted(products)
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return first_of(sorted(products), SHOWN)
 
 
 def _node_lines(tree: RootTree, index: int, margin: str) -> Iterator[str]:

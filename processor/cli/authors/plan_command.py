@@ -20,6 +20,7 @@ from processor.cli.options import (
 )
 from processor.cli.printing.visible_text import visible
 from processor.errors import StatestoreError
+from processor.first_of import first_of
 from processor.pricing.backfill_estimate import BACKFILL_UNITS, Backfill
 from processor.pricing.estimate import Estimate
 from processor.pricing.preview import Preview, preview
@@ -112,9 +113,7 @@ def preview_lines(found: Preview, prices: Prices) -> Iterator[str]:
     yield f"changes to registry version {found.version}:" if found.changes else "nothing would change"
     yield from (f"  {change}" for change in found.changes)
     if found.kept:
-        more = len(found.kept) - SHOWN_NAMES
-        names = ", ".join(found.kept[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
-        yield f"  not named here, and kept: {names}"
+        yield f"  not named here, and kept: {first_of(found.kept, SHOWN_NAMES)}"
     yield "slots:"
     rows = [
         [s.entity, slot_name(s.slot), "#".join(s.columns), s.state, _served_joins(s.serves, s.together)]

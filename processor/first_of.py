@@ -1,0 +1,9 @@
+"""The first of many words, for a message that stays short."""
+
+from collections.abc import Sequence
+
+
+def first_of(words: Sequence[str], most: int) -> str:
+    """The first words, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
