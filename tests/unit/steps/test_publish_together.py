@@ -9,7 +9,7 @@ from processor.progress.erasures import Erasure, erasure_key, name_of, write_era
 from processor.steps.publish import EncodedDocument, PublishContext, Unpublishable, publish
 from statestore.attribute_values import item_size
 from statestore.keys import Key
-from statestore.store import Done, Refused
+from statestore.store import Done, Item, Refused
 from tests.unit.steps.dialogue import dialogue
 from tests.unit.steps.published_root import (
     ADA,
@@ -44,6 +44,18 @@ def contexts(*numbers: int) -> list[PublishContext]:
     return [context(number) for number in numbers]
 
 
+def with_one_message(value: bytes | Unpublishable | None, before: Item | None, seq: int) -> dict[int, Any]:
+    """Publishes product 0 with this value, and Ada of product 1, whose message alone goes out, with this sequence. `before`: the
+    ledger item. Returns the outcomes."""
+    return dialogue(
+        together(contexts(0, 1), {0: value, 1: ADA}),
+        [(ENTRY, before)],
+        [(ROW, {})],
+        [(reservations({1: reserved(seq, ADA)}, before), Done(before))],
+        sends(message(seq, ADA, context(1))),
+    )
+
+
 def test_products_of_one_group_share_one_read_and_one_write() -> None:
     entries = {n: reserved(1, ADA) for n in (0, 1, 19)}
     outcomes = dialogue(
@@ -58,27 +70,13 @@ def test_products_of_one_group_share_one_read_and_one_write() -> None:
 
 def test_a_write_sets_only_the_entries_of_products_that_changed_under_the_turn_of_all() -> None:
     before = item(3, {0: reserved(1, ADA, mark=OLD), 1: reserved(2, BOB, mark=OLD), 2: reserved(9, BOB, mark=OLD)})
-    outcomes = dialogue(
-        together(contexts(0, 1), {0: ADA, 1: ADA}),
-        [(ENTRY, before)],
-        [(ROW, {})],
-        [(reservations({1: reserved(3, ADA)}, before), Done(before))],
-        sends(message(3, ADA, context(1))),
-    )
-    assert outcomes == {0: "unchanged", 1: "published"}
+    assert with_one_message(ADA, before, seq=3) == {0: "unchanged", 1: "published"}
 
 
 def test_each_product_is_acknowledged_by_its_own_mark() -> None:
     """Round 8, which reserved the second document, has not ended."""
     before = item(3, {0: reserved(1, ADA, mark=OLD), 1: reserved(2, ADA, mark="3.8.0.0")})
-    outcomes = dialogue(
-        together(contexts(0, 1), {0: ADA, 1: ADA}),
-        [(ENTRY, before)],
-        [(ROW, {})],
-        [(reservations({1: reserved(3, ADA)}, before), Done(before))],
-        sends(message(3, ADA, context(1))),
-    )
-    assert outcomes == {0: "unchanged", 1: "published"}
+    assert with_one_message(ADA, before, seq=3) == {0: "unchanged", 1: "published"}
 
 
 def test_products_of_two_groups_are_read_together_and_written_together() -> None:
@@ -111,26 +109,12 @@ def test_a_refused_group_comes_again_and_the_other_group_is_sent() -> None:
 
 def test_a_product_whose_document_cannot_be_made_stops_no_other() -> None:
     reason = Unpublishable("no Bobs")
-    outcomes = dialogue(
-        together(contexts(0, 1), {0: reason, 1: ADA}),
-        [(ENTRY, None)],
-        [(ROW, {})],
-        [(reservations({1: reserved(1, ADA)}, None), Done(None))],
-        sends(message(1, ADA, context(1))),
-    )
-    assert outcomes == {0: reason, 1: "published"}
+    assert with_one_message(reason, None, seq=1) == {0: reason, 1: "published"}
 
 
 def test_a_root_without_a_document_of_one_product_needs_no_tombstone_of_that_product() -> None:
     """The message's key is known by the other product."""
-    outcomes = dialogue(
-        together(contexts(0, 1), {0: None, 1: ADA}),
-        [(ENTRY, None)],
-        [(ROW, {})],
-        [(reservations({1: reserved(1, ADA)}, None), Done(None))],
-        sends(message(1, ADA, context(1))),
-    )
-    assert outcomes == {0: "unchanged", 1: "published"}
+    assert with_one_message(None, None, seq=1) == {0: "unchanged", 1: "published"}
 
 
 def test_a_tombstone_takes_its_key_from_the_ledger_item_of_another_group() -> None:
