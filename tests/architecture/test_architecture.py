@@ -36,7 +36,7 @@ DOORWAYS = {
     "boto3": r"statestore\.dynamodb\.boto_client|processor\.settings\.secrets_manager",
     "botocore": r"statestore\.dynamodb\..*|processor\.settings\.secrets_manager",
     "confluent_kafka": r"processor\.(kafka|schema_registry)\..*",
-    "sqlalchemy": r"registry\.(tables|job_tables|replay_tables|repository\..*|migrations\..*)",
+    "sqlalchemy": r"registry\.(tables|job_tables|replay_tables|repository\..*|migrations\..*)|processor\.drafts\.database_tables",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"statestore\.postgres\.\w+|processor\.inspect\.oracle|registry\.repository\.connection",
     "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
@@ -53,6 +53,7 @@ AUTHORS_VERBS = [
     ["schema", "user_profile", "--definitions", EXAMPLE],
     ["plan", "--offline", "--definitions", EXAMPLE],
     ["test", EXAMPLE],
+    ["check", EXAMPLE],
 ]
 KNOWN = "import sys; print(*sorted(set(sys.modules) & set({clients!r})))"
 MOST_FILES = 20 + 1
