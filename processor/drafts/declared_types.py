@@ -90,7 +90,7 @@ def _scalar(name: str, arguments: str, modes: ConnectorModes, mysql: bool) -> Dr
 def _decimal(arguments: str, modes: ConnectorModes, mysql: bool) -> str:
     """`decimal(p,s)` where records without a schema may hold bytes, which only a scale can read."""
     precision, _, scale = (arguments or ("10,0" if mysql else "")).partition(",")
-    if modes.decimal in ("string", "double") or not precision or not (scale or "0").isdecimal():
+    if modes.decimal in ("string", "double") or not precision.isdecimal() or not (scale or "0").isdecimal():
         return "decimal"
     fits = 1 <= int(precision) <= MAX_DIGITS and int(scale or 0) <= int(precision)
     return f"decimal({precision},{scale or 0})" if fits else "decimal"

@@ -56,7 +56,7 @@ class _Topic:
             self._schemas |= key_schemas(schema, tuple(key)) or {}
         elif key is not None and not image.deleted:
             text = None if is_framed(record.key) else (record.key or b"").decode(errors="replace")
-            same = {name for name, value in image.row.items() if value == key or value == text}
+            same = {name for name, value in image.row.items() if value in (key, text)}
             self._same = same if self._same is None else self._same & same
         for name, described in (image.schemas or {}).items():
             known = self._schemas.get(name, described)
