@@ -124,7 +124,9 @@ def test_a_verb_for_authors_runs_without_any_client(arguments: list[str]) -> Non
 
 
 def test_help_is_printed_without_any_client() -> None:
-    assert _clients_after("from processor.cli import main") == []
+    call = "with redirect_stdout(StringIO()), suppress(SystemExit): main(['--help'])"
+    header = "from contextlib import redirect_stdout, suppress\nfrom io import StringIO\nfrom processor.cli.main import main"
+    assert _clients_after(f"{header}\n{call}") == []
 
 
 def test_no_file_holds_a_path_of_a_machine() -> None:
