@@ -5,7 +5,6 @@ Exit status: 0 done, 1 a wrong input or a failed check, 2 wrong usage, 3 an erro
 
 import argparse
 import sys
-import traceback
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
@@ -107,7 +106,7 @@ def _cure(word: str, choices: list[str], prog: str) -> str:
 class CommandParser(VerbParser):
     """The parser of the command. Its help lists the verbs in groups."""
 
-    def add_verbs(self, names: Iterable[str]) -> None:
+    def add_verbs(self, names: Iterable[str] = tuple(VERBS)) -> None:
         """Adds these verbs, and the others of their modules."""
         self._verbs = self.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=VerbParser)
         for module in dict.fromkeys(VERBS[name] for name in names):
@@ -176,6 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         if "debug" in options:
+            import traceback  # of no use to a verb that works
+
             traceback.print_exc()
         message, status = _read_error(error)
         print(f"statestore {options.verb}: {visible(message)}", file=sys.stderr)

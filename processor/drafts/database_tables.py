@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import DOMAIN
 from sqlalchemy.types import ARRAY, Enum, NullType, Numeric
 
 from processor.drafts.declared_types import ConnectorModes, declared_type
-from processor.drafts.draft import DraftColumn, DraftEntity, Reference, fit_limits, legal_name
+from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey, fit_limits, legal_name
 from processor.errors import SettingError, StatestoreError
 
 DRIVERS: Final = {
@@ -35,7 +35,7 @@ _NAMES_OF_TYPES: Final = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceDatabase:
+class TableSource:
     """A source database. `url`: its whole address; `prefix`: the connector's `topic.prefix`; `schemas`: those to read (MySQL:
     databases), by default that of the connection."""
 
@@ -45,7 +45,7 @@ class SourceDatabase:
     modes: ConnectorModes
 
 
-def read_tables(source: SourceDatabase) -> list[DraftEntity]:
+def read_tables(source: TableSource) -> list[DraftEntity]:
     """The tables of the schemas, in the order of their names. Raises SettingError for a wrong address or schema, and
     StatestoreError for a database that does not answer or refuses the user."""
     url = _url(source.url)
@@ -94,7 +94,7 @@ def _checked(schemas: Sequence[str], inspector: Inspector) -> Sequence[str]:
 class _Schema:
     """The tables of one schema."""
 
-    def __init__(self, connection: Connection, inspector: Inspector, schema: str, source: SourceDatabase) -> None:
+    def __init__(self, connection: Connection, inspector: Inspector, schema: str, source: TableSource) -> None:
         self._schema, self._source = schema, source
         self._dialect = inspector.dialect
         self._mysql = inspector.dialect.name in ("mysql", "mariadb")
@@ -138,10 +138,10 @@ class _Schema:
         keys = [tuple(unique["column_names"]) for unique in self._unique.get(place) or ()]
         return next((key for key in keys if key and filled.issuperset(key)), ())
 
-    def _references(self, place: Any, many: bool) -> Iterator[Reference]:
+    def _references(self, place: Any, many: bool) -> Iterator[ForeignKey]:
         for foreign in self._foreign.get(place) or ():
             schema = foreign["referred_schema"] or self._schema
-            yield Reference(
+            yield ForeignKey(
                 columns=tuple(foreign["constrained_columns"]),
                 parent=self._name(foreign["referred_table"], schema, many),
                 parent_columns=tuple(foreign["referred_columns"]),

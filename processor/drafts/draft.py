@@ -21,7 +21,7 @@ class DraftColumn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class ForeignKey:
     """A foreign key: `columns` of the entity equal the key or a unique key of `parent`. `guess`: why it may be none."""
 
     columns: tuple[str, ...]
@@ -43,7 +43,7 @@ class DraftEntity:
     comment: str = ""
     note: str = ""
     decimals: str | None = None
-    references: tuple[Reference, ...] = field(default=())
+    references: tuple[ForeignKey, ...] = field(default=())
 
     @property
     def is_whole(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from processor.drafts.draft import DraftEntity, Reference
+from processor.drafts.draft import DraftEntity, ForeignKey
 from processor.records.column_types import parse_type
 
 
@@ -12,7 +12,7 @@ def guess_references(entities: Sequence[DraftEntity]) -> list[DraftEntity]:
     return [replace(entity, references=tuple(_references(entity, entities))) for entity in entities]
 
 
-def _references(entity: DraftEntity, entities: Sequence[DraftEntity]) -> Iterator[Reference]:
+def _references(entity: DraftEntity, entities: Sequence[DraftEntity]) -> Iterator[ForeignKey]:
     for parent in entities:
         if not parent.is_whole or not entity.is_whole:
             continue
@@ -22,7 +22,7 @@ def _references(entity: DraftEntity, entities: Sequence[DraftEntity]) -> Iterato
                 column in entity.columns and _kind(entity, column) == _kind(parent, name) is not None
                 for column, name in zip(columns, parent.key, strict=True)
             ):
-                yield Reference(columns=columns, parent=parent.name, parent_columns=parent.key, guess="by its name")
+                yield ForeignKey(columns=columns, parent=parent.name, parent_columns=parent.key, guess="by its name")
                 break
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from processor.drafts.draft import DraftEntity, Reference
+from processor.drafts.draft import DraftEntity, ForeignKey
 from processor.drafts.yaml_words import comment, flow_list, flow_map, word
 
 LIMIT = 100
@@ -15,7 +15,7 @@ class _Link(NamedTuple):
 
     entity: str
     many: bool
-    reference: Reference
+    reference: ForeignKey
 
 
 def product_name(root: str) -> str:

@@ -39,8 +39,8 @@ def _address(settings: Settings, setting: str, password_setting: str) -> str:
 
 
 def database_address(address: str, password: str) -> str:
-    """The address of a source database with its password, in place of references. Raises SettingError for a secret that stands in
-    the command itself, where other users may read it."""
+    """The address of a source database with its password, in place of references. Raises SettingError for a secret in the
+    command itself, where other users may read it."""
     if not is_reference(address) and PASSWORD.search(address):
         raise SettingError(f"--database: the address holds a password; leave it out, and for --password {EXAMPLES}")
     if password and not is_reference(password):

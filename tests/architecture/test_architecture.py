@@ -125,7 +125,9 @@ def test_a_verb_for_authors_runs_without_any_client(arguments: list[str]) -> Non
 
 def test_help_is_printed_without_any_client() -> None:
     call = "with redirect_stdout(StringIO()), suppress(SystemExit): main(['--help'])"
-    header = "from contextlib import redirect_stdout, suppress\nfrom io import StringIO\nfrom processor.cli.main import main"
+    header = (
+        "from contextlib import redirect_stdout, suppress\nfrom io import StringIO\nfrom processor.cli.main import main"
+    )
     assert _clients_after(f"{header}\n{call}") == []
 
 

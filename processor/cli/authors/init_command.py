@@ -89,14 +89,14 @@ def _draft(options: argparse.Namespace) -> Sequence[DraftEntity]:
 
 
 def _tables(options: argparse.Namespace) -> Sequence[DraftEntity]:
-    from processor.drafts.database_tables import SourceDatabase, read_tables
+    from processor.drafts.database_tables import TableSource, read_tables
 
     if not options.topic_prefix:
         raise SettingError("--topic-prefix is missing: give the connector's topic.prefix, with which its topics begin")
     modes = ConnectorModes(options.times, options.decimals)
     schemas = [name.strip() for name in options.schemas.split(",") if name.strip()]
     address = database_address(options.database, options.password)
-    return read_tables(SourceDatabase(url=address, prefix=options.topic_prefix, schemas=schemas, modes=modes))
+    return read_tables(TableSource(url=address, prefix=options.topic_prefix, schemas=schemas, modes=modes))
 
 
 def _product_text(found: Sequence[DraftEntity], options: argparse.Namespace) -> str:

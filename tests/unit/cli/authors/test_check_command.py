@@ -53,6 +53,17 @@ def test_all_directories_are_checked_also_after_a_wrong_one(tmp_path: Path, caps
     assert "no mistake" in capsys.readouterr().out
 
 
+def test_an_entity_with_more_joins_than_slots_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = ", ".join(f"c{n}: int" for n in range(21))
+    (tmp_path / "entities.yaml").write_text(
+        f"a: {{key: [id], columns: {{id: int}}}}\nb: {{key: [id], columns: {{id: int, {columns}}}}}\n"
+    )
+    joins = "\n".join(f"  j{n}: {{many: b, on: {{c{n}: id}}, limit: 1}}" for n in range(21))
+    (tmp_path / "p.yaml").write_text(f"product: p\nroot: a\nembed:\n{joins}\n")
+    assert main(["check", str(tmp_path)]) == 1
+    assert "statestore check: entity b: no slot is free for c20" in capsys.readouterr().err
+
+
 def test_a_check_without_expressions_imports_no_client_and_no_parser_of_sql() -> None:
     """0.3 seconds are mostly imports. A count of seconds would say more about the machine."""
     code = (
