@@ -245,7 +245,9 @@ class _Converter:
             return value
         text, count = whole
         del left[:count]
-        self._problems.add(value, f"a comma ends the value `{first}`", f'put the whole value in quotes: "{text}"')
+        self._problems.add(
+            value, f"in flow style a comma ends the value `{first}`", f'put the whole value in quotes: "{text}"'
+        )
         return replace(value, value=text, text=text)
 
     def _entries(self, node: MappingNode) -> dict[str, tuple[Scalar, YamlNode]]:

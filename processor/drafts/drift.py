@@ -1,6 +1,6 @@
 """Compares declared entities with a draft of the source: columns and tables that are new, gone, or of another kind. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from processor.drafts.draft import DraftColumn, DraftEntity
 from processor.drafts.entities_text import column_line, entity_lines
@@ -11,19 +11,19 @@ _TAKEN = dict.fromkeys(("decimal", "float"), ("int", "decimal", "float"))
 """The source's types that fit a declared type of another name."""
 
 
-def drift_lines(declared: Mapping[str, Entity], found: Sequence[DraftEntity], *, prefix: str | None) -> list[str]:
+def drift_lines(declared: Mapping[str, Entity], found: Sequence[DraftEntity], *, whole: Collection[str]) -> list[str]:
     """A line of a diff for each difference: `+` the source alone has it, `-` the file alone, `!` both, and differently. The topic
-    says which entity is which. `prefix`: the source shows all columns, and all topics that begin with it; None: it shows some."""
+    says which entity is which. `whole`: the source shows all columns, and all topics that begin with one of these."""
     by_topic = {entity.topic: entity for entity in declared.values()}
     known = {entity.name: entity for entity in found}
     lines: list[str] = []
     for draft in found:
         entity = by_topic.pop(draft.topic, None)
         if entity is not None:
-            lines += _entity_lines(entity, draft, prefix is not None)
+            lines += _entity_lines(entity, draft, bool(whole))
         elif draft.is_whole:
             lines += [f"+ {line}" for line in entity_lines(draft, known)]
-    gone = {topic: entity for topic, entity in by_topic.items() if prefix is not None and topic.startswith(prefix)}
+    gone = {topic: entity for topic, entity in by_topic.items() if topic.startswith(tuple(whole))}
     lines += [f"- {entity.name}: the source has no table for topic {topic}" for topic, entity in gone.items()]
     return lines
 

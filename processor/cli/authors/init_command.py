@@ -15,7 +15,7 @@ from processor.cli.options import add_settings, load_settings, reachable_setting
 from processor.cli.printing.visible_text import visible, visible_line
 from processor.definitions.load import ENTITIES, load_directory
 from processor.drafts.declared_types import ConnectorModes, DecimalMode, TimeMode
-from processor.drafts.draft import DraftEntity, legal_name
+from processor.drafts.draft import DraftEntity
 from processor.drafts.drift import drift_lines
 from processor.drafts.entities_text import entities_text
 from processor.drafts.kafka_source import kafka_entities, recorded_entities
@@ -112,8 +112,8 @@ def _product_text(found: Sequence[DraftEntity], options: argparse.Namespace) -> 
 def _drift(found: Sequence[DraftEntity], options: argparse.Namespace) -> bool:
     """Prints how entities.yaml and the source differ, as a diff. Returns whether they do."""
     path = options.directory / ENTITIES
-    prefix = f"{legal_name(options.topic_prefix)}." if options.database else None
-    lines = drift_lines(load_directory(options.directory).entities, found, prefix=prefix)
+    schemas = {f"{entity.topic.rpartition('.')[0]}." for entity in found if options.database}
+    lines = drift_lines(load_directory(options.directory).entities, found, whole=schemas)
     if not lines:
         print(visible_line(f"{path}: the source has nothing else"))
         return False

@@ -34,22 +34,22 @@ def user(key: str = "id", **columns: str) -> DraftEntity:
     ],
 )
 def test_each_difference_is_a_line(found: DraftEntity, lines: list[str]) -> None:
-    assert drift_lines(DECLARED, [found], prefix="app.") == lines
+    assert drift_lines(DECLARED, [found], whole=["app."]) == lines
 
 
 def test_a_new_table_is_a_block_to_paste_and_a_lost_one_is_named() -> None:
     new = DraftEntity(name="order", topic="app.order", key=("id",), columns={"id": DraftColumn("int")})
-    assert drift_lines(DECLARED, [new], prefix="app.") == [
+    assert drift_lines(DECLARED, [new], whole=["app."]) == [
         "+ order:", "+   topic: app.order", "+   key: [id]", "+   columns:", "+     id: int",
         "- user: the source has no table for topic app.user",
     ]  # fmt: skip
 
 
 def test_a_sample_of_records_proves_nothing_gone() -> None:
-    assert drift_lines(DECLARED, [user(name="gone")], prefix=None) == []
-    assert drift_lines(DECLARED, [], prefix=None) == []
+    assert drift_lines(DECLARED, [user(name="gone")], whole=[]) == []
+    assert drift_lines(DECLARED, [], whole=[]) == []
 
 
 def test_a_guess_is_no_difference() -> None:
     guessed = DraftEntity(name="user", topic="app.user", key=("id",), columns={"name": DraftColumn("int", "by values")})
-    assert drift_lines(DECLARED, [guessed], prefix=None) == []
+    assert drift_lines(DECLARED, [guessed], whole=[]) == []

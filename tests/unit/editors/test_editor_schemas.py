@@ -23,7 +23,8 @@ ENTITIES = (ROOT / "examples" / "github" / "entities.yaml").read_text()
 LOADER_ALONE = (
     "aggregate_", "all_problems", "deep_level", "embed_", "entities_missing", "entities_share", "entity_column_like",
     "entity_key_column_unknown", "entity_key_of_json", "entity_key_twice", "entity_names_yaml",
-    "entity_type_in_flow", "expression_", "fields_member_twice", "fields_path", "fields_unknown", "join_and_embed",
+    "entity_type_in_flow", "entity_written", "expression_", "fields_member_twice", "fields_path", "fields_unknown", "flow_",
+    "join_and_embed",
     "join_unknown_entity", "limit_", "on_by_yaml", "on_json", "on_list", "on_path", "on_turned", "on_types",
     "on_unknown", "order_by_", "parent_", "product_avro", "product_topic_of", "product_unknown_root",
     "products_share", "sql_", "total_", "where_", "yaml_",

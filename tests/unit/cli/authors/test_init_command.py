@@ -1,6 +1,7 @@
 """`statestore init` by the command: from a file, from Kafka, and from the subjects of a schema registry."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,16 @@ def test_a_wrong_source_is_named_with_its_cure(
     assert init(tmp_path, *words) == 1
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_driver_of_mysql_is_named_with_its_extra(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pymysql", None)
+    assert init(tmp_path, "--database", "mysql://u@h/d", "--topic-prefix", "app") == 1
+    assert (
+        "the driver PyMySQL of MySQL and MariaDB is missing: pip install 'statestore[mysql]'" in capsys.readouterr().err
+    )
 
 
 def test_topics_of_a_broker_below_the_prefix_are_drafted(tmp_path: Path) -> None:
