@@ -58,8 +58,7 @@ def run(options: argparse.Namespace) -> int:
     if options.check and not exists:
         raise StatestoreError(f"{directory / ENTITIES} is missing: leave out --check to write it")
     found = _draft(options)
-    if not found:
-        raise StatestoreError("the source has no table, or no topic with rows: correct its address, schema or prefix")
+    _check_names(found)
     product = None if options.root is None or options.check else _product_text(found, options)
     if exists:
         differences = _drift(found, options)
@@ -86,6 +85,22 @@ def _draft(options: argparse.Namespace) -> Sequence[DraftEntity]:
         if not settings.bootstrap_servers and not settings.schema_registry:
             raise SettingError(f"there is no source: give {SOURCES}, or --settings FILE with [schema_registry]")
         return kafka_entities(settings, options.topic_prefix)
+
+
+def _check_names(found: Sequence[DraftEntity]) -> None:
+    """Raises StatestoreError for a source without an entity, and for two tables that would have one name."""
+    if not any(entity.is_whole for entity in found):
+        seen = ", ".join(entity.topic for entity in found)
+        why = f"nothing shows the keys of {seen}" if seen else "it has no table, or no topic with rows"
+        raise StatestoreError(
+            f"the source shows no entity: {why}; correct its address, schema or prefix, or write the file"
+        )
+    topics: dict[str, str] = {}
+    for entity in found:
+        if entity.name in topics:
+            both = f"{topics[entity.name]} and {entity.topic}"
+            raise StatestoreError(f"the entity `{entity.name}` would be {both}; give only one of them as the source")
+        topics[entity.name] = entity.topic
 
 
 def _tables(options: argparse.Namespace) -> Sequence[DraftEntity]:

@@ -118,7 +118,7 @@ def test_a_database_that_does_not_answer_or_has_no_such_schema_is_named(
     assert init(tmp_path, "--schemas", "nowhere") == 1
     assert "--schemas: the database has no schema 'nowhere'; it has " in capsys.readouterr().err
     assert init(tmp_path, "--schemas", postgres) == 1
-    assert "the source has no table, or no topic with rows" in capsys.readouterr().err
+    assert "the source shows no entity: it has no table, or no topic with rows" in capsys.readouterr().err
     monkeypatch.setenv("SOURCE", "postgresql://user:secret@127.0.0.1:1/d")
     assert init(tmp_path) == 1
     err = capsys.readouterr().err

@@ -88,6 +88,24 @@ def test_a_wrong_source_is_named_with_its_cure(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("topics", "message"),
+    [
+        (["log"], "the source shows no entity: nothing shows the keys of log; "),
+        (["a.x y", "b.x_y"], "the entity `x_y` would be a.x y and b.x_y; give only one of them as the source"),
+    ],
+)
+def test_a_source_that_makes_no_file_that_loads_is_refused(
+    topics: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = {"x": 1} if len(topics) > 1 else None
+    records = tmp_path / "t.jsonl"
+    records.write_text("\n".join(json.dumps({"topic": topic, "key": key, "value": {"x": 1}}) for topic in topics))
+    assert init(tmp_path / "d", "--from", str(records)) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "d").exists()
+
+
 def test_a_missing_driver_of_mysql_is_named_with_its_extra(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
