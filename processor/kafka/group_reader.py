@@ -17,7 +17,7 @@ Offsets = Callable[[Collection[int]], Mapping[int, int]]
 """Tells where the reader goes on in each of these partitions; it begins the others at their first record."""
 
 
-class Reading(NamedTuple):
+class TopicPortion(NamedTuple):
     """Committed records. `ends`: the offset of the next record of each partition; also of one that ended without records."""
 
     records: list[Record]
@@ -37,7 +37,7 @@ class GroupReader:
         self._placed = True
         self._consumer.subscribe([topic], on_assign=self._take, on_revoke=self._give, on_lost=self._give)
 
-    def read(self, most: int, seconds: float) -> Reading:
+    def read(self, most: int, seconds: float) -> TopicPortion:
         """At most so many records, after at most so many seconds. Raises KafkaError, and the errors of `offsets`."""
         if not self._placed:
             self._place()
@@ -52,7 +52,7 @@ class GroupReader:
                 ends[partition] = max(offset, ends.get(partition, 0))
             elif error.code() != ClientError._MAX_POLL_EXCEEDED:  # the reader joins the group again at its next read
                 raise client_error(error, f"cannot read topic {self._topic} at {self._bootstrap}")
-        return Reading(records, ends)
+        return TopicPortion(records, ends)
 
     def show(self, offsets: Mapping[int, int]) -> None:
         """Stores offsets in the group, for tools that show its lag. A failure costs nothing: the caller has the offsets."""

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Final, TypeVar
 
 from processor.errors import KafkaError, Stopped
-from processor.kafka.group_reader import GroupReader, Offsets, Reading
+from processor.kafka.group_reader import GroupReader, Offsets, TopicPortion
 from processor.landing.landed_message import read_message
 from processor.landing.target import Target, TargetAway
 from processor.rounds.job_event import JobEvent, Report
@@ -65,7 +65,7 @@ class Landing:
                     self._ask(reader)
                 self._say(reader)
 
-    def _land(self, reader: GroupReader, reading: Reading) -> None:
+    def _land(self, reader: GroupReader, reading: TopicPortion) -> None:
         self._heard_at = monotonic()
         self.troubles.end(KAFKA)
         messages = [message for record in reading.records if (message := read_message(record, self.product))]
