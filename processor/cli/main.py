@@ -43,6 +43,7 @@ VERBS = {
     "explain": "authors.explain_command",
     "schema": "authors.schema_command",
     "verify": "operators.verify_command",
+    "land": "operators.land_command",
     "rejects": "operators.rejects_command",
     "erase": "operators.erase_command",
     "roles": "edits.roles_command",
