@@ -37,18 +37,16 @@ if TYPE_CHECKING:
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "erase", help="remove a row, its documents and its dead letters for good; prints a certificate"
-    )
+    parser = verbs.add_parser("erase", help="remove a row, its documents and its dead letters for good")
     parser.add_argument("entity", metavar="ENTITY")
     parser.add_argument(
         "key",
         metavar="KEY",
-        help='the row\'s key: a JSON object ({"email": "a@example.org"}), or the value of a key with one column',
+        help="its key: a JSON object, or the value of one column",
     )
     parser.add_argument("--json", action="store_true", help="print the certificate as one JSON object")
     parser.add_argument(
-        "--without-key", action="store_true", help="leave the key out of the certificate, which has its hash"
+        "--without-key", action="store_true", help="leave the key out of the certificate: its hash is there"
     )
     parser.add_argument(
         "--referring",
@@ -57,17 +55,17 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument(
         "--letter",
-        metavar="POSITION",
+        metavar="P",
         action="append",
         default=[],
-        help="erase this dead letter too, such as user/0/17: nobody can read its key, and it is one of the row",
+        help="erase this dead letter (as user/0/17), whose key nobody can read: it is of this row",
     )
     parser.add_argument(
         "--other-letter",
-        metavar="POSITION",
+        metavar="P",
         action="append",
         default=[],
-        help="leave this dead letter: it has the text of the key, nobody can read its own key, and it is one of another row",
+        help="leave this dead letter, whose key nobody can read: it is of another row",
     )
     parser.add_argument("--take-over", action="store_true", help="take over from a job that still holds the lease")
     add_log_flags(parser)
