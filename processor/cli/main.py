@@ -14,6 +14,7 @@ from processor.cli.authors import (
     explain_command,
     get_command,
     plan_command,
+    rows_command,
     schema_command,
     statistics_command,
     test_command,
@@ -64,6 +65,7 @@ VERBS = (
     backfill_command,
     get_command,
     explain_command,
+    rows_command,
     schema_command,
     verify_command,
     rejects_command,
@@ -77,7 +79,7 @@ VERBS = (
 
 
 GROUPS = {
-    "verbs of an author of products": ("try", "test", "plan", "apply", "explain", "schema", "get", "statistics"),
+    "verbs of an author of products": tuple(["try", "test", "plan", "apply", "explain", "schema", "get", "row", "rows", "keys", "statistics"]),
     "verbs of this machine": ("demo", "local", "completion"),
 }
 """The groups of verbs in the help. All other verbs are those of an operator."""
