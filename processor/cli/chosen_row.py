@@ -6,7 +6,7 @@ from processor.plan.plan import EntityPlan, Plan
 from processor.product.document_key import read_root_key
 from processor.records.record import Value
 
-KEY_TEXT = 'a JSON object ({"email": "a@example.org"}), or the value of a key with one column'
+KEY_TEXT = 'JSON such as {"id": 7}, or the value of a single column'
 """How people write a key, for the help of verbs."""
 
 

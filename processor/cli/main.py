@@ -79,7 +79,10 @@ VERBS = (
 
 
 GROUPS = {
-    "verbs of an author of products": tuple(["try", "test", "plan", "apply", "explain", "schema", "get", "row", "rows", "keys", "statistics"]),
+    "verbs of an author of products": (
+        *("try", "test", "plan", "apply", "explain", "schema"),
+        *("get", "row", "rows", "keys", "statistics"),
+    ),
     "verbs of this machine": ("demo", "local", "completion"),
 }
 """The groups of verbs in the help. All other verbs are those of an operator."""

@@ -51,9 +51,7 @@ class ShowAll(argparse.Action):
 def add_settings(parser: argparse.ArgumentParser, *needed: str) -> None:
     """Adds a flag for each setting, `--settings FILE`, and the flags of the embedded parts. `--help` shows the flags of the
     settings that are `needed`, and `--help-all` shows all."""
-    group = parser.add_argument_group(
-        "settings", "each also as the variable STATESTORE_<NAME>, or in the file of --settings (TOML)"
-    )
+    group = parser.add_argument_group("settings", "each also as STATESTORE_<NAME>, or in the file of --settings (TOML)")
     group.add_argument("--settings", metavar="FILE", help="settings file")
     hidden: dict[argparse.Action, str] = {}
     for title, settings in GROUPS.items():
@@ -66,8 +64,7 @@ def add_settings(parser: argparse.ArgumentParser, *needed: str) -> None:
     parser.add_argument(
         "--embedded",
         action="store_true",
-        help="use Kafka and Postgres on this machine: the parts of `local up` if they run, else new ones; "
-        "the table is in that Postgres, or in the embedded part of another --store",
+        help="use Kafka and Postgres on this machine: the parts of `local up` if they run, else new ones",
     )
     parser.add_argument(
         "--local-dir",

@@ -15,10 +15,11 @@ from processor.rounds.publish_part import encoded_document
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("get", help="show a document, assembled from the state as it is now")
+    text = "show a document, assembled from the state as it is now"
+    parser = verbs.add_parser("get", help=text, usage="%(prog)s [flags] PRODUCT KEY")
     parser.add_argument("product", metavar="PRODUCT")
     add_key(parser, required=True)
-    parser.add_argument("--json", action="store_true", help="print one JSON object: product, key and document")
+    parser.add_argument("--json", action="store_true", help="print one JSON object with product, key, document")
     add_pretty(parser)
     add_settings(parser, *REGISTRY, *TABLE)
     parser.set_defaults(run=run)

@@ -9,7 +9,7 @@ from processor.records import canonical_json
 
 def add_pretty(parser: argparse.ArgumentParser) -> None:
     """Adds the flag `--pretty`."""
-    text = "print a line for each member of the document (the default on a terminal)"
+    text = "print a line for each member, as on a terminal"
     parser.add_argument("--pretty", action="store_true", help=text)
 
 
