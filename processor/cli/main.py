@@ -30,7 +30,7 @@ from processor.cli.edits import (
     slots_command,
     undo_command,
 )
-from processor.cli.machine import completion_command, demo_command, local_command
+from processor.cli.machine import completion_command, demo_command, local_command, tour_command
 from processor.cli.operators import (
     backfill_command,
     copy_command,
@@ -48,6 +48,7 @@ from registry.errors import RegistryError
 from statestore.errors import StoreError
 
 VERBS = (
+    tour_command,
     demo_command,
     try_command,
     test_command,
@@ -83,7 +84,7 @@ GROUPS = {
         *("try", "test", "plan", "apply", "explain", "schema"),
         *("get", "row", "rows", "keys", "statistics"),
     ),
-    "verbs of this machine": ("demo", "local", "completion"),
+    "verbs of this machine": ("tour", "demo", "local", "completion"),
 }
 """The groups of verbs in the help. All other verbs are those of an operator."""
 OF_OPERATORS = "verbs of an operator"
