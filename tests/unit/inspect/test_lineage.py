@@ -153,9 +153,11 @@ def test_a_key_read_that_finds_a_deleted_row_says_so() -> None:
 
 def test_a_column_that_no_record_had_differs_from_a_null() -> None:
     job = Job().takes("user", ADA).takes("order", {"id": 1, "user_id": 1, "status": "open", "at": 1})
-    plan = job.trial.plan
-    later = {"entities.yaml": ENTITIES.replace("at: int}", "at: int, note: string}"), "p.yaml": PRODUCT}
-    grown = plan_alone(load({**later, "p.yaml": PRODUCT.replace("[id, at]", "[id, at, note]")}), slots=20)
+    entities, product = (
+        ENTITIES.replace("at: int}", "at: int, note: string}"),
+        PRODUCT.replace("[id, at]", "[id, note]"),
+    )
+    grown = plan_alone(load({"entities.yaml": entities, "p.yaml": product}), slots=20)
     (found,) = StepRunner(store=job.trial.store).run([lineage(grown, grown.products["p"], "1", {})])
     assert "      without a value: note (no record of the row had a value)" in list(lineage_lines(found))
 
