@@ -48,7 +48,6 @@ from registry.errors import RegistryError
 from statestore.errors import StoreError
 
 VERBS = (
-    tour_command,
     demo_command,
     try_command,
     test_command,
@@ -74,6 +73,7 @@ VERBS = (
     roles_command,
     rebuild_registry_command,
     copy_command,
+    tour_command,
     local_command,
     completion_command,
 )

@@ -62,6 +62,13 @@ class Lineage:
     reason: str
     root: SourceRow | None
 
+    def origins(self) -> Iterator[Origin]:
+        """The records of the rows, from the root down."""
+        level = [] if self.root is None else [self.root]
+        while level:
+            yield from (row.origin for row in level)
+            level = [below for row in level for join in row.joins for below in join.rows]
+
 
 def lineage(plan: Plan, product: ProductPlan, root: str, topics: FormerTopics) -> Step[Lineage]:
     """The lineage of the document whose root has the encoded key `root`."""

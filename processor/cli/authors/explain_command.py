@@ -5,9 +5,18 @@ import json
 from collections import Counter
 from dataclasses import asdict
 
+from processor.cli.arrival import add_time, arrivals
 from processor.cli.chosen_document import add_key, requested_document
 from processor.cli.chosen_plan import chosen_plan, stored_boundaries
-from processor.cli.options import REGISTRY, TABLE, add_definitions, add_settings, reachable_settings
+from processor.cli.options import (
+    KAFKA,
+    REGISTRY,
+    TABLE,
+    add_definitions,
+    add_settings,
+    reachable_settings,
+    require_settings,
+)
 from processor.cli.printing.document_text import add_pretty, document_text
 from processor.cli.printing.visible_text import visible, visible_line, visible_lines
 from processor.errors import StatestoreError
@@ -34,7 +43,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     form.add_argument("--mermaid", action="store_true", help="print the tree of joins as a Mermaid diagram")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_pretty(parser)
-    add_settings(parser, *REGISTRY, *TABLE)
+    add_time(parser)
+    add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
     parser.set_defaults(run=run)
 
 
@@ -60,17 +70,22 @@ def run(options: argparse.Namespace) -> int:
 def _explain_document(options: argparse.Namespace) -> int:
     """Prints the document and its lineage. Returns 1 without a document, as `get` does."""
     with reachable_settings(options) as settings, requested_document(options, settings) as requested:
+        if options.time:
+            require_settings(settings, "bootstrap_servers")
         plan, product, root, runner = requested
-        topics = former_topics(stored_boundaries(settings, plan))
+        boundaries = stored_boundaries(settings, plan)
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
-        (found,) = runner.run([lineage(plan, product, root, topics)])
+        (found,) = runner.run([lineage(plan, product, root, former_topics(boundaries))])
+        came = arrivals(settings, found.origins() if options.time else (), boundaries)
     if options.json:
         document = None if body.value is None else canonical_json.loads(body.value)
-        print(visible_line(canonical_json.dumps({"document": document, **asdict(found)})))
+        times = {"came": {str(origin): text for origin, text in came.items()}} if options.time else {}
+        print(visible_line(canonical_json.dumps({"document": document, **asdict(found), **times})))
         return int(document is None)
     if body.value is None:
         print(visible_line(f"{options.product} has no document for {options.key}: {found.reason}"))
     else:
         print(document_text(body.value, options))
-    print(visible_lines(lineage_lines(found)), end="\n" if found.root else "")
+    for line in lineage_lines(found, came):
+        print(visible_line(line))
     return int(body.value is None)

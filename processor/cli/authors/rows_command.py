@@ -3,24 +3,20 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from processor.cli.arguments import positive
+from processor.cli.arrival import add_time, arrivals
 from processor.cli.chosen_plan import stored_boundaries, stored_state
 from processor.cli.chosen_row import KEY_TEXT, chosen_entity, typed_key
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings, require_settings
 from processor.cli.printing.visible_text import visible_line, visible_lines
 from processor.inspect.listing import document_keys, page_of, recorded_rows
 from processor.inspect.row_text import row_lines, row_object
-from processor.inspect.stored_row import Origin, former_topics, origin_of
+from processor.inspect.stored_row import former_topics, origin_of
 from processor.plan.planning import product_of
-from processor.progress.epochs import read_epochs
 from processor.progress.ledger import group_key, group_partition
 from processor.records import canonical_json
 from processor.records.recorded_topics import to_line
-from processor.settings.settings import Settings
-from registry.model import EpochBoundary
 from statestore import keys
 from statestore.store import Page
 
@@ -33,7 +29,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     row.add_argument("entity", metavar="ENTITY")
     row.add_argument("key", metavar="KEY", help=f"the row's key: {KEY_TEXT}")
     row.add_argument("--json", action="store_true", help="print one JSON object")
-    row.add_argument("--time", action="store_true", help="ask Kafka when the record came: a row keeps no time")
+    add_time(row)
     add_settings(row, *REGISTRY, *TABLE, *KAFKA)
     row.set_defaults(run=run_row)
     rows = verbs.add_parser("rows", help="list stored rows of an entity, as recorded topics that `try` reads")
@@ -61,12 +57,13 @@ def run_row(options: argparse.Namespace) -> int:
             return 1
         boundaries = stored_boundaries(settings, plan)
         topics = former_topics(boundaries)
-        came = _came(settings, origin_of(item, entity, topics), boundaries) if options.time else None
+        asked = [origin_of(item, entity, topics)] if options.time else []
+        came = list(arrivals(settings, asked, boundaries).values())
     if options.json:
-        found = row_object(item, entity, topics) | ({} if came is None else {"came": came})
+        found = row_object(item, entity, topics) | ({"came": came[0]} if came else {})
         print(visible_line(canonical_json.dumps(found)))
     else:
-        print(visible_lines([*row_lines(item, entity, topics), *([] if came is None else [f"  came {came}"])]))
+        print(visible_lines([*row_lines(item, entity, topics), *(f"  came {text}" for text in came)]))
     return 0
 
 
@@ -95,16 +92,3 @@ def _print_page(lines: list[str], page: Page) -> int:
         place = shlex.quote(page.after.sk)
         print(visible_line(f"{len(page.items)} read, and there may be more: add --after {place}"), file=sys.stderr)
     return 0
-
-
-def _came(settings: Settings, origin: Origin, boundaries: Sequence[EpochBoundary]) -> str:
-    """When the record came, by Kafka's timestamp; or why Kafka does not say."""
-    from processor.kafka.reader import read_record
-
-    place = (origin.topic, origin.partition, origin.offset)
-    if read_epochs(boundaries).of(*place) != origin.epoch:
-        return "unknown: the topic was created again since, or has other offsets"
-    record = read_record(settings.bootstrap_servers, dict(settings.kafka), *place)
-    if record is None:
-        return "unknown: Kafka does not hold the record any more"
-    return f"{datetime.fromtimestamp(record.timestamp / 1000, UTC).isoformat(timespec='milliseconds')}"

@@ -66,7 +66,7 @@ class Job:
         return found
 
     def lines(self, root: str) -> list[str]:
-        return list(lineage_lines(self.explains(root)))
+        return list(lineage_lines(self.explains(root), {}))
 
 
 def test_each_join_shows_what_it_looked_for_and_found_and_each_row_its_record() -> None:
@@ -159,7 +159,7 @@ def test_a_column_that_no_record_had_differs_from_a_null() -> None:
     )
     grown = plan_alone(load({"entities.yaml": entities, "p.yaml": product}), slots=20)
     (found,) = StepRunner(store=job.trial.store).run([lineage(grown, grown.products["p"], "1", {})])
-    assert "      without a value: note (no record of the row had a value)" in list(lineage_lines(found))
+    assert "      without a value: note (no record of the row had a value)" in list(lineage_lines(found, {}))
 
 
 def test_rows_of_a_former_topic_name_that_topic() -> None:
@@ -168,7 +168,9 @@ def test_rows_of_a_former_topic_name_that_topic() -> None:
     job = Job().takes("user", ADA)
     plan = job.trial.plan
     (found,) = StepRunner(store=job.trial.store).run([lineage(plan, plan.products["p"], "1", topics)])
-    assert next(lineage_lines(found)).startswith("user 1; topic old.user, partition 0, offset 0, epoch 1;")
+    assert next(lineage_lines(found, {})).startswith("user 1; topic old.user, partition 0, offset 0, epoch 1;")
+    came = {next(found.origins()): "2015-01-01"}
+    assert "offset 0, epoch 1; came 2015-01-01; by PK" in next(lineage_lines(found, came))
 
 
 def test_the_text_shows_the_first_rows_that_a_join_leaves_out() -> None:

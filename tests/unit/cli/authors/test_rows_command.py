@@ -64,7 +64,12 @@ def test_row_shows_columns_slots_and_why_a_column_has_no_value(capsys: Printed) 
 def test_row_asks_kafka_for_the_time_on_request(capsys: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     came = Record(topic="person", partition=0, offset=1, timestamp=1420070400123, key=None, value=None)
-    monkeypatch.setattr(reader, "read_record", lambda *place: asked.append(place) or came)
+
+    def read(*place: Any) -> Record:
+        asked.append(place)
+        return came
+
+    monkeypatch.setattr(reader, "read_record", read)
     assert main(["row", "person", "2", "--time", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert asked == [("b:1", {}, "person", 0, 1)]
