@@ -9,7 +9,7 @@ from typing import NamedTuple
 from processor.definitions.describe import write_expression
 from processor.inspect.access_paths import pin_text
 from processor.inspect.left_out import why_left_out, why_row_is_left_out
-from processor.inspect.stored_row import EmptyColumn, FormerTopics, Origin, empty_columns, origin_of
+from processor.inspect.stored_row import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
 from processor.plan.access import KeyRead
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
@@ -100,10 +100,7 @@ def _why_no_document(row: SourceRow | None, refused: str) -> str:
 def _why_absent(item: Item | None, entity: EntityPlan, root: str, topics: FormerTopics) -> str:
     if item is not None and DELETED in item:
         return f"the row {entity.name} {root} is deleted, by the record at {origin_of(item, entity, topics)}"
-    return (
-        f"the table has no row {entity.name} {root}: no record of it came from topic {entity.entity.topic}, it is a dead letter, "
-        "or a delete or an erasure is long ago"
-    )
+    return absence_text(entity, root)
 
 
 FoundRows = dict[int, dict[str, list[Match]]]

@@ -42,7 +42,8 @@ def row_lines(item: Item, entity: EntityPlan, topics: FormerTopics) -> Iterator[
     rows += [[name, key or "no key", _columns_text(entity, name)] for name, key in found["slots"].items()]
     rows += [["edge", key, fields] for fields, key in found["edges"]]
     rows += [["former", key, place] for place, key in found["former"]]
-    yield from (f"  {line}" for line in table_lines(rows))
+    cells = [[cell.replace("\n", "\\n") for cell in row] for row in rows]  # no text of a row begins a line
+    yield from (f"  {line}" for line in table_lines(cells))
 
 
 def _text(value: Any) -> str:

@@ -49,6 +49,14 @@ def origin_of(item: Item, entity: EntityPlan, topics: FormerTopics) -> Origin:
     return _origin(version_of_item(item), entity, topics)
 
 
+def absence_text(entity: EntityPlan, sk: str) -> str:
+    """What can be the cause where the table has neither the row nor its delete marker. `sk`: the row's encoded key."""
+    return (
+        f"the table has no row {entity.name} {sk}: no record of it came from topic {entity.entity.topic}, "
+        "`statestore rejects list` has it, or a delete or an erasure is long ago"
+    )
+
+
 def empty_columns(
     item: Item, entity: EntityPlan, columns: Iterable[str], topics: FormerTopics
 ) -> tuple[EmptyColumn, ...]:

@@ -12,7 +12,7 @@ from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachabl
 from processor.cli.printing.visible_text import visible_line, visible_lines
 from processor.inspect.listing import document_keys, page_of, recorded_rows
 from processor.inspect.row_text import row_lines, row_object
-from processor.inspect.stored_row import former_topics, origin_of
+from processor.inspect.stored_row import absence_text, former_topics, origin_of
 from processor.plan.planning import product_of
 from processor.progress.ledger import group_key, group_partition
 from processor.records import canonical_json
@@ -52,8 +52,7 @@ def run_row(options: argparse.Namespace) -> int:
         key = entity.key(keys.encode(typed_key(entity, options.key)) or "")
         item = store.get([key]).get(key)
         if item is None:
-            why = f"no record of it came from topic {entity.entity.topic}, or `statestore rejects list` has it"
-            print(visible_line(f"the table has no row {entity.name} {key.sk}: {why}"), file=sys.stderr)
+            print(visible_line(absence_text(entity, key.sk)), file=sys.stderr)
             return 1
         boundaries = stored_boundaries(settings, plan)
         topics = former_topics(boundaries)
@@ -70,7 +69,7 @@ def run_row(options: argparse.Namespace) -> int:
 def run_rows(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings, stored_state(settings) as (plan, store):
         entity = chosen_entity(plan, options.entity)
-        after = None if options.after is None else entity.key(options.after)
+        after = entity.key(options.after) if options.after else None
         page = page_of(store, entity.partitions(), after, options.limit)
         topics = former_topics(stored_boundaries(settings, plan))
     return _print_page([to_line(record) for record in recorded_rows(page.items, entity, topics)], page)
@@ -79,7 +78,7 @@ def run_rows(options: argparse.Namespace) -> int:
 def run_keys(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings, stored_state(settings) as (plan, store):
         product = product_of(plan, options.product)
-        after = None if options.after is None else group_key(product.ledger, options.after)
+        after = group_key(product.ledger, options.after) if options.after else None
         page = page_of(store, [group_partition(product.ledger)], after, options.limit)
     return _print_page(list(document_keys(page.items, product.number)), page)
 

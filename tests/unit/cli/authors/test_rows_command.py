@@ -19,7 +19,7 @@ from registry.model import EpochBoundary
 
 Printed = pytest.CaptureFixture[str]
 ENTITIES = "person:\n  key: [id]\n  columns: {id: int, name: string, boss: int}\n"
-PRODUCT = "product: p\nroot: person\nembed: {reports: {many: person, on: {boss: id}}}\n"
+PRODUCT = "product: p\nroot: person\nembed: {reports: {many: person, on: {boss: id}}, same: {many: person, on: {name: name}}}\n"
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +58,7 @@ def test_row_shows_columns_slots_and_why_a_column_has_no_value(capsys: Printed) 
         "  boss   null     null since offset 0 or longer",
         '  note   "x"      not declared',
         "  GSI_1  no key   of boss",
+        "  GSI_2  A\\nda    of name",
     ]
 
 
@@ -75,7 +76,7 @@ def test_row_asks_kafka_for_the_time_on_request(capsys: Printed, monkeypatch: py
     assert asked == [("b:1", {}, "person", 0, 1)]
     assert found["came"] == "2015-01-01T00:00:00.123+00:00"
     assert found["columns"] == {"id": 2, "name": "Bo", "boss": 1}
-    assert found["slots"] == {"GSI_1": "1"}
+    assert found["slots"] == {"GSI_1": "1", "GSI_2": "Bo"}
     monkeypatch.setattr(reader, "read_record", lambda *_: None)
     assert main(["row", "person", "2", "--time"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "  came unknown: Kafka does not hold the record any more"
@@ -86,7 +87,8 @@ def test_row_says_that_a_row_is_deleted_or_was_never_stored(capsys: Printed) -> 
     assert capsys.readouterr().out.startswith("person 3; deleted by topic person, partition 0, offset 2, epoch 1\n")
     assert main(["row", "person", "4"]) == 1
     assert capsys.readouterr().err == (
-        "the table has no row person 4: no record of it came from topic person, or `statestore rejects list` has it\n"
+        "the table has no row person 4: no record of it came from topic person, `statestore rejects list` has it, or a delete "
+        "or an erasure is long ago\n"
     )
 
 
