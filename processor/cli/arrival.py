@@ -16,7 +16,7 @@ MOST_ASKED = 20
 
 def add_time(parser: argparse.ArgumentParser) -> None:
     """Adds the flag `--time`."""
-    text = f"ask Kafka when the records came, of at most {MOST_ASKED} rows: a row keeps no time"
+    text = f"ask Kafka when the records of the first {MOST_ASKED} rows came"
     parser.add_argument("--time", action="store_true", help=text)
 
 

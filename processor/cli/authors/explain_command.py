@@ -32,9 +32,8 @@ from processor.rounds.publish_part import encoded_document
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "explain", help="show a product's access paths, its SQL (--sql), or why a document is as it is (KEY)"
-    )
+    text = "show a product's access paths, its SQL (--sql), or why a document is as it is (KEY)"
+    parser = verbs.add_parser("explain", help=text, usage="%(prog)s [flags] PRODUCT [KEY]")
     parser.add_argument("product", metavar="PRODUCT")
     add_key(parser, required=False)
     add_definitions(parser, required=False, otherwise="the definitions of the registry")

@@ -25,21 +25,23 @@ USUAL = 100
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    row = verbs.add_parser("row", help="show a stored row: its columns, its slots, and the record that wrote it last")
+    text = "show a stored row: its columns, its slots, and the record that wrote it last"
+    row = verbs.add_parser("row", help=text, usage="%(prog)s [flags] ENTITY KEY")
     row.add_argument("entity", metavar="ENTITY")
     row.add_argument("key", metavar="KEY", help=f"the row's key: {KEY_TEXT}")
     row.add_argument("--json", action="store_true", help="print one JSON object")
     add_time(row)
     add_settings(row, *REGISTRY, *TABLE, *KAFKA)
     row.set_defaults(run=run_row)
-    rows = verbs.add_parser("rows", help="list stored rows of an entity, as recorded topics that `try` reads")
+    text = "list stored rows of an entity, as recorded topics that `try` reads"
+    rows = verbs.add_parser("rows", help=text, usage="%(prog)s [flags] ENTITY")
     rows.add_argument("entity", metavar="ENTITY")
-    listed = verbs.add_parser("keys", help="list the keys of a product's documents")
+    listed = verbs.add_parser("keys", help="list the keys of a product's documents", usage="%(prog)s [flags] PRODUCT")
     listed.add_argument("product", metavar="PRODUCT")
     for parser, run, what in ((rows, run_rows, "rows"), (listed, run_keys, "keys")):
-        text = f"read at most this number of {what}, also of deleted ones (default {USUAL})"
+        text = f"read at most N {what}, with deleted ones ({USUAL})"
         parser.add_argument("--limit", metavar="N", type=positive, default=USUAL, help=text)
-        parser.add_argument("--after", metavar="PLACE", help="go on behind the place that the verb printed last")
+        parser.add_argument("--after", metavar="PLACE", help="go on behind this place, which the verb printed")
         add_settings(parser, *REGISTRY, *TABLE)
         parser.set_defaults(run=run)
 

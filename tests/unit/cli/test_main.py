@@ -165,5 +165,6 @@ def test_a_number_that_no_machine_counts_to_is_wrong_usage(verb: str, flag: str,
     assert "must be" in capsys.readouterr().err
 
 
-def test_the_help_of_a_short_verb_fits_a_screen(capsys: Any) -> None:
-    assert len(help_of(capsys, "get", "--help").splitlines()) <= 35
+@pytest.mark.parametrize("verb", ["get", "rows", "keys", "tour"])
+def test_the_help_of_a_short_verb_fits_a_screen(verb: str, capsys: Any) -> None:
+    assert len(help_of(capsys, verb, "--help").splitlines()) <= 35
