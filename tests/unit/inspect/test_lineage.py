@@ -1,17 +1,21 @@
 """Why a document is as it is: what each join looked for and found, which rows do not count, and where values come from."""
 
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from processor.definitions.load import load
+from processor.definitions.load import load, read_directory
 from processor.inspect.lineage import Lineage, lineage
 from processor.inspect.lineage_text import LEFT_OUT, lineage_lines
 from processor.inspect.stored_row import former_topics
 from processor.plan.planning import plan_alone
 from processor.records import canonical_json
 from processor.records.record import Record
+from processor.records.recorded_topics import read_records
+from processor.rounds.publish_part import encoded_document
 from processor.rounds.step_runner import StepRunner
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
@@ -132,6 +136,22 @@ def test_a_required_join_without_a_row_that_counts_is_named() -> None:
         "the row of the root is stored, but the required join `orders` has no row that counts"
     )
     assert "      left out: `where: at > 3` is false" in job.lines("1")
+
+
+@pytest.mark.parametrize("example", ["orders", "person", "playlists", "timeline", "github_products"])
+def test_exactly_the_roots_without_a_document_have_a_reason(example: str) -> None:
+    directory = Path(__file__).parents[3] / "examples" / example
+    plan = plan_alone(load(read_directory(directory)), slots=20)
+    trial = Trial(plan=plan, settings=Settings())
+    trial.batch(read_records(str(directory / "topics.jsonl")))
+    runner = StepRunner(store=trial.store)
+    for product in plan.products.values():
+        entity = plan.entities[product.product.root]
+        roots = [item["SK"] for partition in entity.partitions() for item in trial.store.partition(partition)]
+        bodies = runner.run([encoded_document(plan, product, root, Counter()) for root in roots])
+        found = runner.run([lineage(plan, product, root, {}) for root in roots])
+        assert [one.reason == "" for one in found] == [body.value is not None for body in bodies]
+        assert all(bool(list(lineage_lines(one, {}))) == (one.root is not None) for one in found)
 
 
 def test_a_join_that_looks_for_nothing_names_the_null_column() -> None:
