@@ -1,9 +1,11 @@
 """Why a document, or a list in it, leaves a found row out: by the compiled levels that also render the document."""
 
+from collections.abc import Iterator
+
 from processor.definitions.describe import write_expression
 from processor.product.document import CompiledJoin, CompiledLevel
 from processor.product.expressions.evaluate import Evaluate, Scope, compile_expression
-from processor.product.expressions.expression import Column, Expression, node_of, references
+from processor.product.expressions.expression import Column, Expression, Path, node_of, references
 
 
 def why_left_out(level: CompiledLevel, where: Evaluate | None, text: Expression | None, scope: Scope) -> str:
@@ -18,7 +20,8 @@ def why_left_out(level: CompiledLevel, where: Evaluate | None, text: Expression 
     condition = f"`where: {write_expression(text)}`"
     if value is False:
         return f"{condition} is false"
-    nulls = [name for name, column in _columns(text).items() if compile_expression(column, level)(scope) is None]
+    columns = {write_expression(column): column for column in _single_columns(text, level)}
+    nulls = [name for name, column in columns.items() if compile_expression(column, level)(scope) is None]
     cause = f", because {' and '.join(nulls)} {'is' if len(nulls) == 1 else 'are'} null" if nulls else ""
     return f"{condition} is null{cause}"
 
@@ -32,7 +35,18 @@ def why_row_is_left_out(joined: CompiledJoin, place: int | None, scope: Scope) -
     return "" if join.limit is None or place < join.limit else f"`limit: {join.limit}` ends the list before it"
 
 
-def _columns(expression: Expression) -> dict[str, Column]:
-    """The columns that an expression reads, by the names that its author uses."""
-    found = [one for one in references(node_of(expression)) if isinstance(one, Column)]
-    return {write_expression(column): column for column in found}
+def _single_columns(expression: Expression, level: CompiledLevel) -> Iterator[Column]:
+    """The columns that an expression reads, without those of the rows of an aggregate: they have one value."""
+    for item in references(node_of(expression)):
+        if isinstance(item, Column) and (not item.path or (not item.up and _reaches_one(item.path, level))):
+            yield item
+
+
+def _reaches_one(path: Path, level: CompiledLevel) -> bool:
+    """Whether only `one` joins lead from the level to the row at `path`."""
+    for step in path:
+        joined = level.joins[step]
+        if joined.join.many:
+            return False
+        level = joined.level
+    return True

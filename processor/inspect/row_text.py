@@ -1,6 +1,7 @@
 """A stored row as text, and as one JSON object: its columns, its slots with their keys, and the record that wrote it last."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from processor.inspect.stored_row import FormerTopics, empty_columns, origin_of
@@ -21,12 +22,12 @@ def row_object(item: Item, entity: EntityPlan, topics: FormerTopics) -> dict[str
     return {
         "entity": entity.name,
         "key": row.key.sk,
-        "origin": {name: getattr(origin, name) for name in ("topic", "epoch", "partition", "offset")},
+        "origin": asdict(origin),
         "columns": columns,
         "undeclared": {} if columns is None else undeclared_columns(item, entity),
         "slots": {slot_name(k): None if keys.is_no_key(key) else key for k, key in sorted(row.slots.items())},
         "edges": [list(edge) for edge in sorted(row.edges)],
-        "former": [[str(one.slot), one.key] for one in row.pending],
+        "former": [[slot_name(one.slot) if isinstance(one.slot, int) else one.slot, one.key] for one in row.pending],
     }
 
 

@@ -127,6 +127,15 @@ def test_a_missing_document_has_a_reason_of_its_own(changes: list[dict[str, Any]
     assert job.explains("1").reason.startswith(reason)
 
 
+def test_a_null_of_an_aggregate_is_no_cause_and_that_of_a_one_is() -> None:
+    product = "product: p\nroot: user\nwhere: sum(orders.at) > 1 and city.country <> 'NO'\njoin:\n"
+    product += "  orders: {many: order, on: {user_id: id}}\n  city: {one: city, on: {name: city}}\n"
+    job = Job(product).takes("user", ADA).takes("city", {"name": "Oslo", "country": None})
+    assert job.explains("1").reason.endswith(" is null, because city.country is null")
+    job.takes("city", {"name": "Oslo", "country": "SE"})
+    assert job.explains("1").reason.endswith("and city.country <> 'NO'` is null")
+
+
 def test_a_required_join_without_a_row_that_counts_is_named() -> None:
     product = (
         "product: p\nroot: user\nembed: {orders: {many: order, on: {user_id: id}, where: at > 3, required: true}}\n"
