@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.chosen_plan import stored_state
-from processor.cli.chosen_row import KEY_TEXT, chosen_entity, typed_key
+from processor.cli.chosen_row import chosen_entity, typed_key
 from processor.cli.operators.dead_letter_choice import positions
 from processor.cli.operators.operator_run import open_operator_run
 from processor.cli.operators.stop_signals import StopSignals
@@ -39,7 +39,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "erase", help="remove a row, its documents and its dead letters for good; prints a certificate"
     )
     parser.add_argument("entity", metavar="ENTITY")
-    parser.add_argument("key", metavar="KEY", help=f"the row's key: {KEY_TEXT}")
+    parser.add_argument(
+        "key",
+        metavar="KEY",
+        help='the row\'s key: a JSON object ({"email": "a@example.org"}), or the value of a key with one column',
+    )
     parser.add_argument("--json", action="store_true", help="print the certificate as one JSON object")
     parser.add_argument(
         "--without-key", action="store_true", help="leave the key out of the certificate, which has its hash"
