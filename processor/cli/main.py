@@ -41,6 +41,9 @@ VERBS = {
     "backfill": "operators.backfill_command",
     "get": "authors.get_command",
     "explain": "authors.explain_command",
+    "row": "authors.rows_command",
+    "rows": "authors.rows_command",
+    "keys": "authors.rows_command",
     "schema": "authors.schema_command",
     "verify": "operators.verify_command",
     "land": "operators.land_command",
@@ -49,6 +52,7 @@ VERBS = {
     "roles": "edits.roles_command",
     "rebuild-registry": "edits.rebuild_registry_command",
     "copy": "operators.copy_command",
+    "tour": "machine.tour_command",
     "local": "machine.local_command",
     "completion": "machine.completion_command",
 }
@@ -65,9 +69,12 @@ GROUPS = {
         "explain",
         "schema",
         "get",
+        "row",
+        "rows",
+        "keys",
         "statistics",
     ),
-    "verbs of this machine": ("demo", "local", "completion"),
+    "verbs of this machine": ("tour", "demo", "local", "completion"),
 }
 """The groups of verbs in the help. All other verbs are those of an operator."""
 OF_OPERATORS = "verbs of an operator"

@@ -2,7 +2,6 @@
 
 import gc
 import json
-from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -186,7 +185,8 @@ def test_get_names_a_root_without_a_document_and_an_unknown_product(
 ) -> None:
     story, _ = finished
     assert main(["get", "user_profile", "nobody@example.org", *story.flags]) == 1
-    assert capsys.readouterr().err == "user_profile has no document for nobody@example.org\n"
+    why = "`statestore explain user_profile KEY` says why"
+    assert capsys.readouterr().err == f"user_profile has no document for nobody@example.org; {why}\n"
     assert main(["get", "profile", "nobody@example.org", *story.flags]) == 1
     assert capsys.readouterr().err == "statestore get: there is no product `profile`; did you mean 'user_profile'?\n"
 
@@ -248,13 +248,26 @@ def test_explain_shows_the_rows_of_a_document(finished: tuple[Story, Path], caps
     assert main(["explain", "user_profile", key, "--json", *story.flags]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["document"] == document
-    joins = Counter(row["join"] for row in shown["rows"])
-    assert (joins[""], joins["starred_repos"]) == (1, len(document["starred_repos"]))
-    assert joins["pull_requests"] == len(document["pull_requests"])
-    assert (shown["rows"][0]["entity"], shown["rows"][0]["key"]) == ("user", json.loads(key)["email"])
+    root = shown["root"]
+    assert (root["entity"], root["key"], root["left_out"]) == ("user", json.loads(key)["email"], "")
+    rows = {join["name"]: len(join["rows"]) for join in root["joins"]}
+    assert rows["starred_repos"] == len(document["starred_repos"])
+    assert rows["pull_requests"] == len(document["pull_requests"])
     assert main(["explain", "user_profile", key, "--sql", *story.flags]) == 1
-    message = "statestore explain: KEY names a document of the state: leave --definitions and --sql out\n"
+    message = "statestore explain: KEY names a document of the state: leave --definitions, --sql and --mermaid out\n"
     assert capsys.readouterr().err == message
+    assert main(["explain", "user_profile", "nobody", *story.flags]) == 1
+    assert "has no document for nobody: the table has no row user nobody: no record" in capsys.readouterr().out
+
+
+def test_keys_and_rows_list_the_state(finished: tuple[Story, Path], capsys: Printed) -> None:
+    story, to = finished
+    last = {json.dumps(line["key"]): line["value"] for line in map(json.loads, to.read_text().splitlines())}
+    assert main(["keys", "user_profile", "--limit", "1000", *story.flags]) == 0
+    listed = [json.dumps(json.loads(line)) for line in capsys.readouterr().out.splitlines()]
+    assert sorted(listed) == sorted(key for key, value in last.items() if value is not None)
+    assert main(["rows", "star", "--limit", "1000", *story.flags]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(story.tables["star"])
 
 
 def largest_document(published: Path) -> tuple[str, Any]:

@@ -50,6 +50,8 @@ EXAMPLE = str(ROOT / "examples" / "github")
 AUTHORS_VERBS = [
     ["explain", "user_profile", "--definitions", EXAMPLE],
     ["explain", "user_profile", "--sql", "--definitions", EXAMPLE],
+    ["explain", "user_profile", "--mermaid", "--definitions", EXAMPLE],
+    ["tour"],
     ["schema", "user_profile", "--definitions", EXAMPLE],
     ["plan", "--offline", "--definitions", EXAMPLE],
     ["test", EXAMPLE],

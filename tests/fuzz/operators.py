@@ -60,6 +60,7 @@ def command_lines(random: Random) -> None:
         command = random.choice((
             ["try", "--definitions", folder, "--from", str(topics), "--to", f"{folder}/out.jsonl"],
             ["explain", product, "--definitions", folder], ["explain", product, "--sql", "--definitions", folder],
+            ["explain", product, "--mermaid", "--definitions", folder],
             ["schema", product, "--definitions", folder], ["plan", "--offline", "--no-price", "--definitions", folder],
             ["test", folder],
         ))  # fmt: skip

@@ -172,3 +172,8 @@ def test_a_number_that_no_machine_counts_to_is_wrong_usage(verb: str, flag: str,
         main([*verb.split(), *needed, *given])
     assert ended.value.code == 2
     assert "must be" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["get", "rows", "keys", "tour"])
+def test_the_help_of_a_short_verb_fits_a_screen(verb: str, capsys: Any) -> None:
+    assert len(help_of(capsys, verb, "--help").splitlines()) <= 35
