@@ -10,13 +10,14 @@ from processor.plan.planning import check_dropped, plan_after, requirements_of
 from processor.plan.tree_text import shared_tree_lines
 from processor.pricing.backfill_estimate import Backfill, needed_backfills
 from processor.pricing.estimate import Estimate, estimate_events, index_statistics
+from processor.pricing.planned_entries import PlannedEntry, planned_entries
 from processor.pricing.price import Cost, price_events
 from processor.pricing.sizes import size_warnings
 from processor.product.product import Definitions
 from processor.settings.settings import Settings
 from registry.edits.advance import completed
 from registry.edits.apply import apply
-from registry.edits.edit import Edit, edited, plan_id
+from registry.edits.edit import Edit, edited, joined_by, plan_id
 from registry.model import Assignment, Need, Requirements, Snapshot
 from registry.slot_board import board_json
 from registry.state_statistics import Statistics
@@ -39,13 +40,18 @@ class SlotPreview:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """The effect of an apply. `plan`: its `plan_id`; `version`: of the registry now; `changes`: as `apply` prints them, empty if
-    nothing would change; `kept`: entities and products of the registry that the definitions do not name, and that stay; `free`:
-    free slots by entity; `backfills`: of stored rows, for which products wait; `costs`: empty without prices; `estimates`: of the
-    same events, by the statistics of `taken_at`, empty without statistics; `trees`: the joins that products of one root share."""
+    nothing would change; `entries`: the entities and products among them; `joins`, `dropped`: joins with their new access paths,
+    and joins that no product uses any more; `kept`: entities and products of the registry that the definitions do not name, and
+    that stay; `free`: free slots by entity; `backfills`: of stored rows, for which products wait; `costs`: empty without prices;
+    `estimates`: of the same events, by the statistics of `taken_at`, empty without statistics; `reads`: the entities that each
+    product of the definitions reads; `trees`: the joins that products of one root share."""
 
     plan: str
     version: int
     changes: tuple[str, ...]
+    entries: tuple[PlannedEntry, ...]
+    joins: tuple[str, ...]
+    dropped: tuple[str, ...]
     kept: tuple[str, ...]
     slots: tuple[SlotPreview, ...]
     free: Mapping[str, int]
@@ -54,6 +60,7 @@ class Preview:
     costs: tuple[Cost, ...]
     taken_at: datetime | None
     estimates: tuple[Estimate, ...]
+    reads: Mapping[str, tuple[str, ...]]
     trees: tuple[str, ...]
 
 
@@ -84,6 +91,9 @@ def preview(
         plan=plan_id(after),
         version=stored.version,
         changes=change.changes,
+        entries=tuple(planned_entries(stored, change)),
+        joins=tuple(map(joined_by, change.joins)),
+        dropped=tuple(map(str, change.dropped)),
         kept=tuple(_unnamed(stored, definitions)),
         slots=slots,
         free={entity.name: after.slots - len(after.assignments_of(entity.name)) for entity in after.entities},
@@ -92,6 +102,7 @@ def preview(
         costs=costs,
         taken_at=statistics.taken_at if statistics else None,
         estimates=estimate_events(plan, costs, index) if index and costs else (),
+        reads={product.name: tuple(sorted(product.entities())) for product in wanted.products},
         trees=tuple(shared_tree_lines(plan.trees.values())),
     )
 
