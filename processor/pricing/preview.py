@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from processor.plan.access import SlotRead
 from processor.plan.plan import Plan
@@ -77,14 +78,8 @@ def preview(
     The prices are those after all backfills, when no product waits. Raises RegistryError if the registry would refuse the apply,
     and DefinitionError if the products conflict with those of the registry.
     """
-    wanted = requirements_of(definitions)
     index = index_statistics(statistics) if statistics else None
-    change = apply(stored, wanted, has_run)
-    after = edited(stored, change)
-    check_dropped(stored, after)
-    if after.waiting:
-        plan_after(after, definitions)  # raises, if the live versions do not fit meanwhile
-    plan = plan_after(completed(after), definitions)
+    wanted, change, after, plan = planned_state(definitions, stored, has_run)
     slots = tuple(_slots(after, change, wanted, _together(plan)))
     costs = price_events(plan, settings) if settings else ()
     return Preview(
@@ -105,6 +100,26 @@ def preview(
         reads={product.name: tuple(sorted(product.entities())) for product in wanted.products},
         trees=tuple(shared_tree_lines(plan.trees.values())),
     )
+
+
+class PlannedState(NamedTuple):
+    """The registry after an apply. `wanted`: what the definitions require; `change`: the edit; `plan`: once no product waits."""
+
+    wanted: Requirements
+    change: Edit
+    after: Snapshot
+    plan: Plan
+
+
+def planned_state(definitions: Definitions, stored: Snapshot, has_run: frozenset[str]) -> PlannedState:
+    """The registry after an apply of these definitions. `has_run`, errors: as of `preview`."""
+    wanted = requirements_of(definitions)
+    change = apply(stored, wanted, has_run)
+    after = edited(stored, change)
+    check_dropped(stored, after)
+    if after.waiting:
+        plan_after(after, definitions)  # raises, if the live versions do not fit meanwhile
+    return PlannedState(wanted, change, after, plan_after(completed(after), definitions))
 
 
 def _unnamed(stored: Snapshot, definitions: Definitions) -> Iterator[str]:

@@ -99,18 +99,18 @@ def _counts(found: Preview) -> Iterator[str]:
     for action in SIGNS:
         acted = Counter(entry.kind for entry in found.entries if entry.action == action)
         if acted:
-            yield f"{' and '.join(_number(count, kind) for kind, count in acted.items())} to {action}"
+            yield f"{' and '.join(counted(count, kind) for kind, count in acted.items())} to {action}"
     if new := [slot for slot in found.slots if slot.state == "new"]:
         filled = {backfill.entity for backfill in found.backfills}
         fill = "fill" if any(slot.entity in filled for slot in new) else "add"
-        yield f"{_number(len(new), 'slot')} to {fill}"
+        yield f"{counted(len(new), 'slot')} to {fill}"
     if found.dropped:
-        yield f"{_number(len(found.dropped), 'join')} to drop"
+        yield f"{counted(len(found.dropped), 'join')} to drop"
 
 
-def _number(count: int, what: str) -> str:
-    """`1 entity`, `2 entities`."""
-    return f"{count} {what if count == 1 else {'entity': 'entities'}.get(what, what + 's')}"
+def counted(count: int, what: str) -> str:
+    """`1 entity`, `2,000 entities`."""
+    return f"{count:,} {what if count == 1 else {'entity': 'entities'}.get(what, what + 's')}"
 
 
 def _filling(backfills: Iterable[Backfill], prices: Prices) -> str:
