@@ -11,6 +11,7 @@ from processor.errors import StatestoreError
 from processor.inspect.definition_diff import DefinitionDiff, DiffReport, DiffSide
 from processor.inspect.unfilled_rows import filled_accesses, scan_unfilled
 from processor.inspect.verification import with_open_changes
+from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, plan_of
 from processor.pricing.preview import PlannedState, planned_state
 from processor.product.product import Definitions
@@ -58,15 +59,14 @@ def stored_diff(
     return replace(report, notes=tuple(notes))
 
 
-def recorded_diff(
-    options: argparse.Namespace, definitions: Definitions, against: Definitions, stored: Snapshot
-) -> DiffReport:
-    """The diff over the recorded topics of `--from`. `against`: the live definitions; `stored`: the registry with them."""
+def recorded_diff(options: argparse.Namespace, definitions: Definitions, stored: Snapshot) -> DiffReport:
+    """The diff over the recorded topics of `--from`. `stored`: the registry with the live definitions."""
     tune_garbage_collector()
     settings = replace(load_settings(options), max_reject_share=1.0)
-    state = planned_state(definitions, stored, frozenset(against.entities))
+    state = planned_state(definitions, stored, frozenset(entity.name for entity in stored.entities))
+    before = plan_of(stored) if stored.entities else plan_alone(Definitions(entities={}, products={}), settings.slots)
     records = list(read_records(options.source))
-    live, planned = (_trial(one, settings, records) for one in (against, definitions))
+    live, planned = (_trial(plan, settings, records) for plan in (before, state.plan))
     report = _report(options, _side(live), _side(planned), _names(state))
     letters = [len(trial.rejects.messages) for trial in (live, planned)]
     note = f"dead letters of the records: {letters[0]:,} by the live definitions, {letters[1]:,} by the new ones"
@@ -82,10 +82,10 @@ def _names(state: PlannedState) -> dict[str, bool]:
     return {name: name in published for name in state.plan.products if name in published or reads[name] & changed}
 
 
-def _trial(definitions: Definitions, settings: Settings, records: Sequence[Record]) -> Trial:
+def _trial(plan: Plan, settings: Settings, records: Sequence[Record]) -> Trial:
     """A finished trial of the records."""
     trial = Trial(
-        plan=plan_alone(definitions, settings.slots),
+        plan=plan,
         settings=settings,
         schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
     )

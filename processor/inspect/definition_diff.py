@@ -24,9 +24,11 @@ from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
 from processor.plan.step import Lookup, Step
 from processor.plan.tree import merge
+from processor.product.avro_datum import avro_datum
 from processor.product.document import GONE, Renderer
 from processor.progress.ledger import NO_DOCUMENT, group_key, group_partition, read_entry
 from processor.records import canonical_json
+from processor.records.record import Value
 from processor.rounds.publish_part import root_message_key
 from processor.rounds.round import CHUNK
 from processor.rounds.step_runner import StepRunner
@@ -47,7 +49,8 @@ class DiffSide:
 
 @dataclass(slots=True, kw_only=True)
 class DocumentSizes:
-    """The documents of one definition. `total`: their bytes together; `largest`: those of the largest, whose message has the key `key`."""
+    """The documents of one definition. `total`: their bytes together; `largest`: the bytes of the largest one, whose message has
+    the key `key`."""
 
     documents: int = 0
     total: int = 0
@@ -98,7 +101,7 @@ class ProductDiff:
 
 
 class _Made(NamedTuple):
-    """A document. `value`: None where there is none; `error`: why it cannot be made; `units`: of its reads."""
+    """A document. `value`: None where there is none; `error`: why it cannot be published; `units`: of its reads."""
 
     key: str
     value: bytes | None
@@ -113,6 +116,7 @@ class _Maker:
         entities = {name: planned.entity for name, planned in side.plan.entities.items()}
         self.side, self.product = side, product
         self._tree = merge([product])
+        self._to_avro = avro_datum(product.product, entities).write if product.product.format == "avro" else None
         self._renderer = Renderer(product=product.product, entities=entities, tally=Counter())
         self.joins = JoinCounter(product=product, entities=entities) if counts else None
 
@@ -127,12 +131,18 @@ class _Maker:
         key = root_message_key(plan, self.product.product.root, found.match)
         try:
             document = self._renderer.document(shown_rows(found, shape))
-            value = None if document is GONE else canonical_json.encode(document)
-        except Exception as error:  # a row that the definition cannot show stops the product of a job, and no diff
+            value = None if document is GONE else self._encoded(document)
+        except Exception as error:  # such a document stops the product of a job, or is a dead letter there
             return _Made(key, None, f"{type(error).__name__}: {error}", sum(units))
         if value is not None and self.joins is not None:
             self.joins.count(shown_rows(found, shape))
         return _Made(key, value, units=sum(units))
+
+    def _encoded(self, document: Value) -> bytes:
+        """The document as JSON. Raises ValueError or TypeError for one that the format of the product does not hold."""
+        if self._to_avro is not None:
+            self._to_avro(document)
+        return canonical_json.encode(document)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +248,7 @@ class DefinitionDiff:
 def _differences(one: _Made, other: _Made) -> Iterator[DocumentChange]:
     before, after = (None if made.value is None else canonical_json.loads(made.value) for made in (one, other))
     if other.error:
-        yield DocumentChange("cannot be made", "", before, other.error)
+        yield DocumentChange("cannot be published", "", before, other.error)
     else:
         yield from document_changes(before, after)
 

@@ -14,7 +14,7 @@ from processor.records.record import Value
 Kind = Literal[
     "new document",
     "document gone",
-    "cannot be made",
+    "cannot be published",
     "field added",
     "field removed",
     "another type",

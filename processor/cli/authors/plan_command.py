@@ -12,7 +12,6 @@ from processor.cli.arguments import positive
 from processor.cli.chosen_diff import recorded_diff, stored_diff
 from processor.cli.options import (
     REGISTRY,
-    TABLE,
     add_definitions,
     add_settings,
     load_definitions,
@@ -45,36 +44,20 @@ if TYPE_CHECKING:
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "plan", help="show what `apply` would do: changes, slots, warnings, and the price of each kind of event"
-    )
+    parser = verbs.add_parser("plan", help="show what `apply` would do: changes, documents, warnings, and prices")
     add_definitions(parser)
     parser.add_argument("--offline", action="store_true", help="compare with an empty registry, and connect to none")
     parser.add_argument("--against", metavar="DIR", type=Path, help="with --offline: compare with these definitions")
-    parser.add_argument(
-        "--diff",
-        action="store_true",
-        help="compare documents by the live and by the new definitions, over the stored rows",
-    )
-    parser.add_argument(
-        "--from", dest="source", metavar="FILE", help="with --diff --offline: recorded topics, for the rows"
-    )
-    parser.add_argument(
-        "--sample", metavar="N", type=positive, help="compare N documents of each product (default: all)"
-    )
-    parser.add_argument("--seed", metavar="S", type=int, help="seed of the sample: the same seed takes the same sample")
-    parser.add_argument(
-        "--prices", metavar="FILE", help=f"file with the prices of another region than {DEFAULT.region} (TOML)"
-    )
-    parser.add_argument(
-        "--no-price", action="store_true", help="leave the prices out: those of hundreds of products take long"
-    )
-    parser.add_argument(
-        "--verbose", action="store_true", help="show all slots and joins too, and the price of each kind of event"
-    )
+    parser.add_argument("--diff", action="store_true", help="compare the documents of stored rows, before and after")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="with --diff --offline: topics, as of `try`")
+    parser.add_argument("--sample", metavar="N", type=positive, help="compare N documents of each product, not all")
+    parser.add_argument("--seed", metavar="S", type=int, help="the same seed takes the same sample")
+    parser.add_argument("--prices", metavar="FILE", help=f"prices of another region than {DEFAULT.region} (TOML)")
+    parser.add_argument("--no-price", action="store_true", help="no prices: those of hundreds of products take long")
+    parser.add_argument("--verbose", action="store_true", help="show slots, joins and the price of each event too")
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_settings(parser, *REGISTRY, *TABLE)
+    add_settings(parser, *REGISTRY)
     parser.set_defaults(run=run)
 
 
@@ -125,7 +108,7 @@ def _offline(options: argparse.Namespace) -> tuple[Preview, DiffReport | None]:
     stored = edited(empty, apply(empty, requirements_of(against), frozenset()))
     has_run = frozenset(against.entities)
     found = preview(definitions, stored, has_run, None if options.no_price else settings)
-    return found, recorded_diff(options, definitions, against, stored) if options.diff else None
+    return found, recorded_diff(options, definitions, stored) if options.diff else None
 
 
 def _online(options: argparse.Namespace) -> tuple[Preview, DiffReport | None]:

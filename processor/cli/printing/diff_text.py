@@ -61,6 +61,8 @@ def group_text(group: ChangeGroup) -> str:
 
 def example(group: ChangeGroup) -> str:
     """The first document of a group, with its values."""
+    if isinstance(group.before, list) and isinstance(group.after, list):
+        return f"{group.key}: {len(group.before):,} -> {counted(len(group.after), 'element')}"
     before = "" if group.kind in WITHOUT_BEFORE else _value(group.before)
     after = "" if group.kind in WITHOUT_AFTER else _value(group.after)
     return f"{group.key}: {' -> '.join(filter(None, (before, after)))}"

@@ -138,7 +138,7 @@ def _range(low: Decimal, high: Decimal) -> str:
 
 def _change_lines(found: Preview, prices: Prices) -> Iterator[str]:
     for entry in found.entries:
-        yield from _signed(SIGNS[entry.action], _entry_text(entry))
+        yield from _signed(SIGNS[entry.action], _entry_text(entry, fills=bool(found.backfills)))
         for detail in entry.details:
             yield from wrapped_lines(visible_line(detail), WIDTH, "      ")
     filled = {backfill.entity: backfill for backfill in found.backfills}
@@ -158,11 +158,11 @@ def _signed(sign: str, text: str) -> Iterator[str]:
     yield from further
 
 
-def _entry_text(entry: PlannedEntry) -> str:
+def _entry_text(entry: PlannedEntry, *, fills: bool) -> str:
     if entry.action == "withdraw":
         return f"product {entry.name}: version {entry.version} waits no more"
     version = f", version {entry.version}" if entry.version else ""
-    return f"{entry.kind} {entry.name}{version}{', once its slots are full' if entry.waits else ''}"
+    return f"{entry.kind} {entry.name}{version}{', once its slots are full' if entry.waits and fills else ''}"
 
 
 def _slot_text(slot: SlotPreview) -> str:
