@@ -9,42 +9,19 @@ that stored rows do not hold yet are answered by `processor.inspect.unfilled_row
 Does not: wait for a job that writes meanwhile.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
-from math import ceil
 from random import Random
-from typing import Any, NamedTuple
 
 from processor.inspect.document_changes import ChangeGroup, ChangeGroups, DocumentChange, document_changes
-from processor.inspect.join_findings import JoinCounter, JoinFinding
-from processor.inspect.unfilled_rows import UnfilledRows, with_unfilled
-from processor.plan.plan import Plan
+from processor.inspect.document_maker import DiffSide, DocumentMaker, MadeDocument
+from processor.inspect.join_findings import JoinFinding
 from processor.plan.product_plan import ProductPlan
-from processor.plan.step import Lookup, Step
-from processor.plan.tree import merge
-from processor.product.avro_datum import avro_datum
-from processor.product.document import GONE, Renderer
 from processor.progress.ledger import NO_DOCUMENT, group_key, group_partition, read_entry
 from processor.records import canonical_json
-from processor.records.record import Value
-from processor.rounds.publish_part import root_message_key
 from processor.rounds.round import CHUNK
-from processor.rounds.step_runner import StepRunner
-from processor.steps.assemble import assemble_tree, shown_rows
-from statestore.attribute_values import item_size
 from statestore.items import DELETED
-from statestore.metered import READ_BYTES
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffSide:
-    """A plan, and the state that it reads. `unfilled`: rows that slots and edges of the state lack for this plan."""
-
-    plan: Plan
-    runner: StepRunner
-    unfilled: UnfilledRows = field(default_factory=UnfilledRows)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,7 +45,7 @@ class DocumentSizes:
 class ProductDiff:
     """The documents of a product by two definitions.
 
-    new: there is no live definition; publishes: `apply` publishes the product, False where only
+    new: there is no live definition; paused: the job sends its messages once it is resumed; publishes: False where only
     an entity changes. roots: the stored root rows; compared: those of them that were compared. differ: documents that differ.
     tombstones: roots whose document an `apply` deletes in the topic; left: keys without a root row that get one more tombstone,
     because the topic is another one. read_units: of the compared documents by the new definition. joins: the findings of its
@@ -77,6 +54,7 @@ class ProductDiff:
 
     product: str
     new: bool
+    paused: bool
     publishes: bool
     roots: int
     compared: int
@@ -98,51 +76,6 @@ class ProductDiff:
     def messages(self) -> int:
         """The messages that an `apply` sends; of a sample, as many as its share lets one expect."""
         return round((self.after.documents + self.tombstones) / self.share) + self.left if self.publishes else 0
-
-
-class _Made(NamedTuple):
-    """A document. `value`: None where there is none; `error`: why it cannot be published; `units`: of its reads."""
-
-    key: str
-    value: bytes | None
-    error: str = ""
-    units: float = 0.0
-
-
-class _Maker:
-    """Makes the documents of a product of one side."""
-
-    def __init__(self, side: DiffSide, product: ProductPlan, *, counts: bool) -> None:
-        entities = {name: planned.entity for name, planned in side.plan.entities.items()}
-        self.side, self.product = side, product
-        self._tree = merge([product])
-        self._to_avro = avro_datum(product.product, entities).write if product.product.format == "avro" else None
-        self._renderer = Renderer(product=product.product, entities=entities, tally=Counter())
-        self.joins = JoinCounter(product=product, entities=entities) if counts else None
-
-    def document(self, root: str) -> Step[_Made]:
-        """The document of a root."""
-        plan, name, units = self.side.plan, self.product.product.name, list[float]()
-        step = _metered(assemble_tree(plan, self._tree, root), units.append)
-        found = yield from with_unfilled(step, self.side.unfilled)
-        if found is None:
-            return _Made("", None, units=sum(units))
-        shape = self._tree.shape[name]
-        key = root_message_key(plan, self.product.product.root, found.match)
-        try:
-            document = self._renderer.document(shown_rows(found, shape))
-            value = None if document is GONE else self._encoded(document)
-        except Exception as error:  # such a document stops the product of a job, or is a dead letter there
-            return _Made(key, None, f"{type(error).__name__}: {error}", sum(units))
-        if value is not None and self.joins is not None:
-            self.joins.count(shown_rows(found, shape))
-        return _Made(key, value, units=sum(units))
-
-    def _encoded(self, document: Value) -> bytes:
-        """The document as JSON. Raises ValueError or TypeError for one that the format of the product does not hold."""
-        if self._to_avro is not None:
-            self._to_avro(document)
-        return canonical_json.encode(document)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +107,8 @@ class DefinitionDiff:
         drawn = roots if self.sample is None or self.sample >= len(roots) else self.random.sample(roots, self.sample)
         self.progress(f"comparing {len(drawn):,} of {len(roots):,} documents of {name}")
         after, before = (
-            _Maker(self.planned, new, counts=True),
-            None if old is None else _Maker(self.live, old, counts=False),
+            DocumentMaker(self.planned, new, counts=True),
+            None if old is None else DocumentMaker(self.live, old, counts=False),
         )
         groups, sizes, tombstones, units = ChangeGroups(), (DocumentSizes(), DocumentSizes()), 0, 0.0
         for chunk, ones, others in self._documents(sorted(drawn), before, after):
@@ -191,6 +124,7 @@ class DefinitionDiff:
         return ProductDiff(
             product=name,
             new=old is None,
+            paused=new.paused,
             publishes=publishes,
             roots=len(roots),
             compared=len(drawn),
@@ -205,14 +139,14 @@ class DefinitionDiff:
         )
 
     def _documents(
-        self, roots: Sequence[str], before: _Maker | None, after: _Maker
-    ) -> Iterator[tuple[list[str], list[_Made], list[_Made]]]:
+        self, roots: Sequence[str], before: DocumentMaker | None, after: DocumentMaker
+    ) -> Iterator[tuple[list[str], list[MadeDocument], list[MadeDocument]]]:
         """Roots with their documents by both definitions, in chunks. One run of one runner asks the store for both at once."""
         rest = iter(roots)
         while chunk := list(islice(rest, CHUNK)):
             steps = [after.document(root) for root in chunk]
             if before is None:
-                yield chunk, [_Made("", None)] * len(chunk), self.planned.runner.run(steps)
+                yield chunk, [MadeDocument("", None)] * len(chunk), self.planned.runner.run(steps)
             elif self.live.runner is self.planned.runner:
                 made = self.live.runner.run([*map(before.document, chunk), *steps])
                 yield chunk, made[: len(chunk)], made[len(chunk) :]
@@ -245,34 +179,9 @@ class DefinitionDiff:
         return sum(item["SK"] not in known and read_entry(item, old.number).mark is not None for item in entries)
 
 
-def _differences(one: _Made, other: _Made) -> Iterator[DocumentChange]:
+def _differences(one: MadeDocument, other: MadeDocument) -> Iterator[DocumentChange]:
     before, after = (None if made.value is None else canonical_json.loads(made.value) for made in (one, other))
     if other.error:
         yield DocumentChange("cannot be published", "", before, other.error)
     else:
         yield from document_changes(before, after)
-
-
-def _metered(step: Step[Any], spend: Callable[[float], object]) -> Step[Any]:
-    """The step. `spend` gets the read units of each request, as `statestore.metered` counts them."""
-    try:
-        asked = next(step)
-        while True:
-            answers = yield asked
-            for request, answer in zip(asked, answers, strict=True):
-                spend(_units(request, answer))
-            asked = step.send(answers)
-    except StopIteration as end:
-        return end.value
-
-
-def _units(request: object, answer: Any) -> float:
-    if not isinstance(request, Lookup):
-        return _whole_units(0 if answer is None else item_size(answer))
-    if isinstance(request.source, str):
-        return 1 + sum(_whole_units(item_size(item)) for item in answer.items)
-    return _whole_units(sum(map(item_size, answer.items))) / 2
-
-
-def _whole_units(bytes: int) -> int:
-    return max(1, ceil(bytes / READ_BYTES))

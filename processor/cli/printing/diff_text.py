@@ -87,7 +87,8 @@ def messages_line(diff: ProductDiff, prices: Prices) -> str:
     parts = f" ({counted(gone, 'tombstone')}{tombstones})" if gone else ""
     dollars = _dollars(diff, prices)
     price = "under $0.01" if dollars < Decimal("0.01") else f"at most ${dollars:,.2f}"
-    return f"apply sends {about}{counted(diff.messages, 'message')}{parts}, for {price}"
+    when = " once the product is resumed" if diff.paused else ""
+    return f"apply sends{when} {about}{counted(diff.messages, 'message')}{parts}, for {price}"
 
 
 def join_lines(diff: ProductDiff) -> Iterator[str]:

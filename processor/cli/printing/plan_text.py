@@ -126,8 +126,7 @@ def _duration(seconds: int) -> str:
     """Minutes up to two hours, then hours."""
     if seconds < 60:
         return "under a minute"
-    many, unit = (seconds / 60, "minutes") if seconds < 7200 else (seconds / 3600, "hours")
-    return f"{many:,.0f} {unit}"
+    return counted(round(seconds / 60), "minute") if seconds < 7200 else counted(round(seconds / 3600), "hour")
 
 
 def _range(low: Decimal, high: Decimal) -> str:

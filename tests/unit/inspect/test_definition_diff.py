@@ -9,7 +9,8 @@ import pytest
 
 from processor.cli.authors.plan_command import empty_registry
 from processor.definitions.load import load
-from processor.inspect.definition_diff import DefinitionDiff, DiffSide, ProductDiff
+from processor.inspect.definition_diff import DefinitionDiff, ProductDiff
+from processor.inspect.document_maker import DiffSide
 from processor.inspect.unfilled_rows import filled_accesses, scan_unfilled
 from processor.plan.planning import plan_alone, plan_of, requirements_of
 from processor.pricing.preview import planned_state
