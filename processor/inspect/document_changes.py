@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from processor.records import canonical_json
 from processor.records.record import Value
 
-Kind = Literal[
+DifferenceKind = Literal[
     "new document",
     "document gone",
     "cannot be published",
@@ -33,7 +33,7 @@ class DocumentChange(NamedTuple):
     """One difference. `place`: the way to the value, `stars[].city`; empty for the whole document. `before`, `after`: the values;
     None also where there is none."""
 
-    kind: Kind
+    kind: DifferenceKind
     place: str
     before: Value = None
     after: Value = None
@@ -44,7 +44,7 @@ class ChangeGroup:
     """The documents with one kind of difference at one place. `documents`: how many; `key`: of the message of the first of them,
     whose values `before` and `after` are."""
 
-    kind: Kind
+    kind: DifferenceKind
     place: str
     documents: int = 0
     key: str
@@ -57,11 +57,11 @@ class ChangeGroups:
     """The groups of differences, by kind and place. `differ`: how many documents differ at all."""
 
     differ: int = 0
-    _groups: dict[tuple[Kind, str], ChangeGroup] = field(default_factory=dict)
+    _groups: dict[tuple[DifferenceKind, str], ChangeGroup] = field(default_factory=dict)
 
     def add(self, key: str, changes: Iterator[DocumentChange]) -> None:
         """Counts a document with its differences: once in each group, however many places of a list differ."""
-        first: dict[tuple[Kind, str], DocumentChange] = {}
+        first: dict[tuple[DifferenceKind, str], DocumentChange] = {}
         for change in changes:
             first.setdefault((change.kind, change.place), change)
         self.differ += bool(first)
@@ -103,7 +103,7 @@ def _changes(place: str, one: Value, other: Value) -> Iterator[DocumentChange]:
         yield DocumentChange(_kind(one, other), place, one, other)
 
 
-def _kind(one: Value, other: Value) -> Kind:
+def _kind(one: Value, other: Value) -> DifferenceKind:
     if other is None:
         return "null now"
     if one is None:

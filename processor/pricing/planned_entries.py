@@ -8,7 +8,7 @@ from processor.definitions.definition_changes import definition_changes
 from registry.edits.edit import Edit, find_product
 from registry.model import ProductEntry, Snapshot
 
-Action = Literal["add", "change", "withdraw"]
+EntryAction = Literal["add", "change", "withdraw"]
 """`withdraw`: a version that waits is dropped, because the definition is that of the live version again."""
 
 
@@ -19,7 +19,7 @@ class PlannedEntry:
 
     kind: Literal["entity", "product"]
     name: str
-    action: Action
+    action: EntryAction
     version: int = 0
     waits: bool = False
     details: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from processor.cli.printing.visible_text import visible_line
 from processor.first_of import first_of
 from processor.pricing.backfill_estimate import BACKFILL_UNITS, Backfill
 from processor.pricing.estimate import Estimate
-from processor.pricing.planned_entries import Action, PlannedEntry
+from processor.pricing.planned_entries import EntryAction, PlannedEntry
 from processor.pricing.preview import Preview, SlotPreview
 from processor.pricing.price import BATCH
 from processor.pricing.price_list import Prices
@@ -25,7 +25,7 @@ SHOWN_NAMES = 10
 """The text shows so many warnings, and so many names that an apply keeps; of further ones only how many. --json shows all."""
 NAMED = 2
 """The summary names the products whose price it has, if there are at most so many; else the plan has a table of them."""
-SIGNS: Mapping[Action, str] = {"add": "+", "change": "~", "withdraw": "-"}
+SIGNS: Mapping[EntryAction, str] = {"add": "+", "change": "~", "withdraw": "-"}
 COLOURS = {"+": "green", "-": "red"}
 
 
