@@ -26,7 +26,7 @@ SYSTEMS: dict[str, Callable[[], AbstractContextManager[System]]] = {
     "flink": flink_system,
 }
 HEAD = (
-    *("products", "system", "events", "events/s", "CPU ms an event", "CPU of the idle job", "messages an event"),
+    *("products", "system", "events", "events/s", "CPU ms an event", "of them", "idle CPU", "messages an event"),
     *("state, MB", "new product, s", "after a kill, s", "wrong"),
 )
 
@@ -61,9 +61,11 @@ def main() -> None:
 def format_cost(cost: WholeJobCost) -> tuple[str, ...]:
     """A row of the table."""
     work, kills = cost.work, cost.restarts
+    ms = {program: 1000 * seconds / work.events for program, seconds in work.cpu.items()}
+    parts = ", ".join(f"{program} {share:.2f}" for program, share in sorted(ms.items(), key=lambda part: -part[1]))
     return (
         *(f"{cost.products}", cost.system, f"{work.events:,}", f"{work.events / work.seconds:,.0f}"),
-        *(f"{1000 * work.cpu / work.events:.2f}", f"{work.idle:.2f}", f"{work.messages / work.events:.2f}"),
+        *(f"{sum(ms.values()):.2f}", parts, f"{sum(work.idle.values()):.2f}", f"{work.messages / work.events:.2f}"),
         *(f"{cost.state / 1e6:.1f}", f"{cost.addition:.1f}"),
         f"{min(kills):.1f} / {median(kills):.1f} / {max(kills):.1f}",
         f"{work.wrong + cost.wrong:,}",

@@ -57,16 +57,21 @@ class FlinkSystem:
         self.servers = servers
         self._directory, self._python, self._connector = directory, python, connector
         self._log = directory / "flink.log"
+        self._files: Files = {}
         self._products: set[str] = set()
         self._processes = ExitStack()
         self._run: subprocess.Popen[bytes] | None = None
 
     def start(self, files: Files) -> None:
+        self._files = files
+        self.restart()
+
+    def restart(self) -> None:
         self._products = set()
         given = {"JVM_ARGS": JVM, "FLINK_LOG_DIR": str(self._directory)}
         command = run_command([str(self._python), str(PROGRAM)], self._log, **given)
         self._run = self._processes.enter_context(command)
-        self.add(files)
+        self.add(self._files)
 
     def add(self, files: Files) -> None:
         definitions = load(files)

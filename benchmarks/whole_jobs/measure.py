@@ -8,7 +8,7 @@
 Promises: after each part, the last documents equal the answer of the products' SQL, or their number is in `wrong`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from time import perf_counter, sleep
@@ -16,7 +16,7 @@ from time import perf_counter, sleep
 from benchmarks.old_ways.measure import sql_documents
 from benchmarks.old_ways.workload import joined_definitions, joined_records
 from benchmarks.whole_jobs.source_topics import SourceTopics
-from benchmarks.whole_jobs.system import Files, System, cpu_seconds
+from benchmarks.whole_jobs.system import Files, ProgramSeconds, System, cpu_seconds
 from benchmarks.whole_jobs.target_topics import Documents, TargetTopics, target_topics
 from processor.cli.options import print_progress
 from processor.definitions.load import load
@@ -35,13 +35,13 @@ WORK_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """`events` took `seconds` of the clock and `cpu` seconds, and gave so many `messages`. `idle`: CPU seconds that the job
-    takes in a second without events; `wrong`: how many last documents differ from the answer of SQL."""
+    """`events` took `seconds` of the clock and gave so many `messages`. `cpu`: CPU seconds of each program; `idle`: those that
+    it takes in a second without events, which `cpu` leaves out; `wrong`: last documents that differ from SQL's answer."""
 
     events: int
     seconds: float
-    cpu: float
-    idle: float
+    cpu: Mapping[str, float]
+    idle: Mapping[str, float]
     messages: int
     wrong: int
 
@@ -76,7 +76,7 @@ def measure_whole_job(
         work = _work(system, source, target, records[half:], done)
         print_progress(f"{work}")
         state = system.state_bytes()
-        restarts = [_restart(system, source, target, files) for _ in range(kills)]
+        restarts = [_restart(system, source, target) for _ in range(kills)]
         wrong = target.wait_until_right(_answer(products, source.records), system)
         print_progress(f"restarts took {restarts} s, {wrong} wrong documents")
         answer, began = _answer(products + 1, source.records), perf_counter()
@@ -110,7 +110,7 @@ def _work(
     sleep(IDLE_SECONDS)  # the work that follows the documents of the warm-up
     before = cpu_seconds()
     sleep(IDLE_SECONDS)
-    idle = (cpu_seconds() - before) / IDLE_SECONDS
+    idle = {name: used / IDLE_SECONDS for name, used in _since(before).items()}
     before, count, began = cpu_seconds(), target.count, perf_counter()
     source.send(records)
     wrong = target.wait_until_right(answer, system)
@@ -118,14 +118,19 @@ def _work(
     return Work(
         events=len(records),
         seconds=target.at - began,
-        cpu=cpu_seconds() - before - idle * (perf_counter() - target.at),
+        cpu={name: used - idle.get(name, 0) * (perf_counter() - target.at) for name, used in _since(before).items()},
         idle=idle,
         messages=target.count - count,
         wrong=wrong,
     )
 
 
-def _restart(system: System, source: SourceTopics, target: TargetTopics, files: Files) -> float:
+def _since(before: ProgramSeconds) -> dict[str, float]:
+    """CPU seconds of each program since then."""
+    return {name: used - before[name] for name, used in cpu_seconds().items()}
+
+
+def _restart(system: System, source: SourceTopics, target: TargetTopics) -> float:
     """Seconds from a kill to the first document that shows an event after it."""
     with source.stream():
         first = source.number
@@ -133,7 +138,7 @@ def _restart(system: System, source: SourceTopics, target: TargetTopics, files: 
         sleep(WORK_SECONDS)
         first, began = source.number, perf_counter()
         system.kill()
-        system.start(files)
+        system.restart()
         return target.wait_for_event(first, system) - began
 
 

@@ -35,6 +35,9 @@ class StatestoreSystem:
 
     def start(self, files: Files) -> None:
         self.add(files)
+        self.restart()
+
+    def restart(self) -> None:
         given = environment(self._settings)
         command = run_command([STATESTORE, "run", "--take-over"], self._log, **given)
         self._run = self._processes.enter_context(command)

@@ -1,16 +1,20 @@
 """A system that runs a whole job: its processes, the topics of an embedded broker, and state that survives the processes."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
-from benchmarks.job import below, descendants, seconds_of
+from benchmarks.job import descendants, seconds_of
 from processor.errors import StatestoreError
 
 Files = Mapping[str, str]
 """A directory of definitions: name -> text."""
+ProgramSeconds = defaultdict[str, float]
+"""The CPU seconds of each program of a system."""
 
 
 class System(Protocol):
@@ -22,7 +26,10 @@ class System(Protocol):
     """The address of the broker."""
 
     def start(self, files: Files) -> None:
-        """Starts the job. A start after `kill` goes on with the state that is there."""
+        """Starts the job with its first products."""
+
+    def restart(self) -> None:
+        """Starts the job again after `kill`; it goes on with the state that is there."""
 
     def add(self, files: Files) -> None:
         """Adds the products that `files` has more than before, while the job runs."""
@@ -37,17 +44,25 @@ class System(Protocol):
         """Raises StatestoreError with the last words of the job, if the job has ended by itself."""
 
 
-def cpu_seconds() -> float:
-    """CPU seconds of all processes below this one, with their ended children, without the broker."""
-    brokers = {pid for pid in descendants() if _is_broker(pid)}
-    return seconds_of(descendants() - below(brokers))
+def cpu_seconds() -> ProgramSeconds:
+    """CPU seconds of all processes below this one but the broker, with their ended children, by `program_of`."""
+    used: ProgramSeconds = defaultdict(float)
+    for pid in descendants():
+        with suppress(psutil.Error):  # it has ended, or nobody has collected it
+            if program := program_of(psutil.Process(pid).cmdline()):
+                used[program] += seconds_of({pid})
+    return used
 
 
-def _is_broker(pid: int) -> bool:
-    try:
-        return "kafka.Kafka" in psutil.Process(pid).cmdline()
-    except psutil.Error:  # it has ended, or nobody has collected it
-        return False
+def program_of(words: Sequence[str]) -> str | None:
+    """The part of a system that a process is, by its command line. None: the broker, or a process without a program."""
+    if not words or "kafka.Kafka" in words:
+        return None
+    if "postgres" in words[0]:
+        return "Postgres"
+    if Path(words[0]).name == "java":
+        return "JVM"
+    return "Python workers" if any(word.endswith("daemon") for word in words) else "driver"
 
 
 def check_alive(ended: int | None, log: Path) -> None:
