@@ -26,10 +26,12 @@ PROGRAM = Path(__file__).parent / "flink_program.py"
 REQUIREMENT = "apache-flink>=2.0,<2.1"
 CONNECTOR = Module("org.apache.flink", "flink-sql-connector-kafka", "4.0.1-2.0")
 CHECKPOINT_SECONDS = 10
-JVM = "-Xmx2g"
+JVM = "-Xmx2500m"
 SETTINGS = {
     "parallelism.default": "2",
     "rest.bind-port": "0",
+    "heartbeat.timeout": "600 s",
+    "pekko.ask.timeout": "600 s",
     "restart-strategy.type": "none",
     "taskmanager.memory.managed.size": "1g",
     "taskmanager.memory.network.min": "512m",

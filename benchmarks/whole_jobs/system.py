@@ -41,7 +41,7 @@ class System(Protocol):
         """The bytes of the state on the disk, without the topics."""
 
     def check(self) -> None:
-        """Raises StatestoreError with the last words of the job, if the job has ended by itself."""
+        """Raises StatestoreError if the job has ended by itself."""
 
 
 def cpu_seconds() -> ProgramSeconds:
@@ -66,7 +66,8 @@ def program_of(words: Sequence[str]) -> str | None:
 
 
 def check_alive(ended: int | None, log: Path) -> None:
-    """Raises StatestoreError with the end of the log, if there is an exit status."""
+    """Raises StatestoreError with the deepest cause in the log, if there is an exit status."""
     if ended is not None:
-        words = log.read_text(encoding="utf-8", errors="replace")[-4000:]
-        raise StatestoreError(f"the job ended by itself with {ended}; its log ends with:\n{words}")
+        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        causes = [line for line in lines if line.startswith("Caused by: ")]
+        raise StatestoreError(f"the job ended by itself with {ended}: {(causes or lines or ['no message'])[-1]}")
