@@ -2,8 +2,7 @@
 
     python -m benchmarks.whole_jobs [statestore] [flink] [--products 1 10] [--events 40000] [--users 3000] [--kills 3]
 
-Each run has a broker and a state of its own. Progress goes to standard error. `--add` writes the rows below those that
-docs/benchmarks.md has, between its markers.
+Each run has a broker and a state of its own. Progress goes to standard error.
 """
 
 import argparse
@@ -21,9 +20,9 @@ from benchmarks.whole_jobs.system import System
 from processor.cli.options import print_progress
 from processor.errors import StatestoreError
 
-SYSTEMS: dict[str, Callable[[], AbstractContextManager[System]]] = {
-    "statestore": statestore_system,
-    "flink": flink_system,
+SYSTEMS: dict[str, Callable[[argparse.Namespace], AbstractContextManager[System]]] = {
+    "statestore": lambda _: statestore_system(),
+    "flink": lambda given: flink_system(given.parallelism),
 }
 HEAD = (
     *("products", "system", "events", "events/s", "CPU ms an event", "of them", "idle CPU", "messages an event"),
@@ -41,6 +40,7 @@ def main() -> None:
     options.add_argument("--events", type=int, default=40_000, help="half of them warm the job up (%(default)s)")
     options.add_argument("--users", type=int, default=3_000)
     options.add_argument("--kills", type=int, default=3)
+    options.add_argument("--parallelism", type=int, default=2, help="of Flink's operators (%(default)s)")
     given = options.parse_args()
     if unknown := set(given.systems) - set(SYSTEMS):
         options.error(f"no system is called {', '.join(sorted(unknown))}; there are {', '.join(SYSTEMS)}")
@@ -50,7 +50,7 @@ def main() -> None:
         for name in given.systems or SYSTEMS:
             print_progress(f"{name}, {products} products, {given.events:,} events of {given.users:,} users")
             try:
-                costs.append(measure_whole_job(SYSTEMS[name](), products, given.events, given.users, given.kills))
+                costs.append(measure_whole_job(SYSTEMS[name](given), products, given.events, given.users, given.kills))
             except StatestoreError as error:
                 missing.append(f"**{name} with {products} products** is not in the table: {error}")
     load = ", ".join(f"{part:.1f}" for part in os.getloadavg())

@@ -28,7 +28,6 @@ CONNECTOR = Module("org.apache.flink", "flink-sql-connector-kafka", "4.0.1-2.0")
 CHECKPOINT_SECONDS = 10
 JVM = "-Xmx2500m"
 SETTINGS = {
-    "parallelism.default": "2",
     "rest.bind-port": "0",
     "heartbeat.timeout": "600 s",
     "pekko.ask.timeout": "600 s",
@@ -55,9 +54,11 @@ class FlinkSystem:
     title = "Flink SQL"
     ordered = False
 
-    def __init__(self, servers: str, directory: Path, python: Path, connector: Path) -> None:
+    def __init__(self, servers: str, directory: Path, parallelism: int) -> None:
         self.servers = servers
-        self._directory, self._python, self._connector = directory, python, connector
+        self._parallelism = parallelism
+        self._directory = directory
+        self._python, self._connector = peer_python("flink-kafka", REQUIREMENT), next(connector_jars().glob("*.jar"))
         self._log = directory / "flink.log"
         self._files: Files = {}
         self._products: set[str] = set()
@@ -81,6 +82,7 @@ class FlinkSystem:
         new = [product for name, product in definitions.products.items() if name not in self._products]
         checkpoints = self._directory / f"checkpoints-{new[0].name}"
         settings = SETTINGS | {
+            "parallelism.default": str(self._parallelism),
             "pipeline.jars": self._connector.as_uri(),
             "io.tmp.dirs": str(self._directory),
             "execution.checkpointing.dir": checkpoints.as_uri(),
@@ -114,12 +116,10 @@ def last_checkpoint(directory: Path) -> Path | None:
 
 
 @contextmanager
-def flink_system() -> Iterator[FlinkSystem]:
+def flink_system(parallelism: int) -> Iterator[FlinkSystem]:
     """Flink with a broker of its own; both end with the block."""
-    python, jars = peer_python("flink-kafka", REQUIREMENT), connector_jars()
     with owned_home() as (home, owner):
-        servers = start_kafka(home / "kafka", launch=owner.launch).endpoint
-        system = FlinkSystem(servers, home, python, next(jars.glob("*.jar")))
+        system = FlinkSystem(start_kafka(home / "kafka", launch=owner.launch).endpoint, home, parallelism)
         try:
             yield system
         finally:

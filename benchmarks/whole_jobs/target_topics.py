@@ -61,7 +61,8 @@ class TargetTopics:
                 self.shown, self.shown_at = newest, perf_counter()
 
     def wait_until_right(self, answer: Documents, system: System) -> int:
-        """Waits until each document equals the answer, or the system ends its work: the number of wrong documents."""
+        """Waits until each document equals the answer, or the system ends its work: the number of wrong documents.
+        Raises StatestoreError if the system has none."""
         began, wrong = perf_counter(), set[tuple[str, str]]()
         todo = {(topic, key) for topic, documents in answer.items() for key in documents} | self.last.keys()
         while True:
@@ -73,7 +74,11 @@ class TargetTopics:
                     expected = answer.get(topic, {}).get(key)
                     is_right = same(self.last.get((topic, key)), expected, ordered=system.ordered)
                     (wrong.discard if is_right else wrong.add)((topic, key))
-                if not wrong or perf_counter() - max(self.at, began) > SILENT_SECONDS:
+                if not wrong:
+                    return 0
+                if perf_counter() - max(self.at, began) > SILENT_SECONDS:
+                    if self.at < began:
+                        raise StatestoreError(f"no document came within {SILENT_SECONDS:.0f} s")
                     return len(wrong)
             sleep(0.2)
 
