@@ -148,3 +148,10 @@ def test_a_row_of_the_table_names_the_largest_part_of_the_cpu_first() -> None:
         *("10", "statestore", "1,000", "2,000", "2.00", "JVM 1.50, driver 0.50", "0.25", "0.25", "2.5", "4.0"),
         *("7.0 / 8.0 / 9.0", "1"),
     )
+
+
+def test_the_document_has_a_place_for_the_table_of_whole_jobs() -> None:
+    from benchmarks.run import DOCUMENT, insert_tables
+    from benchmarks.whole_jobs.__main__ import BEGIN, END
+
+    assert "\nnew\n" in insert_tables(DOCUMENT.read_text(encoding="utf-8"), "new", BEGIN, END)
