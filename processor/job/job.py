@@ -196,6 +196,12 @@ class Job:
         return self.paused or moves or self.topics.outdated(self.readers)
 
     @property
+    def work(self) -> int | None:
+        """The number of the round that the job works at, or begins with; None while it has nothing to do."""
+        works = not self.rests and (self.turn.locked() or not self.begun)
+        return self.driver.number if works else None
+
+    @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
         steward, replays = self.steward, None if self.paused else self.replays
