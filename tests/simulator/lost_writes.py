@@ -1,7 +1,7 @@
-"""Simulates a table that goes back to an earlier moment while the job works, as when a standby without the last writes takes over.
+"""Simulates a table that goes back to an earlier moment, as when a standby without the last writes takes over.
 
-The job ends right when it notices the loss and stops: an operator goes on then. The registry knows of the run what the monitor told
-it, now and then.
+The job ends right when it notices the loss and stops: an operator goes on then. The registry knows of the run what the monitor
+told it, now and then.
 """
 
 import copy
@@ -12,10 +12,12 @@ from processor.progress import lost_writes
 from processor.progress.ledger import read_run, run_key
 from registry.job_status import RunMark
 from tests.simulator.run import Simulation
+from tests.simulator.worlds import CONSISTENT
 
 STATE = ("_items", "_partitions", "_indexes", "_replicas", "_pending", "_shown_at", "_late")
 """The attributes of the table that hold its content."""
-OVERRIDES = {"lag": "none", "zombie_chance": 0, "checkpoint_loss_chance": 0, "late_events": False}
+OVERRIDES = {**CONSISTENT, "zombie_chance": 0, "checkpoint_loss_chance": 0, "late_events": False}
+"""Only a store in Postgres has a standby."""
 
 
 class LostWritesSimulation(Simulation):

@@ -68,6 +68,15 @@ def other_protections() -> Iterator[Protection]:
     )
     yield replace(
         protection(
+            "a round that wrote rows only records its end",
+            "a table that lost rows without a document",
+            lost_writes.ends_with_messages_only,
+            {**CRASHES, **LOST},
+        ),
+        kind="lost writes",
+    )
+    yield replace(
+        protection(
             "a start compares the table with the registry's mark",
             "a table that lost its last writes between two runs",
             lost_writes.no_mark,

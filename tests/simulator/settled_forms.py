@@ -1,5 +1,5 @@
-"""Simulates a column of decimals whose records do not say how its text arrives: as digits, as Debezium's bytes, or as text that may
-be both. The source has changed its mind, so both forms come, in two partitions.
+"""Simulates a column of decimals whose records do not say how its text arrives: as digits, as Debezium's bytes, or as text that
+may be both. The source has changed its mind, so both forms come, in two partitions.
 
 At the end an operator replays the dead letters that the settled form reads. So each row is as if the job had read all records by
 this form, and those of the other form had changed nothing.

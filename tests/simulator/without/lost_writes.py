@@ -9,5 +9,14 @@ unconditional_end = replacing(
 )
 """A run records the end of a round whatever the table knows of the round before."""
 
+ends_with_messages_only = replacing(
+    (
+        round_runner.RoundRunner,
+        "_end_round",
+        lambda end: lambda driver, lanes, tally: end(driver, lanes, {**tally, "applied": 0}),
+    )
+)
+"""A round that wrote rows and published nothing has no end in the table."""
+
 no_mark = replacing((lost_writes, "lost_round", always("")))
 """A start does not compare the table with the registry's mark."""
