@@ -273,7 +273,8 @@ class Job:
                 self.driver.background_work()
                 self.take_version()
                 self.take_requests()
-                self.batch_troubles.note_calm()
+                if self.failure is None:  # else a batch has failed, and the stream ends
+                    self.batch_troubles.note_calm()
             except Exception:
                 self.failed_work = "the work between batches"
                 raise

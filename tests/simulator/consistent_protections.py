@@ -61,7 +61,7 @@ def consistent_protections() -> Iterator[Protection]:
         "fan-outs are durable, in a consistent store",
         "a crash that takes the driver's memory",
         fan_out.in_memory,
-        {**CONSISTENT, "fan_out_page": 1, "many_moves": True, "events": 30, "shape": "github", "max_faults": 4},
+        {**CRASHES, **CONSISTENT, "fan_out_page": 1, "events": 30, "shape": "github"},
     )
     yield protection(
         "the walk of a truncate touches its markers again, in a consistent store",

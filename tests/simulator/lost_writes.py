@@ -1,7 +1,7 @@
 """Simulates a table that goes back to an earlier moment, as when a standby without the last writes takes over.
 
-The job ends right when it notices the loss and stops: an operator goes on then. The registry knows of the run what the monitor
-told it, now and then.
+The job ends right when it notices the loss and stops: an operator goes on then. The registry has of the run what the monitor
+wrote, now and then.
 """
 
 import copy

@@ -92,7 +92,7 @@ class SilentParts:
             if now - since >= SILENT_SECONDS and (self._lasts or part == REGISTRY):
                 self._named.add(part)
                 text = f"the {part} at {self._places[part]} has given no answer since {datetime.fromtimestamp(since):%H:%M:%S}"
-                self._job.troubles.begin(part, f"{text}; the job waits for it", cure_of(part))
+                self._job.troubles.begin(part, f"{text}; the job may wait for it", cure_of(part))
         self._job.troubles.say_again()
 
     @property
@@ -102,7 +102,8 @@ class SilentParts:
 
     def _look_until_the_end(self) -> None:
         while not self._ending.wait(LOOK_SECONDS):
-            self.look()
+            with suppress(Exception):
+                self.look()
 
     def _ask(self, part: str, question: Question) -> None:
         """Asks the part again and again while the round lasts. A failure to ask says nothing of the part."""

@@ -26,7 +26,7 @@ any_version_seen = replacing(
         lambda make: lambda image, seen, keep_from: make(image, seen, keep_from=keep_from)._replace(when=None),
     )
 )
-"""A replay writes over whatever stands there, also where another run has replayed a newer letter meanwhile."""
+"""A replay writes over any row, also where another run has replayed a newer letter meanwhile."""
 
 noted_by_any_run = replacing((Registry, "_check", always(None)))
 """The registry takes outcomes from a run that another one has replaced."""

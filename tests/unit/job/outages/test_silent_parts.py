@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
 from time import monotonic, sleep
 from types import SimpleNamespace
@@ -104,10 +105,13 @@ def test_a_store_that_fails_each_time_gives_no_answer_either() -> None:
 def test_a_long_round_over_a_part_that_answers_or_refuses_names_nobody(failure: Exception | None) -> None:
     scene = Scene(failure)
     scene.answer.set()
+
+    def asked_again(before: int) -> bool:
+        return scene.now < 104 or scene.asked > before
+
     for _ in range(30):
         scene.passes(1)
-        asked = scene.asked
-        wait_for(lambda before=asked: scene.now < 104 or scene.asked > before)
+        wait_for(partial(asked_again, scene.asked))
     assert scene.lines == []
 
 
