@@ -41,15 +41,6 @@ def other_protections() -> Iterator[Protection]:
     )
     yield replace(
         protection(
-            "only the run with the lease notes an outcome",
-            "a zombie that notes an outcome before the documents are out",
-            live_replays.noted_by_any_run,
-            ZOMBIES,
-        ),
-        kind="live replays",
-    )
-    yield replace(
-        protection(
             "a run takes the outcome of a replay that another run ended",
             "two runs at the same replay",
             live_replays.taken_again,

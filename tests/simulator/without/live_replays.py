@@ -7,7 +7,6 @@ import processor.rounds.replay_part as part
 import processor.steps.replay as step
 from processor.driver.live_replays import LiveReplays
 from statestore.store import Done
-from tests.simulator.leases import Registry
 from tests.simulator.without.switch import always, replacing
 
 unsettled = replacing((LiveReplays, "_is_published", always(True)))
@@ -27,9 +26,6 @@ any_version_seen = replacing(
     )
 )
 """A replay writes over any row, also where another run has replayed a newer letter meanwhile."""
-
-noted_by_any_run = replacing((Registry, "_check", always(None)))
-"""The registry takes outcomes from a run that another one has replaced."""
 
 
 def _entry_after_write(step: Callable[..., Any]) -> Callable[..., Any]:
