@@ -74,7 +74,7 @@ test: setup ## run every tier of tests, without the tests of `make test-rest` an
 	done
 	@echo "== tests/unit, tests/architecture, tests/fuzz"
 	@$(PY) -m pytest -q -m $(CORE) $(FAST)
-	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about seven minutes)"
+	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about six minutes)"
 	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(CORE) $(JOBS) $(SLOW) --unused-actions
 
 test-quick: setup ## run what takes seconds, after each edit: unit, architecture, contract on memory and Postgres, and 200 random histories

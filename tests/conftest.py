@@ -44,7 +44,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     folder = config.getoption("together")
 
-    class TogetherScheduling(LoadFileScheduling):
+    class TogetherScheduling(LoadFileScheduling):  # type: ignore[misc]
         """As of `--dist loadfile`, but the files of one folder count as one file."""
 
         def _split_scope(self, nodeid: str) -> str:
