@@ -13,9 +13,13 @@ REST := "rest and not slow"
 # Three processes on 2 cores, because many tests wait. One of them runs all tests of a file, with the parts that it starts. The
 # files run in the order of the folders: long files first, and at the end short ones, so that all processes end together.
 SLOW := -n 3 --dist loadfile --no-loadscope-reorder tests/acceptance tests/simulator tests/contract tests/integration tests/infra
+# In `make test` one process runs all jobs, so that Spark and a broker for them start once. `make test-rest` has too many for one.
+JOBS := --together tests/integration/job tests/integration/job
 SEEDS ?= 20000
 MINUTES ?= 10
 OUTAGES ?= 200
+# Tests start hundreds of processes. Each would compile the modules again where the environment forbids Python to keep them.
+unexport PYTHONDONTWRITEBYTECODE
 # Random histories of the simulator: after each edit and in `make test`, and in `make test-rest`. `make test-all` runs 10000.
 FEW_SEEDS := 200
 SEEDS_OF_REST := 1000
@@ -70,8 +74,8 @@ test: setup ## run every tier of tests, without the tests of `make test-rest` an
 	done
 	@echo "== tests/unit, tests/architecture, tests/fuzz"
 	@$(PY) -m pytest -q -m $(CORE) $(FAST)
-	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about seven minutes)"
-	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(CORE) $(SLOW) --unused-actions
+	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about six minutes)"
+	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(CORE) $(JOBS) $(SLOW) --unused-actions
 
 test-quick: setup ## run what takes seconds, after each edit: unit, architecture, contract on memory and Postgres, and 200 random histories
 	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/unit tests/architecture \

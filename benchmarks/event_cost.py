@@ -116,8 +116,8 @@ def measure_event_cost(events: int, users: int, lag: float = 0.0, *, consistent:
             store.reading = "assemble"
         return 0, outbox
 
-    trial.driver.store = store
-    trial.driver.executor = PurposeExecutor(store=store, begin=begin, rejects=DiscardingOutbox())
+    trial.driver.progress.store = store
+    trial.driver.rounds.executor = PurposeExecutor(store=store, begin=begin, rejects=DiscardingOutbox())
     records = generate_records(events, users)
     half = len(records) // 2
     _process(trial, records[:half])
@@ -154,7 +154,7 @@ def measure_group_cost(stars: int) -> GroupCost:
     trial = Trial(
         plan=trial.plan, settings=trial.settings, published=trial.published, clock=trial.clock, other_store=store
     )
-    trial.driver.open_changes.sample = 0
+    trial.driver.progress.open_changes.sample = 0
     records = [_star(n) for n in range(stars + 10)]
     for chunk in batches(records[:stars], 10_000):
         trial.batch(chunk)

@@ -82,12 +82,12 @@ def measure_fan_out(store: str, roots: int) -> FanOutCost:
         trial = Trial(plan=demo_plan(), settings=settings, published=outbox, other_store=other_store)
         for chunk in batches(_starred_repo(roots), SETUP_BATCH):
             trial.batch(chunk)
-            trial.driver.open_changes = OpenChanges(wait=settings.wait_seconds, settle=settings.settle_seconds)
+            trial.driver.progress.open_changes = OpenChanges(wait=settings.wait_seconds, settle=settings.settle_seconds)
         gc.collect()
         tune_garbage_collector()
         outbox.times = bytearray(roots)
         base = outbox.most = resident_memory()
-        requests, before, began = trial.store.requests.copy(), trial.driver.number, perf_counter()
+        requests, before, began = trial.store.requests.copy(), trial.driver.rounds.number, perf_counter()
         trial.batch([_repo(roots)])
         trial.finish()
         settled = perf_counter() - began
@@ -96,7 +96,7 @@ def measure_fan_out(store: str, roots: int) -> FanOutCost:
             roots=roots,
             seconds=outbox.last - began,
             settled=settled,
-            rounds=trial.driver.number - before,
+            rounds=trial.driver.rounds.number - before,
             memory=outbox.most - base,
             documents=sum(outbox.times),
             repeated=sum(times - 1 for times in outbox.times if times),

@@ -31,6 +31,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail, too, on an action of the AWS policies that no test asks for",
     )
+    parser.addoption(
+        "--together",
+        metavar="FOLDER",
+        help="one process of `--dist loadfile` runs all files of this folder: they share parts and a Spark session",
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling
+
+    folder = config.getoption("together")
+
+    class TogetherScheduling(LoadFileScheduling):  # type: ignore[misc]
+        """As of `--dist loadfile`, but the files of one folder count as one file."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            file = str(super()._split_scope(nodeid))
+            return folder if file.startswith(f"{folder}/") else file
+
+    return TogetherScheduling(config, log) if folder else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

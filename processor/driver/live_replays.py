@@ -81,7 +81,7 @@ class LiveReplays:
                 return
             self._end(self.portion)
             self.portion = None
-        if self.driver.walks.behind:
+        if self.driver.progress.walks.behind:
             return
         if not self.waiting and self.driver.clock.now() >= self.next_look:
             self._take()
@@ -121,7 +121,7 @@ class LiveReplays:
         letters, self.waiting = self.waiting[0], self.waiting[1:]
         if ended := self._ended([letter_position(letter.rejected.record) for letter in letters]):
             self.registry.note_replays(self.lease, self.request, list(ended.values()))
-        self.driver.incarnations = self.incarnations
+        self.driver.rounds.incarnations = self.incarnations
         reports = self.driver.replay(
             self._whole(one) for one in letters if letter_position(one.rejected.record) not in ended
         )
@@ -145,7 +145,7 @@ class LiveReplays:
 
     def _settled(self, portion: ReplayedPortion) -> ReplayedPortion:
         """The portion as it is now. A row is settled when its change is closed, or need not find its roots again."""
-        changes = self.driver.open_changes.by_row
+        changes = self.driver.progress.open_changes.by_row
         rows = frozenset(row for row in portion.rows if row in changes and changes[row].again)
         begun = frozenset(self._unpublished()) if portion.rows and not rows else frozenset[tuple[object, ...]]()
         work = (portion.work & frozenset(self._unpublished())) | begun
@@ -157,10 +157,11 @@ class LiveReplays:
 
     def _unpublished(self) -> Iterator[tuple[object, ...]]:
         """The work that publishes roots which earlier rounds found: fan-outs, and the walks of products that the job holds."""
-        yield from self.driver.fan_outs.waiting
+        progress = self.driver.progress
+        yield from progress.fan_outs.waiting
         paused = {name for name, product in self.driver.plan.products.items() if product.paused}
-        for name, walk in self.driver.walks.walks.items():
-            if name[0] == "publish" and not walk.done and name[1] not in paused | self.driver.backlog.stopped.keys():
+        for name, walk in progress.walks.walks.items():
+            if name[0] == "publish" and not walk.done and name[1] not in paused | progress.backlog.stopped.keys():
                 yield name
 
     def _end(self, portion: ReplayedPortion) -> None:

@@ -15,12 +15,12 @@ from typing import Protocol
 
 from processor.definitions.problems import DefinitionError
 from processor.driver.driver import Driver
-from processor.driver.publish_setup import PublishSetup
 from processor.errors import PlanError
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
 from processor.progress.walk import Walk, WalkName
 from processor.rounds.job_event import JobEvent
+from processor.rounds.round import PublishSetup
 from registry.edits.advance import advance
 from registry.errors import RegistryRefused, SnapshotOutdated
 from registry.model import Applied, Lease, Progress, Snapshot
@@ -76,7 +76,7 @@ class Steward:
         self._adopt()
         while self._advance():
             self._adopt()
-        walks = self.driver.walks
+        walks = self.driver.progress.walks
         if walks.moved and walks.walks != self.shown:
             before, self.shown = self.shown, dict(walks.walks)
             for name in walks.moved:
@@ -135,7 +135,7 @@ class Steward:
         return self.snapshot is not None and bool(advance(self.snapshot, **self._reached()).changes)
 
     def _reached(self) -> dict[str, frozenset[str]]:
-        walks, plan = self.driver.walks, self.driver.plan
+        walks, plan = self.driver.progress.walks, self.driver.plan
         return {"proven": walks.proven(plan), "published": walks.published(plan)}
 
 

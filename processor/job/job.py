@@ -138,7 +138,7 @@ class Job:
         fence_producers(self.settings, self.lease.lanes)
         self._apply_version()
         if self.lease.generation > 1:
-            wait = self.driver.wait
+            wait = self.driver.progress.wait
             waits = f", then waits {wait:g} s until the indexes show it" if wait else ""
             text = f"reads what earlier runs left{waits}"
             self.driver.report(JobEvent(what="takes over", text=text))
@@ -151,7 +151,7 @@ class Job:
             try:
                 return self.registry.applied(self.lease, self.driver.plan.version)
             except SnapshotOutdated:
-                self.driver.replan(plan_of(self.registry.snapshot()))
+                self.driver.progress.replan(plan_of(self.registry.snapshot()))
 
     def make_moves(self) -> None:
         """Moves the entities to other topics that can move now. Call it before the stream begins."""
@@ -199,7 +199,7 @@ class Job:
     def work(self) -> int | None:
         """The number of the round that the job works at, or begins with; None while it has nothing to do."""
         works = not self.rests and (self.turn.locked() or not self.begun)
-        return self.driver.number if works else None
+        return self.driver.rounds.number if works else None
 
     @property
     def pending(self) -> bool:
@@ -299,9 +299,9 @@ class Job:
             self.registry.give_back(self.lease)
 
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
-        self.driver.check_lease()
+        self.driver.rounds.check_lease()
         if self.moves and self.moves.is_outdated():
             raise StreamOutdated("an operator moved an entity to another topic: the stream begins again")
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
-        self.driver.partitions, self.driver.incarnations = epochs.partitions(), epochs.incarnations
+        self.driver.rounds.partitions, self.driver.rounds.incarnations = epochs.partitions(), epochs.incarnations
         self.driver.process_batch(BatchFrame(frame=frame, records=piece.size, epochs=epochs), piece.starts, batch)

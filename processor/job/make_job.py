@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from processor.driver.clock import SystemClock
-from processor.driver.driver import Driver
-from processor.driver.publish_setup import PublishSetup
+from processor.driver.driver import Driver, make_driver
 from processor.driver.steward import Steward
 from processor.job.job import Job
 from processor.job.lease import LeaseRenewal, lease_check
@@ -17,6 +16,7 @@ from processor.plan.plan import Plan
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.progress.ledger import Run
 from processor.rounds.job_event import Report
+from processor.rounds.round import PublishSetup
 from processor.rounds.troubles import Troubles
 from processor.schema_registry.document_schemas import SchemaRegistration
 from processor.settings.settings import Settings
@@ -56,7 +56,7 @@ def make_job(
     )
     executor = SparkExecutor(spark=spark, settings=settings, lease=lease, fence=fence)
     executor.start_workers(preparation.letter_bytes)
-    driver = Driver(
+    driver = make_driver(
         settings=settings,
         plan=plan,
         store=store,

@@ -119,7 +119,7 @@ class JobMonitor:
                     if shows:
                         self._look_at_lag()
                 with suppress(Exception):
-                    through = self._job.driver.run.through  # the table has it
+                    through = self._job.driver.rounds.run.through  # the table has it
                     state = self.report = self.state(self._lag.lags(self._topics(), self._job.positions))
                     if shows and looks:
                         self._emit(state)
@@ -177,14 +177,15 @@ class JobMonitor:
             "events_per_second": events,
             "documents_per_second": documents,
             "last_batch": None if job.last_batch is None else asdict(job.last_batch),
-            "open_changes": len(driver.open_changes.by_row),
+            "open_changes": len(driver.progress.open_changes.by_row),
             "settle_due": self._settle_due(),
-            "fan_outs": len(driver.fan_outs.waiting),
-            "backlog": sum(len(roots) for roots in list(driver.backlog.waiting.values())) + len(driver.backlog.own),
-            "walks": [" ".join(name) for name, walk in dict(driver.walks.walks).items() if not walk.done],
-            "stopped_walks": {" ".join(name): why for name, why in dict(driver.walks.stuck).items()},
-            "stopped_products": dict(driver.backlog.stopped),
-            "unfit_documents": dict(Counter(product for product, _ in list(driver.unfit))),
+            "fan_outs": len(driver.progress.fan_outs.waiting),
+            "backlog": sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
+            + len(driver.progress.backlog.own),
+            "walks": [" ".join(name) for name, walk in dict(driver.progress.walks.walks).items() if not walk.done],
+            "stopped_walks": {" ".join(name): why for name, why in dict(driver.progress.walks.stuck).items()},
+            "stopped_products": dict(driver.progress.backlog.stopped),
+            "unfit_documents": dict(Counter(product for product, _ in list(driver.progress.unfit))),
             "waiting_products": [product.name for product in snapshot.waiting] if snapshot else [],
             "refused_version": steward.refused if steward else 0,
             "refusal": steward.refusal if steward else "",
@@ -206,7 +207,9 @@ class JobMonitor:
         """The open changes that wait for settling now."""
         driver = self._job.driver
         now = driver.clock.now()
-        return sum(not change.shown and change.due <= now for change in list(driver.open_changes.by_row.values()))
+        return sum(
+            not change.shown and change.due <= now for change in list(driver.progress.open_changes.by_row.values())
+        )
 
     def _rates_until(self, now: float) -> tuple[float, float]:
         """Events and documents a second since the last status line."""
@@ -221,7 +224,12 @@ class JobMonitor:
         """Since when the oldest unread record waits. Where rows are written and documents wait (fan-outs, a backlog, a job that
         writes rows first), the time since when they wait, if that is earlier."""
         driver = self._job.driver
-        waits = driver.fan_outs.waiting or driver.backlog.waiting or driver.backlog.own or driver.walks.behind
+        waits = (
+            driver.progress.fan_outs.waiting
+            or driver.progress.backlog.waiting
+            or driver.progress.backlog.own
+            or driver.progress.walks.behind
+        )
         self._behind_since = (self._behind_since or now) if waits else None
         times = [lag.oldest for lag in lags.values()]
         return min((at for at in (*times, self._behind_since) if at is not None), default=None)

@@ -125,7 +125,7 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
     published and the table records the replay. When an operator stops the job, the other letters stay as they are."""
     try:
         topics = sorted({letter.rejected.record.topic for letter in letters})
-        job.driver.incarnations = read_epochs(job.registry.epochs(topics)).incarnations
+        job.driver.rounds.incarnations = read_epochs(job.registry.epochs(topics)).incarnations
         for portion in portions(letters):
             reports = job.driver.replay([with_whole_record(job.settings, letter) for letter in portion])
             finish_background_work(job)
@@ -171,4 +171,4 @@ def keep_last_progress(job: Job) -> None:
     """Shows operators how far the walks were when the job ended. The steward shows it once a second while the job runs."""
     if job.steward is not None:
         with suppress(RegistryError):
-            job.steward.keep_progress(job.driver.walks.progress(job.driver.clock.date()))
+            job.steward.keep_progress(job.driver.progress.walks.progress(job.driver.clock.date()))

@@ -126,7 +126,7 @@ class EventTrials:
         settled = self._settled
         clock = VirtualClock(settled.clock.seconds)
         trial = replace(settled, other_store=store, clock=clock, published=MemoryOutbox(), ends=dict(settled.ends))
-        trial.driver.run, trial.driver.number = settled.driver.run, settled.driver.number
+        trial.driver.rounds.run, trial.driver.rounds.number = settled.driver.rounds.run, settled.driver.rounds.number
         return _without_sample(trial)
 
     def _records(self) -> Iterator[Record]:
@@ -147,7 +147,7 @@ class EventTrials:
 
 def _without_sample(trial: Trial) -> Trial:
     """The trial, settling no change in full: a price must not depend on the keys that the sample chooses."""
-    trial.driver.open_changes.sample = 0
+    trial.driver.progress.open_changes.sample = 0
     return trial
 
 

@@ -65,7 +65,7 @@ def repair_part(roots: Iterable[RootToRepair], round_: Round, runner: StepRunner
     same hash."""
     roots = list(roots)
     mark = Mark(round_.run.number, round_.number, 0, 0)
-    earlier = round_.earlier_sequences
+    earlier = round_.setup.earlier_sequences
     products = round_.plan.products
     runner.run(invalidate(products[name].ledger, sk, key, mark, earlier.get(name, 0)) for (name, sk), key in roots)
     return PartResult(roots=dict.fromkeys((repair.root for repair in roots), UNKNOWN))

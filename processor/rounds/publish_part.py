@@ -70,8 +70,7 @@ def publish_lane(
     refused: dict[str, str] = {}
     limits: dict[str, int] = {}
     while True:
-        known = {**round_.message_limits, **limits}
-        attempted = replace(round_, stopped=round_.stopped | refused.keys(), message_limits=known)
+        attempted = replace(round_, stopped=round_.stopped | refused.keys(), setup=round_.setup.learn(limits))
         attempt, runner = next_attempt(attempted)
         try:
             result = publish_part(lane, attempt, roots, attempted, runner)
@@ -80,7 +79,7 @@ def publish_lane(
             if not products:
                 raise
             limit = ask_limit(refusal.topic) if refusal.too_large and ask_limit is not None else MAX_MESSAGE_BYTES
-            if any(limit < known.get(name, MAX_MESSAGE_BYTES) for name in products):
+            if any(limit < attempted.setup.message_limits.get(name, MAX_MESSAGE_BYTES) for name in products):
                 limits |= dict.fromkeys(products, limit)
             else:
                 refused |= dict.fromkeys(products, str(refusal))
@@ -182,7 +181,7 @@ def _encoder(round_: Round, planned: ProductPlan, runner: StepRunner) -> Encode:
     product, entities = planned.product, _entities(round_.plan)
     if product.format != "avro" or planned.retracted:
         return canonical_json.encode
-    to_datum, number = avro_datum(product, entities).write, round_.schema_ids.get(product.name)
+    to_datum, number = avro_datum(product, entities).write, round_.setup.schema_ids.get(product.name)
     if number is None:
 
         def encode(document: Value) -> bytes:
@@ -280,9 +279,9 @@ def _context(round_: Round, product: ProductPlan) -> PublishContext:
             ("statestore.registry_version", b"%d" % round_.plan.version),
             ("statestore.batch", b"%d" % round_.batch),
         ),
-        earlier=round_.earlier_sequences.get(name, 0),
-        limit=min(round_.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
+        earlier=round_.setup.earlier_sequences.get(name, 0),
+        limit=min(round_.setup.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
         rejects_topic=round_.rejects_topic,
-        letter_bytes=round_.letter_bytes,
+        letter_bytes=round_.setup.letter_bytes,
         refused_by=round_.refused_by,
     )

@@ -9,7 +9,7 @@ both. Here is what both stages share, and what they return, as plain data.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from processor.plan.plan import Plan
@@ -39,18 +39,43 @@ stage of two tasks 100 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublishSetup:
+    """What a run knows of the topics and schemas to publish to: made once for each plan.
+
+    letter_bytes: the largest dead letter, None for any.
+    earlier_sequences: product -> the highest sequence of its topic before the table's first message.
+    message_limits: product -> the most bytes of a message of its topic, 8 MiB where unknown.
+    schema_ids: product -> the id of the Avro schema of its documents; those of the others are JSON.
+    unready: product -> why the job cannot publish it."""
+
+    letter_bytes: int | None = None
+    earlier_sequences: Mapping[str, int] = field(default_factory=dict)
+    message_limits: Mapping[str, int] = field(default_factory=dict)
+    schema_ids: Mapping[str, int] = field(default_factory=dict)
+    unready: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def smallest_limit(self) -> int:
+        """The bytes of a message that every topic takes to which the run publishes."""
+        letters = MAX_MESSAGE_BYTES if self.letter_bytes is None else self.letter_bytes
+        return min(letters, *self.message_limits.values(), MAX_MESSAGE_BYTES)
+
+    def learn(self, limits: Mapping[str, int]) -> "PublishSetup":
+        """The setup with the limits that topics had when they refused a message."""
+        return replace(self, message_limits={**self.message_limits, **limits}) if limits else self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """The facts that all parts of a round share. `run`: the run so far; `number`: of this round in the run; `batch`:
     the micro-batch, for message headers. `starts`: the first offset of the batch in each partition. `expires_at`: when
     DynamoDB may drop delete markers of this round; `oldest`: the time of the oldest dead letter that may be replayed
-    (both in seconds since 1970). `letter_bytes`: the largest dead letter, None for any. `stopped`: the products that failed
-    in earlier rounds. `earlier_sequences`: product -> the highest sequence of its topic before the table's first message.
-    `message_limits`: product -> the most bytes of a message of its topic; `unfit`: the roots whose last document did not
-    fit. `schema_ids`: product -> the id of the Avro schema of its documents; those of the others are JSON.
-    `partitions`: of each topic, one where it has none. `truncates`: of the entities that had one, until this round.
-    `walk_page`: most rows of a page of a walk. `log_values`: whether texts for the log may show values of rows. `erased`:
-    the rows that an operator erased. `incarnations`: of the topics, by their epochs. `release`: of statestore. `forms`: of
-    decimals, as records settled them."""
+    (both in seconds since 1970). `stopped`: the products that failed in earlier rounds; `unfit`: the roots whose last
+    document did not fit. `setup`: what the run knows of the topics and schemas to publish to. `partitions`: of each topic,
+    one where it has none. `truncates`: of the entities that had one, until this round. `walk_page`: most rows of a page of
+    a walk. `log_values`: whether texts for the log may show values of rows. `erased`: the rows that an operator erased.
+    `incarnations`: of the topics, by their epochs. `release`: of statestore. `forms`: of decimals, as records settled
+    them."""
 
     plan: Plan
     run: Run
@@ -60,12 +85,9 @@ class Round:
     expires_at: int
     oldest: float
     rejects_topic: str
-    letter_bytes: int | None
+    setup: PublishSetup
     stopped: frozenset[str]
-    earlier_sequences: Mapping[str, int] = field(default_factory=dict)
-    message_limits: Mapping[str, int] = field(default_factory=dict)
     unfit: frozenset[Root] = frozenset()
-    schema_ids: Mapping[str, int] = field(default_factory=dict)
     partitions: Mapping[str, int] = field(default_factory=dict)
     truncates: Mapping[str, TruncateGoal] = field(default_factory=dict)
     walk_page: int = 1
@@ -79,12 +101,6 @@ class Round:
     def refused_by(self) -> RefusedBy:
         """The job, as its dead letters name it."""
         return RefusedBy(release=self.release, registry_version=self.plan.version)
-
-    @property
-    def smallest_limit(self) -> int:
-        """The bytes of a message that every topic takes to which the round publishes."""
-        letters = MAX_MESSAGE_BYTES if self.letter_bytes is None else self.letter_bytes
-        return min(letters, *self.message_limits.values(), MAX_MESSAGE_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,7 +107,7 @@ def make_clients(settings: Settings, letter_bytes: int | None, fence: Fence | No
 
 def run_part(elements: Iterable[Any], part: Part, read: ReadPieces, task: Task) -> PartResult:
     """A task of stage 1 over one Spark partition, with its requests counted."""
-    mine = clients(task.settings, task.round.letter_bytes, task.fence)
+    mine = clients(task.settings, task.round.setup.letter_bytes, task.fence)
     runner = StepRunner(
         store=mine.store,
         outbox=mine.rejects,
@@ -161,7 +161,7 @@ def publish(handovers: Iterable[tuple[int, Handover]], task: Task) -> list[LaneR
 def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> LaneResult:
     """The publish part of one lane. Each attempt first takes the lane at the broker, then checks the lease. So either a
     run that took over has fenced this producer, or the check notices that run."""
-    mine, settings = clients(task.settings, task.round.letter_bytes, task.fence), task.settings
+    mine, settings = clients(task.settings, task.round.setup.letter_bytes, task.fence), task.settings
     overlays = (*_overlays(task), opened)
 
     def next_attempt(attempted: Round) -> tuple[int, StepRunner]:
@@ -170,7 +170,7 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
             dict(settings.kafka),
             transactional_id(settings, lane),
             seconds=settings.transaction_seconds,
-            batch_bytes=attempted.smallest_limit,
+            batch_bytes=attempted.setup.smallest_limit,
         )
         attempt = begin_attempt(mine.registry, task.lease, lane, task.round.number)
         return attempt, replace(runner, outbox=outbox)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from processor.driver.publish_setup import PublishSetup
 from processor.errors import ForeignPart
 from processor.kafka.message_limits import message_limits
 from processor.kafka.reader import read_topic
@@ -17,6 +16,7 @@ from processor.progress.identity import (
     write_sequence,
 )
 from processor.progress.ledger import group_partition
+from processor.rounds.round import PublishSetup
 from processor.schema_registry.document_schemas import SchemaRegistration
 from processor.settings.settings import Settings
 from statestore.store import Store

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from processor.driver.clock import VirtualClock
-from processor.driver.driver import Driver
+from processor.driver.driver import Driver, make_driver
 from processor.driver.executor import InProcessExecutor
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
@@ -64,7 +64,7 @@ class Trial:
             page=self.settings.fan_out_page,
             schemas=self.schemas,
         )
-        self.driver = Driver(
+        self.driver = make_driver(
             settings=self.settings,
             plan=self.plan,
             store=store,
@@ -86,14 +86,14 @@ class Trial:
     @property
     def stopped(self) -> Mapping[str, str]:
         """The products that failed, with the reason."""
-        return self.driver.backlog.stopped
+        return self.driver.progress.backlog.stopped
 
     def batch(self, records: Iterable[Record]) -> Counter[str]:
         """One micro-batch, from its records to its published documents; returns its counts. `background_work` comes
         between batches."""
         records = list(records)
         read = {*self.ends, *((record.topic, record.partition) for record in records)}
-        self.driver.partitions = Counter(topic for topic, _ in read)
+        self.driver.rounds.partitions = Counter(topic for topic, _ in read)
         tally = self.driver.process_batch([records], dict(self.ends))
         for record in records:
             partition = (record.topic, record.partition)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from processor.driver.clock import SystemClock
-from processor.driver.driver import Driver
+from processor.driver.driver import Driver, make_driver
 from processor.driver.executor import InProcessExecutor
 from processor.errors import StatestoreError
 from processor.job.binding import check_parts, fence_other_jobs
@@ -68,13 +68,13 @@ class Repair:
             for lane in range(lease.lanes):
                 self._outbox(lane)
             driver = self._driver(lease)
-            for product in sorted({root.root[0] for root in roots} & driver.setup.unready.keys()):
-                raise StatestoreError(f"product {product} cannot be repaired: {driver.setup.unready[product]}")
+            for product in sorted({root.root[0] for root in roots} & driver.progress.setup.unready.keys()):
+                raise StatestoreError(f"product {product} cannot be repaired: {driver.progress.setup.unready[product]}")
             driver.start()
             driver.repair(roots)
-            for product, reason in driver.backlog.stopped.items():
+            for product, reason in driver.progress.backlog.stopped.items():
                 raise StatestoreError(f"product {product} cannot be repaired: {reason}")
-            for reason in driver.unfit.values():
+            for reason in driver.progress.unfit.values():
                 raise StatestoreError(f"{reason}. Its dead letter names the root")
             return driver.tally
         finally:
@@ -83,7 +83,7 @@ class Repair:
 
     def _driver(self, lease: Lease) -> Driver:
         def begin(round_: Round) -> tuple[int, TransactionalOutbox]:
-            outbox = self._outbox(LANE, round_.smallest_limit)
+            outbox = self._outbox(LANE, round_.setup.smallest_limit)
             return begin_attempt(self.registry, lease, LANE, round_.number), outbox
 
         admin = Admin(self.settings.bootstrap_servers, dict(self.settings.kafka))
@@ -97,7 +97,7 @@ class Repair:
         executor = InProcessExecutor(
             store=self.store, begin=begin, ask_limit=partial(ask_limit, self.settings), open_writer=open_avro_writer
         )
-        return Driver(
+        return make_driver(
             settings=self.settings,
             plan=self.plan,
             store=self.store,

@@ -26,7 +26,7 @@ def run_backfill(job: Job) -> tuple[str, ...]:
 
 def obstacles(job: Job) -> tuple[str, ...]:
     """Why walks, products and steps stopped in this run."""
-    walks = (f"{' '.join(walk)} stopped: {reason}" for walk, reason in job.driver.walks.stuck.items())
-    products = (f"product {name} stopped: {reason}" for name, reason in job.driver.backlog.stopped.items())
+    walks = (f"{' '.join(walk)} stopped: {reason}" for walk, reason in job.driver.progress.walks.stuck.items())
+    products = (f"product {name} stopped: {reason}" for name, reason in job.driver.progress.backlog.stopped.items())
     steps = (job.steward.obstacle,) if job.steward is not None and job.steward.obstacle else ()
     return (*walks, *products, *steps)

@@ -13,6 +13,7 @@ An erasure that broke off is not done; the next one does all of it again.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from processor.driver.eraser import Eraser
 from processor.errors import Stopped
 from processor.job.failures import failure_reason, is_stop
 from processor.job.job import Job
@@ -63,11 +64,11 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
     source = driver.plan.entities[entity].entity
     try:
         erasure, new = _erasure(job, entity, source.topic)
-        erased = driver.erase(entity, sk, erasure)
+        erased = Eraser(driver).erase(entity, sk, erasure)
         statistics = job.registry.statistics.forget(_join_keys(erased.before))
         finish_background_work(job)
         left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.pending else ())
-        retired = driver.retire_entries(entity, sk)
+        retired = Eraser(driver).retire_entries(entity, sk)
         letters = erase_letters(job.settings, job.admin, driver.store, _row_letters(job, entity, key, choice))
         described = driver.store.describe()
         leftovers = find_leftovers(job, entity, key)
@@ -114,7 +115,7 @@ def _row_letters(job: Job, entity: str, key: tuple[Value, ...], choice: LetterCh
         documents={one.product.topic for one in plan.products.values() if one.product.root == entity},
         schemas=open_schemas(job.settings.schema_registry),
         choice=choice,
-        forms=job.driver.forms.get(entity, NO_FORMS),
+        forms=job.driver.progress.forms.get(entity, NO_FORMS),
     )
 
 
@@ -154,7 +155,7 @@ def _topics(job: Job, source: str, leftovers: Leftovers) -> set[str]:
 def _held(job: Job, entity: str) -> tuple[str, ...]:
     """The products over the entity that publish nothing for now."""
     plan = job.driver.plan
-    over = {product for product, _ in plan.occurrences.get(entity, ())} & job.driver.walks.held
+    over = {product for product, _ in plan.occurrences.get(entity, ())} & job.driver.progress.walks.held
     return tuple(
         f"product {name} publishes nothing for now: end its pause with `statestore resume`" for name in sorted(over)
     )

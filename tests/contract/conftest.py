@@ -29,10 +29,10 @@ from tests.support.required import required_older_postgres
 
 SLOTS = 3
 BY_BOTO3 = " by boto3"
-STORES = ("memory", "moto", "dynamodb_local")
+STORES = ("memory", "dynamodb_local")
 ON_POSTGRES = ("postgres", "older_postgres")
 BEHIND_PROXY = ("faulty_dynamodb_local",)
-REST = ("moto by boto3",)
+REST = ("moto", "moto by boto3")
 REST_BEHIND_PROXY = ("faulty_moto",)
 """Moto is the weaker witness: `make test` asks DynamoDB Local, and `make test-rest` moto, too."""
 SLOW = ("dynamodb_local by boto3",)

@@ -66,7 +66,7 @@ def _check_last_documents(run: "Simulation") -> str | None:
 def _check_open_changes(run: "Simulation") -> str | None:
     """No change is open at the end. Zombies may leave durable entries, which the next start takes over."""
     job = run.job
-    if job is None or job.driver.open_changes.by_row:
+    if job is None or job.driver.progress.open_changes.by_row:
         return "changes are still open at the end"
     zombies = any(kind.startswith("zombie") for kind in run.world.faults)
     if not zombies and (items := run.world.table.partition(PARTITION)):

@@ -24,9 +24,10 @@ from tests.simulator.world import World
 
 def copy_job(job: Job) -> Job:
     """A job with a copy of all that its driver changes."""
-    driver = copy.copy(job.driver)
-    changes = driver.open_changes
-    driver.open_changes = OpenChanges(
+    driver, progress = copy.copy(job.driver), copy.copy(job.driver.progress)
+    driver.progress, driver.rounds = progress, replace(driver.rounds, progress=progress)
+    changes = progress.open_changes
+    progress.open_changes = OpenChanges(
         wait=changes.wait,
         settle=changes.settle,
         by_row=dict(changes.by_row),
@@ -35,13 +36,13 @@ def copy_job(job: Job) -> Job:
         _rows_of_item={item: set(rows) for item, rows in changes._rows_of_item.items()},
         _items_of_row={row: set(items) for row, items in changes._items_of_row.items()},
     )
-    driver.fan_outs = replace(driver.fan_outs, waiting=dict(driver.fan_outs.waiting))
-    backlog = driver.backlog
-    driver.backlog = replace(
+    progress.fan_outs = replace(progress.fan_outs, waiting=dict(progress.fan_outs.waiting))
+    backlog = progress.backlog
+    progress.backlog = replace(
         backlog, stopped=dict(backlog.stopped), waiting=dict(backlog.waiting), own=set(backlog.own)
     )
-    walks = driver.walks
-    driver.walks = replace(
+    walks = progress.walks
+    progress.walks = replace(
         walks,
         walks=dict(walks.walks),
         stuck=dict(walks.stuck),
@@ -49,7 +50,7 @@ def copy_job(job: Job) -> Job:
         moved=set(walks.moved),
     )
     driver.tally = Counter(driver.tally)
-    driver.unfit = dict(driver.unfit)
+    progress.unfit = dict(progress.unfit)
     steward = job.steward and replace(job.steward, driver=driver)
     replays = job.replays and replace(job.replays, driver=driver)
     return replace(job, driver=driver, steward=steward, replays=replays)
@@ -64,8 +65,8 @@ def connect(job: Job, actor: Actor) -> None:
     if job.replays is not None:
         job.replays.registry = registry
     store: Any = TableClient(actor)
-    job.driver.store = store
-    job.driver.check_lease = lease_check(registry, job.lease)
+    job.driver.progress.store = store
+    job.driver.rounds.check_lease = lease_check(registry, job.lease)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from processor.driver.eraser import Eraser
 from processor.job.job import Job
 from processor.progress.erasures import Erasure
 from processor.progress.ledger import group_key, read_entries
@@ -99,7 +100,7 @@ class ErasingSimulation(Simulation):
         self.world.log(f"erase {entity} {sk} before {ends}")
 
         def erase(job: Job) -> None:
-            job.driver.erase(entity, sk, erasure)
+            Eraser(job.driver).erase(entity, sk, erasure)
 
         self.erased[entity, key] = ends
         self._run_driver(job, erase)
@@ -107,7 +108,7 @@ class ErasingSimulation(Simulation):
             self._run_background_work(job)
 
         def retire(job: Job) -> None:
-            job.driver.retire_entries(entity, sk)
+            Eraser(job.driver).retire_entries(entity, sk)
 
         self._run_driver(job, retire)
         self.broken_off = None

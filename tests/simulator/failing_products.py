@@ -11,11 +11,11 @@ from typing import Any
 
 import processor.rounds.publish_part
 import processor.spark.worker
-from processor.driver.publish_setup import PublishSetup
 from processor.errors import TopicRefused
 from processor.product.document import Gone, Match, Renderer
 from processor.records.message import Message
 from processor.records.record import Value
+from processor.rounds.round import PublishSetup
 from tests.simulator.actor import ProducerClient
 from tests.simulator.run import Simulation
 from tests.simulator.without.switch import replacing
@@ -38,7 +38,7 @@ class FailingProductSimulation(Simulation):
         if super()._act():
             return True
         self.facts["failing"], self.facts["cured"] = 0, 1
-        if self.job is None or not self.job.driver.backlog.stopped:
+        if self.job is None or not self.job.driver.progress.backlog.stopped:
             return False
         self.facts["stopped at the end"] += 1
         self.end_job()
@@ -85,7 +85,7 @@ class UnreadyProductSimulation(FailingProductSimulation):
         super()._start()
         assert self.job is not None
         if self.facts["failing"]:
-            self.job.driver.setup = PublishSetup(unready={self.product: "the registry refuses its schema"})
+            self.job.driver.progress.setup = PublishSetup(unready={self.product: "the registry refuses its schema"})
             self.facts["unready"] += 1
         self._run_driver(self.job, lambda job: job.driver.adopt(job.driver.plan))
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import processor.spark.worker
-from processor.driver.publish_setup import PublishSetup
 from processor.errors import TopicRefused
 from processor.progress.ledger import group_key, read_entry
 from processor.records import canonical_json
 from processor.records.dead_letters import message_bytes
 from processor.records.message import MAX_MESSAGE_BYTES, Message
+from processor.rounds.round import PublishSetup
 from statestore import keys
 from tests.simulator.actor import ProducerClient
 from tests.simulator.broker import REJECTS
@@ -49,7 +49,7 @@ class LargeDocumentSimulation(Simulation):
         super()._start()
         if self.job is not None:
             limit = MAX_MESSAGE_BYTES if self.facts["high"] else LOW
-            self.job.driver.setup = PublishSetup(message_limits=dict.fromkeys(self.shape.plan.products, limit))
+            self.job.driver.progress.setup = PublishSetup(message_limits=dict.fromkeys(self.shape.plan.products, limit))
 
     def _act(self) -> bool:
         if not self.facts["cured"] and self.world.rng.random() < 0.05:
@@ -60,7 +60,7 @@ class LargeDocumentSimulation(Simulation):
             return False
         self._silence = self._find_silence()
         self.facts["cured"] = self.facts["high"] = 1
-        self.facts["unfit at the end"] += bool(self.job and self.job.driver.unfit)
+        self.facts["unfit at the end"] += bool(self.job and self.job.driver.progress.unfit)
         self.end_job()
         return True
 
@@ -81,7 +81,7 @@ class LargeDocumentSimulation(Simulation):
                 entry = read_entry(self.world.table.get([at]).get(at), place.number)
                 # where no fence is in the store, a zombie's reservation may hide the mark: the job itself still knows the root
                 fenced = self.world.conditions.consistent
-                held = not fenced and self.job is not None and (product.name, sk) in self.job.driver.unfit
+                held = not fenced and self.job is not None and (product.name, sk) in self.job.driver.progress.unfit
                 if not (entry.unfit or held) or key.encode() not in letters:
                     return f"neither published nor marked: {product.topic} {key}"
         return None

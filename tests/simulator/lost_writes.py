@@ -37,8 +37,8 @@ class LostWritesSimulation(Simulation):
 
     def _act(self) -> bool:
         rng, job = self.world.rng, self.job
-        if job is not None and job.driver.run.through >= 0 and rng.random() < 0.5:
-            self._mark = RunMark(job.lease.generation, job.lease.generation, job.driver.run.through)
+        if job is not None and job.driver.rounds.run.through >= 0 and rng.random() < 0.5:
+            self._mark = RunMark(job.lease.generation, job.lease.generation, job.driver.rounds.run.through)
         if not self.facts["lost"]:
             if self.starts and rng.random() < 0.15:
                 self.facts["lost"] += 1

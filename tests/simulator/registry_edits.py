@@ -86,7 +86,7 @@ class EditSimulation(Simulation):
             self._edit()
             return True
         if self.job is not None and self.rng.random() < 0.05:  # far behind, or no more
-            behind = self.job.driver.walks.behind
+            behind = self.job.driver.progress.walks.behind
             self._run_driver(self.job, lambda job: job.driver.end_hold() if behind else job.driver.hold())
             return True
         if Simulation._act(self):
@@ -96,7 +96,7 @@ class EditSimulation(Simulation):
             return True
         self._resume_all()
         registry, job = self.world.registry, self.job
-        if job is not None and job.driver.walks.behind:
+        if job is not None and job.driver.progress.walks.behind:
             self._run_driver(job, lambda job: job.driver.end_hold())
             return True
         if job is not None and (job.steward is None or job.steward.snapshot != registry.snapshot):

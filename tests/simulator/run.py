@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from processor.driver.driver import Driver
+from processor.driver.driver import make_driver
 from processor.errors import AccountError
 from processor.job.job import Job
 from processor.job.lease import lease_check
@@ -152,7 +152,7 @@ class Simulation:
         if job is None:
             self._start()
             return True
-        changes = job.driver.open_changes
+        changes = job.driver.progress.open_changes
         wait_chance = 0.0
         if changes.due(world.now + world.skew):
             wait_chance = 0.3
@@ -198,7 +198,7 @@ class Simulation:
         with world.acting(actor):
             if world.conditions.consistent:
                 actor.request("fence", lambda _: world.fence.take(lease.generation))
-            driver = Driver(
+            driver = make_driver(
                 settings=self.settings,
                 plan=self.start_plan(),
                 store=store,
@@ -220,7 +220,7 @@ class Simulation:
         world.broker.newest_run = lease.generation
         self.job = job
         if world.conditions.truncate_chance:  # `adopt` loads the walks, but this plan needs no other ones
-            self._run_driver(job, lambda job: job.driver.walks.load(job.driver.store.partition(WALKS)))
+            self._run_driver(job, lambda job: job.driver.progress.walks.load(job.driver.store.partition(WALKS)))
 
     def end_job(self) -> None:
         """Ends the job, and adds its counts to `tally`."""
@@ -250,7 +250,7 @@ class Simulation:
             for ranges, partitions in slices:
                 frame: Any = Frame(world, partitions)
                 work = BatchFrame(frame=frame, records=sum(map(len, partitions)), epochs=epochs)
-                job.driver.incarnations = epochs.incarnations
+                job.driver.rounds.incarnations = epochs.incarnations
                 job.driver.process_batch(work, ranges.starts, number)
                 job.driver.background_work()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-import processor.driver.driver as driver
+import processor.driver.eraser as eraser
 import processor.rounds.write_part as write_part
 import processor.steps.erase as step
 import processor.steps.publish as publish
@@ -40,7 +40,7 @@ def test_no_replay_of_a_dead_letter_brings_an_erased_row_back_or_keeps_its_keys(
 
 
 def test_an_erased_row_leaves_its_keys_in_the_note_of_a_replay_without_the_protection() -> None:
-    no_notes = replacing((driver, "notes_of_row", always([])))
+    no_notes = replacing((eraser, "notes_of_row", always([])))
     assert run(1, {}, of=ErasedLettersSimulation).problem is None
     problem = run(1, {}, of=ErasedLettersSimulation, switch=no_notes).problem
     assert problem is not None

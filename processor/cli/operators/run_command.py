@@ -133,7 +133,7 @@ def _run_until_stopped(
 def _report_end(job: "Job", others: int, log: JobLog) -> int:
     """Prints the counts of the run, and each stopped product. Returns the exit status: 1 if there is one."""
     job.driver.tally.update({"read": others, "ignored": others})
-    tally, stopped = job.driver.tally, job.driver.backlog.stopped
+    tally, stopped = job.driver.tally, job.driver.progress.backlog.stopped
     text = "\n".join(filter(None, [summary(tally), freshness_histogram(tally)]))
     if log.form == "json":
         log(JobEvent(what="end", text=text, fields=tally))

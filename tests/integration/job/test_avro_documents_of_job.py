@@ -145,7 +145,7 @@ def test_a_refused_schema_stops_its_product_and_the_next_start_publishes_it(
     lines: list[str] = []
     with scene.opened(report=lambda event: lines.append(event.text), schema_registry=access(stub)) as job:
         run_job(job, once=True)
-        assert "(the new schema lacks a default)" in job.driver.backlog.stopped["framed"]
+        assert "(the new schema lacks a default)" in job.driver.progress.backlog.stopped["framed"]
     assert any(line.startswith("product framed stopped: the schema registry refuses the schema") for line in lines)
     assert (scene.published("framed"), scene.documents()) == ([], scene.truth())
 
@@ -168,7 +168,7 @@ def test_a_value_beyond_its_type_is_a_dead_letter_until_a_change_of_its_row_make
     scene.produce(rows.user(1, "ada"), rows.user(2, "bob"), order(2**63))
     with scene.opened(schema_registry=access(stub)) as job:
         run_job(job, once=True)
-        assert (job.driver.backlog.stopped, job.driver.tally["dead letters"]) == ({}, 0)
+        assert (job.driver.progress.backlog.stopped, job.driver.tally["dead letters"]) == ({}, 0)
         assert job.monitor.state({})["unfit_documents"] == {"framed": 1}
     assert consumed(scene, stub) == {'{"id":2}': {"id": 2, "orders": []}}
     ((topic, _, _, key, value, reason),) = scene.rejected()

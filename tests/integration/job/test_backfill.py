@@ -37,7 +37,7 @@ def test_a_backfill_publishes_the_product_that_waits_and_reads_no_topic(waiting:
 @pytest.mark.rest
 def test_a_backfill_ends_at_a_walk_that_stopped_and_a_later_one_continues(waiting: Scene) -> None:
     with waiting.opened(checkpoint="") as job:
-        job.driver.walks.stuck["fill", "star"] = "TABLE#star / r1: too large"
+        job.driver.progress.walks.stuck["fill", "star"] = "TABLE#star / r1: too large"
         assert run_backfill(job) == ("fill star stopped: TABLE#star / r1: too large",)
     assert [one.name for one in waiting.registry.snapshot().waiting] == ["notes"]
     with waiting.opened(checkpoint="") as job:
@@ -48,7 +48,7 @@ def test_a_backfill_ends_at_a_walk_that_stopped_and_a_later_one_continues(waitin
 @pytest.mark.rest
 def test_an_operator_stops_a_backfill_and_the_registry_has_its_progress(waiting: Scene) -> None:
     with waiting.opened(checkpoint="", walk_page=1) as job:
-        job.driver.report = lambda *_: job.stopping.set()
+        job.driver.progress.report = lambda *_: job.stopping.set()
         assert run_backfill(job) == ("stopped on request",)
     (fill,) = (one for one in waiting.registry.progress() if one.walk == "fill star")
     assert (fill.rows, fill.done) == (1, False)

@@ -68,7 +68,7 @@ def test_a_job_that_is_taken_over_in_the_middle_of_a_batch_fails_before_it_sends
     """The driver has seen its lease, and the other takes it before the tasks publish."""
     scene.produce(rows.user(1, "ada"), rows.star("ada", "repo"))
     with scene.opened(owner="first") as first, scene.opened(owner="second", take_over=True) as second:
-        first.driver.check_lease = lambda: None
+        first.driver.rounds.check_lease = lambda: None
         with pytest.raises(Exception, match="generation 1 lost its lease; another job took over"):
             run_job(first, once=True)
         assert scene.published() == []

@@ -39,7 +39,7 @@ def test_a_document_beyond_its_topic_s_limit_becomes_a_dead_letter_until_the_lim
     with scene.opened(report=lambda event: lines.append(event.text)) as job:
         limit(scene, 2_000)
         run_job(job, once=True)
-        assert job.driver.backlog.stopped == {}
+        assert job.driver.progress.backlog.stopped == {}
         assert job.monitor.state({})["unfit_documents"] == {"profile": 1}
         assert is_marked(scene, job)
     assert scene.documents() == {**scene.truth(), '{"id":1}': before['{"id":1}']}

@@ -57,7 +57,7 @@ def test_an_idle_job_stops_when_another_took_its_lease(scene: Scene) -> None:
 @pytest.mark.rest
 def test_a_failure_between_batches_is_one_line(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     def settle(driver: Driver) -> None:
-        driver.executor.spark.sparkContext.parallelize([0]).map(lambda zero: 1 / zero).collect()  # type: ignore[attr-defined]
+        driver.rounds.executor.spark.sparkContext.parallelize([0]).map(lambda zero: 1 / zero).collect()  # type: ignore[attr-defined]
 
     monkeypatch.setattr(Driver, "background_work", settle)
     with scene.opened() as job, pytest.raises(StatestoreError) as failed:

@@ -44,7 +44,7 @@ def test_no_run_and_no_lost_checkpoint_reads_a_column_by_two_forms(scene: Scene,
     scene.produce(item(5, "BNI="), item(6, "2000"), partition=0)
     with scene.opened() as job:
         settled = SettledForm("text", scene.topic("item"), 0, 1, 1)
-        assert job.driver.forms == {"item": {"price": settled}}
+        assert job.driver.progress.forms == {"item": {"price": settled}}
         assert list(map(read_form, job.driver.store.partition(PARTITION))) == [FormNote("item", "price", settled)]
     scene.run()
     assert prices(scene) == {2: 12.34, 4: 1000, 6: 2000}

@@ -28,7 +28,7 @@ def test_a_product_whose_topic_is_deleted_under_the_job_stops_alone_until_it_is_
     with scene.opened(report=lambda event: lines.append(event.text), batch_size=1) as job:
         broker(scene).delete_topics([topic])[topic].result(300)
         run_job(job, once=True)
-        assert list(job.driver.backlog.stopped) == ["profile"]
+        assert list(job.driver.progress.backlog.stopped) == ["profile"]
     (line,) = [line for line in lines if line.startswith("product profile stopped: ")]
     assert f"topic {topic} refuses what is sent to it" in line
     assert "start the job again, which creates it, and give `statestore republish` for its product" in line

@@ -32,7 +32,7 @@ not_after_a_start = replacing((OpenChanges, "reload", _reload_covers))
 def _replay_covers(replay: Any) -> Any:
     def changed(self: Driver, letters: Any) -> Any:
         reports = replay(self, letters)
-        _take_as_covered(self.open_changes, {c.key for r in reports if r.opened for c in r.opened[1]})
+        _take_as_covered(self.progress.open_changes, {c.key for r in reports if r.opened for c in r.opened[1]})
         return reports
 
     return changed

@@ -9,6 +9,7 @@ import processor.rounds.walk_part as walk_part
 import processor.rounds.write_part as write_part
 import processor.steps.truncate_row as truncate_row
 from processor.driver.round_runner import RoundRunner
+from processor.driver.run_progress import RunProgress
 from processor.progress.walk import NEVER, TruncateGoal, walk_key
 from processor.progress.walks import Walks
 from processor.records.record import Change, Truncated
@@ -53,7 +54,7 @@ marker_overwrites = replacing((truncate_row, "Equals", always(None)))
 
 
 def _at_its_end(keep_walks: Any) -> Any:
-    def changed(self: RoundRunner, writes: Iterable[Write]) -> None:
+    def changed(self: RunProgress, writes: Iterable[Write]) -> None:
         under_way = {
             walk_key(name) for name, walk in self.walks.walks.items() if name[0] == "truncate" and not walk.done
         }
@@ -62,7 +63,7 @@ def _at_its_end(keep_walks: Any) -> Any:
     return changed
 
 
-walk_not_recorded = replacing((RoundRunner, "_keep_walks", _at_its_end))
+walk_not_recorded = replacing((RunProgress, "keep_walks", _at_its_end))
 
 
 def _other_walks(load: Any) -> Any:
@@ -111,7 +112,7 @@ def _unaware_batch(next_round: Any) -> Any:
     return changed
 
 
-writes_look_at_their_batch_only = replacing((RoundRunner, "_next_round", _unaware_batch))
+writes_look_at_their_batch_only = replacing((RoundRunner, "next_round", _unaware_batch))
 
 
 def _once(step: Any) -> Any:

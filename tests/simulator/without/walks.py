@@ -100,10 +100,10 @@ def publication_overwrites() -> Iterator[None]:
     rounds: set[tuple[int, int]] = set()
 
     def note_round(run_round: Any) -> Any:
-        def changed(self: RoundRunner, name: str, part: Part, *args: Any, **kw: Any) -> Any:
+        def changed(self: RoundRunner, part: Part, *args: Any) -> Any:
             if part is walk_part.walk_part:
                 rounds.add((self.run.number, self.number))
-            return run_round(self, name, part, *args, **kw)
+            return run_round(self, part, *args)
 
         return changed
 
@@ -115,7 +115,7 @@ def publication_overwrites() -> Iterator[None]:
 
         return changed
 
-    with replacing((RoundRunner, "_round", note_round), (publish, "reserve", unconditional))():
+    with replacing((RoundRunner, "run_round", note_round), (publish, "reserve", unconditional))():
         yield
 
 

@@ -37,17 +37,17 @@ def test_a_driver_that_lost_the_lease_runs_no_round(job: Job) -> None:
     def lost() -> None:
         raise Fenced("another run took over")
 
-    job.driver.check_lease = lost
+    job.driver.rounds.check_lease = lost
     with pytest.raises(Fenced):
         job.batch(lane(tally=PUBLISHED))
     assert job.log == []
-    assert job.driver.number == 0
+    assert job.driver.rounds.number == 0
 
 
 def test_the_end_of_a_round_with_messages_is_durable(job: Job) -> None:
     job.batch(lane(tally=PUBLISHED))
     assert job.log == ["check lease", write_part, end_of_round(0)]
-    assert job.driver.run == Run(number=2, through=0)
+    assert job.driver.rounds.run == Run(number=2, through=0)
 
 
 def test_a_truncate_is_durable_before_its_batch_ends_and_the_next_rounds_know_it(job: Job) -> None:
@@ -106,7 +106,7 @@ def test_the_store_may_refuse_an_end_that_it_has_written(job: Job) -> None:
     """The answer to the first try was lost, so the client tried again."""
     MemoryStore.write(job.store, end_of_round(0))
     job.batch(lane(tally=PUBLISHED))
-    assert job.driver.run == Run(number=2, through=0)
+    assert job.driver.rounds.run == Run(number=2, through=0)
 
 
 @pytest.mark.parametrize("left", [{}, {"through": 0}])
@@ -119,7 +119,7 @@ def test_a_driver_whose_table_went_back_ends_no_round_and_stops(job: Job, left: 
         MemoryStore.write(job.store, end_of_round(0))
     with pytest.raises(LostWrites, match="the table went back to an earlier moment: run 2 ended round 1"):
         job.batch(lane(tally=PUBLISHED))
-    assert job.driver.run == Run(number=2, through=1)
+    assert job.driver.rounds.run == Run(number=2, through=1)
     key = end_of_round(0).key
     assert read_run(2, MemoryStore.get(job.store, [key]).get(key)).through == left.get("through", -1)
 
@@ -137,24 +137,24 @@ def test_backlog_and_fan_outs_are_durable_after_the_end_of_the_round_and_before_
     found = (PartResult(fan_outs=(FAN_OUT,)),)
     job.batch(lane(tally=PUBLISHED, failed={"profile": "no Bobs"}, backlog=frozenset({("profile", "8")}), parts=found))
     assert job.log == ["check lease", write_part, end_of_round(0), BACKLOG_WRITE, fan_out_write("7", pages=0)]
-    assert job.driver.backlog.stopped == {"profile": "no Bobs"}
+    assert job.driver.progress.backlog.stopped == {"profile": "no Bobs"}
     job.batch()
     assert job.rounds[1].stopped == {"profile"}
 
 
 def test_open_changes_are_taken_after_all_writes(job: Job) -> None:
     open_at_write: list[int] = []
-    job.on_write = lambda: open_at_write.append(len(job.driver.open_changes.by_row))
+    job.on_write = lambda: open_at_write.append(len(job.driver.progress.open_changes.by_row))
     job.batch(opening(), lane(tally=PUBLISHED, backlog=frozenset({("profile", "8")})))
     assert open_at_write == [0, 0]
-    assert job.driver.open_changes.by_row == {CHANGE.key: CHANGE._replace(due=5.0)}
+    assert job.driver.progress.open_changes.by_row == {CHANGE.key: CHANGE._replace(due=5.0)}
 
 
 def test_a_crash_before_the_end_of_the_round_takes_no_open_change(job: Job) -> None:
     MemoryStore.write(job.store, end_of_round(1, before=-1))
     with pytest.raises(Fenced):
         job.batch(opening(), lane(tally=PUBLISHED))
-    assert job.driver.open_changes.by_row == {}
+    assert job.driver.progress.open_changes.by_row == {}
 
 
 def test_a_later_run_that_continues_the_fan_out_fences_the_driver(job: Job) -> None:

@@ -58,12 +58,14 @@ class FakeDriver:
         self.store = MemoryStore(5, lag=0, clock=lambda: 0.0)
         self.now, self.pending, self.replayed = 0.0, True, list[list[int]]()
         self.clock = SimpleNamespace(now=lambda: self.now)
-        self.open_changes = SimpleNamespace(by_row=dict[Key, OpenChange]())
-        self.fan_outs = SimpleNamespace(waiting=dict[tuple[Any, ...], object]())
-        self.walks = SimpleNamespace(behind=False, walks=dict[tuple[str, str], Any]())
+        self.progress = SimpleNamespace(
+            open_changes=SimpleNamespace(by_row=dict[Key, OpenChange]()),
+            fan_outs=SimpleNamespace(waiting=dict[tuple[Any, ...], object]()),
+            walks=SimpleNamespace(behind=False, walks=dict[tuple[str, str], Any]()),
+            backlog=SimpleNamespace(stopped=dict[str, str]()),
+        )
         self.plan = SimpleNamespace(products={"profile": SimpleNamespace(paused=False)})
-        self.backlog = SimpleNamespace(stopped=dict[str, str]())
-        self.incarnations: Any = {}
+        self.rounds = SimpleNamespace(incarnations={})
         self.ended: list[ReplayReport] = []
         self.refused = False
         self.events: list[str] = []
@@ -79,7 +81,7 @@ class FakeDriver:
                 ReplayReport(record=record, outcome="refused", reason=f"x{record.offset} is no int", plain="no int")
                 for record in records
             ]
-        self.open_changes.by_row[ROW] = CHANGE
+        self.progress.open_changes.by_row[ROW] = CHANGE
         opened = (Key("OPEN", "1"), (CHANGE,))
         return [ReplayReport(record=record, outcome="applied", opened=opened) for record in records]
 
@@ -107,7 +109,7 @@ def replays(desk: Desk, driver: Any) -> LiveReplays:
 
 
 def settle(driver: FakeDriver) -> None:
-    driver.open_changes.by_row[ROW] = CHANGE._replace(again=False, shown=True)
+    driver.progress.open_changes.by_row[ROW] = CHANGE._replace(again=False, shown=True)
 
 
 def test_a_portion_has_its_outcome_once_its_changes_are_settled_and_then_comes_the_next(
@@ -132,22 +134,22 @@ def test_an_outcome_waits_for_the_fan_outs_and_walks_that_publish_the_documents(
 ) -> None:
     replays.turn()
     settle(driver)
-    driver.fan_outs.waiting["profile", 0, "octo"] = object()
-    driver.walks.walks["publish", "profile"] = SimpleNamespace(done=False)
+    driver.progress.fan_outs.waiting["profile", 0, "octo"] = object()
+    driver.progress.walks.walks["publish", "profile"] = SimpleNamespace(done=False)
     replays.turn()
-    driver.fan_outs.waiting.clear()
-    driver.fan_outs.waiting["profile", 0, "of later work"] = object()
+    driver.progress.fan_outs.waiting.clear()
+    driver.progress.fan_outs.waiting["profile", 0, "of later work"] = object()
     replays.turn()
     assert desk.noted == []
-    driver.walks.walks["publish", "profile"] = SimpleNamespace(done=True)
+    driver.progress.walks.walks["publish", "profile"] = SimpleNamespace(done=True)
     replays.turn()
     assert [noted.place.offset for noted in desk.noted] == [1, 2]
 
 
 def test_a_stopped_or_paused_product_holds_no_outcome_up(replays: LiveReplays, desk: Desk, driver: FakeDriver) -> None:
     driver.plan.products["paused"] = SimpleNamespace(paused=True)
-    driver.walks.walks |= {("publish", name): SimpleNamespace(done=False) for name in ("paused", "profile")}
-    driver.backlog.stopped["profile"] = "its topic refuses it"
+    driver.progress.walks.walks |= {("publish", name): SimpleNamespace(done=False) for name in ("paused", "profile")}
+    driver.progress.backlog.stopped["profile"] = "its topic refuses it"
     replays.turn()
     settle(driver)
     replays.turn()
@@ -155,10 +157,10 @@ def test_a_stopped_or_paused_product_holds_no_outcome_up(replays: LiveReplays, d
 
 
 def test_a_job_that_writes_rows_first_begins_no_replay(replays: LiveReplays, driver: FakeDriver) -> None:
-    driver.walks.behind = True
+    driver.progress.walks.behind = True
     replays.turn()
     assert driver.replayed == []
-    driver.walks.behind = False
+    driver.progress.walks.behind = False
     replays.turn()
     assert driver.replayed == [[1, 2]]
 

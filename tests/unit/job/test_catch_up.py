@@ -37,14 +37,14 @@ def catch_up(*, rows: int = 1, end: int = 5, **settings: Any) -> CatchUp:
 
 def test_a_new_checkpoint_over_stored_rows_holds_the_products_until_the_last_batch() -> None:
     job = catch_up()
-    assert job.driver.walks.held == {"profile"}
+    assert job.driver.progress.walks.held == {"profile"}
     job.look(OffsetRanges(ranges={("user", 0): (0, 4)}))
-    assert job.driver.walks.held == {"profile"}
+    assert job.driver.progress.walks.held == {"profile"}
     job.look(OffsetRanges(ranges={("user", 0): (4, 5)}))
-    assert job.driver.walks.held == frozenset()
+    assert job.driver.progress.walks.held == frozenset()
     assert job.driver.pending
 
 
 @pytest.mark.parametrize("changes", [{"rows": 0}, {"end": 0}, {"catch_up_records": 0}], ids=str)
 def test_a_job_without_rows_or_records_publishes_at_once(changes: dict[str, int]) -> None:
-    assert catch_up(**changes).driver.walks.held == frozenset()
+    assert catch_up(**changes).driver.progress.walks.held == frozenset()

@@ -26,7 +26,7 @@ class Looks:
     def __init__(self, *looks: Mapping[Any, Unread] | KafkaError) -> None:
         self.looks, self.lines, self.reports = list(looks), list[JobEvent](), list[dict[str, Any]]()
         self.job = monitored(busy_trial(), self.lines.append)
-        self.job.driver.report = self.lines.append
+        self.job.driver.progress.report = self.lines.append
         self.job.settings = replace(self.job.settings, bootstrap_servers="127.0.0.1:9092")
         ticks = count()
         self.monitor = JobMonitor(self.job, clock=lambda: 100 + next(ticks) / 1_000_000)
@@ -89,6 +89,6 @@ def test_while_the_broker_is_away_the_status_lines_go_on_the_lag_is_unknown_and_
 
 def test_work_that_waits_has_an_age_also_while_the_lag_is_unknown() -> None:
     job = monitored(busy_trial())
-    job.driver.backlog.own.add(("profile", "a root"))
+    job.driver.progress.backlog.own.add(("profile", "a root"))
     report = JobMonitor(job, clock=lambda: 100.0).state({})
     assert report["oldest_unpublished"] == 100.0

@@ -65,7 +65,8 @@ class FakeJob(Job):
             background_work=lambda: None,
             store=SimpleNamespace(close=lambda: None),
             pending=False,
-            walks=SimpleNamespace(behind=False),
+            progress=SimpleNamespace(walks=SimpleNamespace(behind=False)),
+            rounds=SimpleNamespace(incarnations={}),
         )
         given: dict[str, Any] = {
             "driver": driver,

@@ -56,8 +56,8 @@ def busy_trial() -> Trial:
     """A trial over late indexes: fan-outs, settling, a dead letter, replays and ignored records."""
     trial = Trial(plan=plan_alone(load(WITH_BADGE), 5), settings=SETTINGS)
     store: MemoryStore = ThrottledStore(5, lag=30, clock=trial.clock.now)
-    trial.driver.store = store
-    trial.driver.executor = replace(trial.driver.executor, store=store)  # type: ignore[type-var]
+    trial.driver.progress.store = store
+    trial.driver.rounds.executor = replace(trial.driver.rounds.executor, store=store)  # type: ignore[type-var]
     stars = [record("star", n, {"id": n, "who": "ada"}) for n in range(9)]
     trial.batch([record("user", 0, {"id": 1, "name": "ada"}), *stars])
     trial.batch([record("user", 1, {"id": 1, "name": "eve"}), record("user", 2, {"id": "x", "name": 1})])

@@ -6,7 +6,7 @@ from typing import Any
 
 from processor.definitions.load import load
 from processor.driver.clock import VirtualClock
-from processor.driver.driver import Driver
+from processor.driver.driver import make_driver
 from processor.plan.planning import plan_alone
 from processor.progress.fan_outs import FanOut
 from processor.progress.ledger import Run
@@ -51,7 +51,7 @@ class Job:
         self.works: list[Any] = []
         self.store = Table(self)
         self.clock = VirtualClock()
-        self.driver = Driver(
+        self.driver = make_driver(
             settings=Settings(),
             plan=PLAN,
             store=self.store,
@@ -62,7 +62,7 @@ class Job:
         )
 
     def run_round(self, part: Part, work: Any, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
-        assert overlay is self.driver.open_changes.overlay
+        assert overlay is self.driver.progress.open_changes.overlay
         self.log.append(part)
         self.rounds.append(round_)
         self.works.append(work)

@@ -10,12 +10,12 @@ from tests.support.required import require_schema_packages
 require_schema_packages()
 
 from processor.definitions.load import load  # noqa: E402
-from processor.driver.publish_setup import PublishSetup  # noqa: E402
 from processor.plan.planning import plan_alone  # noqa: E402
 from processor.progress.open_changes import PARTITION  # noqa: E402
 from processor.records import canonical_json  # noqa: E402
 from processor.records.dead_letters import DeadLetter, rejected_record  # noqa: E402
 from processor.records.record import Record  # noqa: E402
+from processor.rounds.round import PublishSetup  # noqa: E402
 from processor.schema_registry.open_schemas import open_avro_writer  # noqa: E402
 from processor.settings.settings import Settings  # noqa: E402
 from processor.trial.trial import Trial  # noqa: E402
@@ -39,8 +39,8 @@ REASON = (
 def avro_trial(*, log_values: bool = False, **more: Any) -> Trial:
     """A trial whose driver publishes as a job does: with the ids of the schemas."""
     trial = Trial(plan=PLAN, settings=Settings(log_values=log_values), **more)
-    trial.driver.executor = replace(trial.driver.executor, open_writer=open_avro_writer)  # type: ignore[type-var]
-    trial.driver.setup = PublishSetup(schema_ids={"framed": NUMBER})
+    trial.driver.rounds.executor = replace(trial.driver.rounds.executor, open_writer=open_avro_writer)  # type: ignore[type-var]
+    trial.driver.progress.setup = PublishSetup(schema_ids={"framed": NUMBER})
     return trial
 
 
@@ -81,12 +81,12 @@ def letters(trial: Trial) -> list[tuple[str, str, bytes | None, bytes | None, st
 def test_a_value_beyond_avro_is_a_dead_letter_without_the_value_and_all_else_goes_on(log_values: bool) -> None:
     trial = avro_trial(log_values=log_values)
     events: list[str] = []
-    trial.driver.report = lambda event: events.append(event.text)
+    trial.driver.progress.report = lambda event: events.append(event.text)
     tally = trial.batch([user(0, BEYOND), user(1, {**BEYOND, "id": 2, "age": 3}, 2)])
     assert letters(trial) == [("document-misfit", "framed", b'{"id":1}', None, REASON)]
     assert any(text.startswith(f"{REASON}. Its dead letter names the root") for text in events)
     assert trial.stopped == {}
-    assert list(trial.driver.unfit) == [("framed", "1")]
+    assert list(trial.driver.progress.unfit) == [("framed", "1")]
     assert values(trial, "framed") == [TRIP.write({"id": 2, "name": "a", "age": 3})]
     assert values(trial, "plain") == [b'{"id":1,"age":9223372036854775808}', b'{"id":2,"age":3}']
     assert (tally["read"], tally["applied"], tally["dead letters"], tally["unfit"]) == (2, 2, 0, 1)
@@ -103,7 +103,7 @@ def test_the_document_goes_out_when_a_change_makes_it_fit() -> None:
     trial.batch([user(3, {**BEYOND, "age": 2})])
     assert [report.outcome for report in trial.driver.replay([letter])] == ["superseded"]
     assert values(trial, "framed") == [TRIP.write({**BEYOND, "age": 2})] * 2
-    assert trial.driver.unfit == {}
+    assert trial.driver.progress.unfit == {}
 
 
 def test_the_document_goes_out_under_definitions_whose_type_holds_it() -> None:
@@ -116,7 +116,7 @@ def test_the_document_goes_out_under_definitions_whose_type_holds_it() -> None:
     trial.driver.adopt(plan_alone(wide, slots=20))
     trial.finish()
     assert values(trial, "framed") == [AvroTrip(wide.products["framed"], wide.entities).write(BEYOND)]
-    assert trial.driver.unfit == {}
+    assert trial.driver.progress.unfit == {}
 
 
 def test_a_value_that_the_avro_library_refuses_is_a_dead_letter_too() -> None:
@@ -124,7 +124,7 @@ def test_a_value_that_the_avro_library_refuses_is_a_dead_letter_too() -> None:
         raise TypeError("a secret")
 
     trial = avro_trial()
-    trial.driver.executor = replace(trial.driver.executor, open_writer=lambda _: refuse)  # type: ignore[type-var]
+    trial.driver.rounds.executor = replace(trial.driver.rounds.executor, open_writer=lambda _: refuse)  # type: ignore[type-var]
     trial.batch([user(0, {**BEYOND, "age": 2})])
     assert [reason for *_, reason in letters(trial)] == [
         "the document of product framed does not fit its Avro schema: TypeError"
@@ -141,8 +141,8 @@ def test_a_trial_without_a_registry_shows_the_misfit() -> None:
 def test_a_product_without_a_schema_is_stopped_until_the_next_start() -> None:
     trial = avro_trial()
     events: list[str] = []
-    trial.driver.report = lambda event: events.append(event.text)
-    trial.driver.setup = replace(trial.driver.setup, unready={"framed": "the registry refuses it"})
+    trial.driver.progress.report = lambda event: events.append(event.text)
+    trial.driver.progress.setup = replace(trial.driver.progress.setup, unready={"framed": "the registry refuses it"})
     trial.driver.start()
     trial.driver.adopt(PLAN)
     trial.batch([user(0, {"id": 1, "name": "a", "age": 2})])

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from processor.driver.driver import Driver
+from processor.driver.driver import make_driver
 from processor.progress.fan_outs import FoundRoots, ResumedFanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import Sight, write_changes
@@ -89,7 +89,7 @@ def test_a_change_that_an_index_does_not_show_is_settled_again(job: Job) -> None
     job.lanes = [[settling(shown=True, due=10.0, again=True)]]
     job.driver.background_work()
     assert job.log == ["check lease", settle_part]
-    assert not job.driver.open_changes.due(100.0)
+    assert not job.driver.progress.open_changes.due(100.0)
 
 
 def test_a_change_that_live_work_saw_in_every_slot_needs_no_round(job: Job) -> None:
@@ -111,16 +111,18 @@ def test_a_later_run_waits_for_the_indexes_and_takes_over_the_work_of_the_earlie
     row = {"_f": 1, "_v": "1", "GSI_1": "ada", "id": 5}
     MemoryStore.write(job.store, Write(CHANGE.key, row))
     MemoryStore.write(job.store, write_changes(OPEN_ITEM, [CHANGE]))
-    driver = Driver(settings=Settings(), plan=PLAN, store=job.store, executor=job, clock=job.clock, run=Run(number=3))
+    driver = make_driver(
+        settings=Settings(), plan=PLAN, store=job.store, executor=job, clock=job.clock, run=Run(number=3)
+    )
     driver.start()
     assert job.clock.now() == Settings().wait_seconds
-    assert driver.fan_outs.next() == [FAN_OUT]
-    assert driver.open_changes.by_row == {CHANGE.key: CHANGE._replace(due=5.0, again=True)}
+    assert driver.progress.fan_outs.next() == [FAN_OUT]
+    assert driver.progress.open_changes.by_row == {CHANGE.key: CHANGE._replace(due=5.0, again=True)}
 
 
 def test_the_first_run_of_a_job_does_not_wait() -> None:
     job = Job()
-    job.driver.run = Run(number=1)
+    job.driver.rounds.run = Run(number=1)
     job.driver.start()
     assert job.clock.now() == 0
 

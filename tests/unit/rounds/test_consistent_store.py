@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from processor.driver.eraser import Eraser
 from processor.progress.erasures import Erasure
 from processor.progress.open_changes import PARTITION
 from processor.records.record import Record
@@ -56,7 +57,7 @@ def test_a_later_run_does_not_wait(trial: Trial) -> None:
 
 
 def test_an_erasure_is_published_at_once(trial: Trial) -> None:
-    trial.driver.erase("star", "7", Erasure({0: encode_version(1, 0, 1)}))
+    Eraser(trial.driver).erase("star", "7", Erasure({0: encode_version(1, 0, 1)}))
     now = trial.clock.now()
     trial.background_work()
     assert trial.clock.now() == now

@@ -82,7 +82,7 @@ def test_the_first_text_with_one_meaning_settles_the_column(
     first: str, form: str, taken: dict[str, str], refused: str
 ) -> None:
     trial, seen = started(), list[JobEvent]()
-    trial.driver.report = seen.append
+    trial.driver.progress.report = seen.append
     ((text, number),) = taken.items()
     trial.batch([item(3, text, key=4)])
     assert "it may be a number or Debezium's bytes" in reasons(trial)[3]
@@ -197,7 +197,9 @@ def test_a_replay_settles_a_form_too() -> None:
     trial.driver.adopt(PLAN)
     (report,) = trial.driver.replay(letters(trial))
     assert report.outcome == "applied"
-    assert settled(trial)["price"] == trial.driver.forms["item"]["price"] == SettledForm("text", "item", 0, 1, 0)
+    assert (
+        settled(trial)["price"] == trial.driver.progress.forms["item"]["price"] == SettledForm("text", "item", 0, 1, 0)
+    )
 
 
 def test_a_key_settles_its_form_too() -> None:
@@ -278,7 +280,7 @@ def test_partitions_in_any_order_never_give_rows_of_two_forms(seed: int) -> None
 
 def test_two_tasks_of_one_round_take_the_form_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     trial = started()
-    executor = trial.driver.executor
+    executor = trial.driver.rounds.executor
     once = executor.run_round
 
     def two_tasks(part: Any, work: Iterable[Iterable[Record]], round_: Any, overlay: Any) -> Any:
@@ -289,7 +291,7 @@ def test_two_tasks_of_one_round_take_the_form_of_the_first(monkeypatch: pytest.M
     trial.driver.process_batch(tasks, {})
     assert prices(trial) == {1: Decimal("12.34"), 3: Decimal(1234)}
     assert ["since the record item/0/0" in letter.rejected.reason for letter in letters(trial)] == [True]
-    assert trial.driver.forms == {"item": {"price": SettledForm("text", "item", 0, 1, 0)}}
+    assert trial.driver.progress.forms == {"item": {"price": SettledForm("text", "item", 0, 1, 0)}}
 
 
 def test_a_settled_column_costs_no_request() -> None:

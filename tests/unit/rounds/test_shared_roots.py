@@ -99,7 +99,7 @@ def test_an_assembly_that_fails_stops_only_the_products_that_use_the_join(monkey
     trial, _ = started(plan_of_products({"stars": STARS}, {"forks": FORKS}, {"stars": STARS}))
     trial.batch([row("user", 0, id=1, name="ada"), row("star", 0, id=7, name="ada", note="n")])
     assert sent(trial) == {"p00": 1, "p02": 1}
-    assert list(trial.driver.backlog.stopped) == ["p01"]
+    assert list(trial.driver.progress.backlog.stopped) == ["p01"]
 
 
 def test_products_that_share_rows_do_not_change_each_other_s_documents() -> None:

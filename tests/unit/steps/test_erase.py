@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
+from processor.driver.eraser import Eraser
 from processor.plan.planning import plan_alone
 from processor.progress.erasures import Erasure
 from processor.progress.ledger import NO_DOCUMENT, LedgerEntry, Mark, RetiredEntries, group_key, read_entries, reserve
@@ -61,9 +62,9 @@ class World:
 
     def erase(self, email: str = ADA) -> RetiredEntries:
         driver = self.trial.driver
-        driver.erase("user", email, Erasure({0: encode_version(0, 0, self.ends)}))
+        Eraser(driver).erase("user", email, Erasure({0: encode_version(0, 0, self.ends)}))
         self.trial.finish()
-        return driver.retire_entries("user", email)
+        return Eraser(driver).retire_entries("user", email)
 
     def items(self) -> str:
         pks = [

@@ -14,7 +14,6 @@ from processor.cli.main import main
 from processor.cli.operators import verify_command
 from processor.cli.printing.output import UNFIT_LINE
 from processor.definitions.load import load
-from processor.driver.publish_setup import PublishSetup
 from processor.errors import TopicRefused
 from processor.inspect.verification import Difference
 from processor.plan.planning import plan_alone
@@ -22,6 +21,7 @@ from processor.progress.ledger import group_key, read_entry
 from processor.records.dead_letters import DeadLetter, rejected_record
 from processor.records.record import Record
 from processor.rounds.job_event import JobEvent
+from processor.rounds.round import PublishSetup
 from processor.rounds.step_runner import StepRunner
 from processor.settings.settings import Settings
 from processor.trial.trial import LaneOutbox, Trial
@@ -37,7 +37,7 @@ def started(before: Trial | None = None, limit: int = LIMIT) -> Trial:
     """A job; after `before`, the next run over the same table."""
     plan, run = plan_alone(load(DEFINITIONS), 20), before.run + 1 if before else 1
     trial = Trial(plan=plan, settings=Settings(), run=run, other_store=before.store if before else None)
-    trial.driver.setup = PublishSetup(message_limits={"names": limit})
+    trial.driver.progress.setup = PublishSetup(message_limits={"names": limit})
     trial.driver.start()
     return trial
 
@@ -65,7 +65,7 @@ def is_marked(trial: Trial, root: str = "1") -> bool:
 def test_a_dead_letter_names_the_product_the_root_and_the_size_and_the_other_documents_go_on() -> None:
     job = started()
     events: list[JobEvent] = []
-    job.driver.report = events.append
+    job.driver.progress.report = events.append
     tally = job.batch([user(1, "A" * 500, 0), user(2, "Bob", 1)])
     assert sent(job) == ["Bob"]
     assert job.stopped == {}
@@ -78,7 +78,7 @@ def test_a_dead_letter_names_the_product_the_root_and_the_size_and_the_other_doc
     (line,) = [event.text for event in events if event.what == "unfit document"]
     assert "AAA" not in line
     assert line.startswith(reason)
-    assert list(job.driver.unfit) == [("names", "1")]
+    assert list(job.driver.progress.unfit) == [("names", "1")]
 
 
 def test_the_document_goes_out_when_it_is_small_again() -> None:
@@ -89,7 +89,7 @@ def test_the_document_goes_out_when_it_is_small_again() -> None:
     job.batch([user(1, "Ann", 2)])
     assert sent(job) == ["Ann", "Ann"]  # the ledger cannot say whether readers still have the first
     assert not is_marked(job)
-    assert job.driver.unfit == {}
+    assert job.driver.progress.unfit == {}
 
 
 def test_the_next_start_publishes_the_document_if_its_topic_takes_it_then() -> None:
@@ -98,7 +98,7 @@ def test_the_next_start_publishes_the_document_if_its_topic_takes_it_then() -> N
     first.finish()
     second = started(first)
     second.finish()
-    assert (sent(second), letters(second), list(second.driver.unfit)) == ([], [], [("names", "1")])
+    assert (sent(second), letters(second), list(second.driver.progress.unfit)) == ([], [], [("names", "1")])
     third = started(second, limit=8_000)
     third.finish()
     assert sent(third) == ["A" * 500]

@@ -102,7 +102,7 @@ def fails(scene: Scene, broker: SecuredBroker) -> bool:
             run_job(job, once=True)
     except StatestoreError:
         return True
-    return bool(job.driver.backlog.stopped)
+    return bool(job.driver.progress.backlog.stopped)
 
 
 def as_filter(acl: AclBinding) -> AclBindingFilter:
