@@ -90,7 +90,7 @@ def size(value: Any) -> int:
 
 def item_size(item: Mapping[str, Any]) -> int:
     """Bytes of an item, attribute names included."""
-    return sum(len(name.encode()) + size(value) for name, value in item.items())
+    return len("".join(item).encode()) + sum(map(size, item.values()))
 
 
 def fits(item: Mapping[str, Any], limit: int) -> bool:

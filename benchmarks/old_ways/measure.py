@@ -1,6 +1,7 @@
 """Runs the ways over the same changes, and compares their last documents with the answer of the products' SQL.
 
-Promises: each way starts empty. The figures are those of the second half of the events, with the work that remains at the end.
+Promises: each way starts empty. The figures are those of the second half of the events, with the work that remains at the end,
+and with the garbage collector of a worker, for each way.
 """
 
 import gc
@@ -26,6 +27,7 @@ from processor.plan.root_key import root_of
 from processor.pricing import price_list
 from processor.product.product import Definitions
 from processor.records.record import Record, Value
+from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings.settings import Settings
 from processor.trial.trial import batches
 
@@ -99,6 +101,7 @@ def _run(way: Way, records: Sequence[Record], batch: int) -> tuple[WayCounts, fl
     for chunk in batches(records[:half], batch):
         way.process(chunk)
     gc.collect()
+    tune_garbage_collector()
     before, began = way.counts(), process_time()
     for chunk in batches(records[half:], batch):
         way.process(chunk)

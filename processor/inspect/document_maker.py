@@ -49,7 +49,8 @@ class DocumentMaker:
         self.side, self.product = side, product
         self._tree = merge([product])
         self._to_avro = avro_datum(product.product, entities).write if product.product.format == "avro" else None
-        self._renderer = Renderer(product=product.product, entities=entities, tally=Counter())
+        shape = self._tree.shape[product.product.name]
+        self._renderer = Renderer(product=product.product, entities=entities, tally=Counter(), shape=shape)
         self.joins = JoinCounter(product=product, entities=entities) if counts else None
 
     def document(self, root: str) -> Step[MadeDocument]:
@@ -59,15 +60,14 @@ class DocumentMaker:
         found = yield from with_unfilled(step, self.side.unfilled)
         if found is None:
             return MadeDocument("", None, units=sum(units))
-        shape = self._tree.shape[name]
-        key = root_message_key(plan, self.product.product.root, found.match)
+        key = root_message_key(plan, self.product.product.root, found)
         try:
-            document = self._renderer.document(shown_rows(found, shape))
+            document = self._renderer.document(found)
             value = None if document is GONE else self._encoded(document)
         except Exception as error:  # such a document stops the product of a job, or is a dead letter there
             return MadeDocument(key, None, f"{type(error).__name__}: {error}", sum(units))
         if value is not None and self.joins is not None:
-            self.joins.count(shown_rows(found, shape))
+            self.joins.count(shown_rows(found, self._tree.shape[name]))
         return MadeDocument(key, value, units=sum(units))
 
     def _encoded(self, document: Value) -> bytes:

@@ -1,11 +1,11 @@
 """Counts the rows that each join finds for documents: joins that find nothing, and `one` joins that find several rows."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from processor.plan.product_plan import ProductPlan
-from processor.product.document import Match, Renderer
+from processor.product.document import CompiledLevel, Match, Renderer
+from processor.product.expressions.evaluate import Scope
 from processor.product.product import Join, Product, WholeRow
 from processor.records.entity import Entity
 
@@ -41,18 +41,17 @@ class JoinCounter:
         self._renderer = Renderer(product=_with_all_rows(self.product.product), entities=self.entities, tally=Counter())
 
     def count(self, top: Match) -> None:
-        """Counts the rows below the root of one document. Removes from `top` the rows that do not count."""
-        self._renderer.document(top)
-        self._count(top, self.product.product.joins, "")
+        """Counts the rows below the root of one document."""
+        self._count((top, None), self._renderer.level, "")
 
-    def _count(self, row: Match, joins: Sequence[Join], prefix: str) -> None:
-        for join in joins:
-            found, finding = row.found[join.name], self.findings[f"{prefix}{join.name}"]
+    def _count(self, scope: Scope, level: CompiledLevel, prefix: str) -> None:
+        for name, joined in level.joins.items():
+            found, finding = joined.rows.of(scope), self.findings[f"{prefix}{name}"]
             finding.asked += 1
             finding.nothing += not found
             finding.several += len(found) > 1 and not finding.many
-            for below in found:
-                self._count(below, join.joins, f"{prefix}{join.name}.")
+            for row in found:
+                self._count((row, scope), joined.level, f"{prefix}{name}.")
 
 
 def _with_all_rows(product: Product) -> Product:

@@ -9,9 +9,8 @@ from processor.product.expressions.expression import Column, Expression, Path, n
 
 
 def why_left_out(level: CompiledLevel, where: Evaluate | None, text: Expression | None, scope: Scope) -> str:
-    """Why a row does not count: the required join that has no row, or its `where`; empty where it counts. The rows below
-    it must be reduced."""
-    lacking = [name for name in level.required if not scope[0].found[name]]
+    """Why a row does not count: the required join that has no row, or its `where`; empty where it counts."""
+    lacking = level.lacking(scope)
     if lacking:
         return f"the required join `{lacking[0]}` has no row that counts"
     value = True if where is None else where(scope)
@@ -31,7 +30,7 @@ def why_row_is_left_out(joined: CompiledJoin, place: int | None, scope: Scope) -
     where it does not count."""
     join = joined.join
     if place is None:
-        return why_left_out(joined.level, joined.where, join.where, scope) or "a `one` shows the first row only"
+        return why_left_out(joined.level, joined.rows.where, join.where, scope) or "a `one` shows the first row only"
     return "" if join.limit is None or place < join.limit else f"`limit: {join.limit}` ends the list before it"
 
 

@@ -80,11 +80,9 @@ def lineage(plan: Plan, product: ProductPlan, root: str, topics: FormerTopics) -
         return Lineage(request=_request_text(key), reason=_why_absent(item, entity, root, topics), root=None)
     entities = {name: known.entity for name, known in plan.entities.items()}
     renderer = Renderer(product=product.product, entities=entities, tally=Counter())
-    found = _found_rows(top)
-    renderer.document(top)
-    asked = list(dict.fromkeys([key, *_keys_below(plan, product, top, product.top, found)]))
+    asked = list(dict.fromkeys([key, *_keys_below(plan, product, top, product.top)]))
     answers = yield tuple(asked)
-    tracer = _Tracer(plan, product, topics, found, dict(zip(asked, answers, strict=True)))
+    tracer = _Tracer(plan, product, topics, dict(zip(asked, answers, strict=True)))
     refused = why_left_out(renderer.level, renderer.where, product.product.where, (top, None))
     row = tracer.row(_Place(entity, product.used, renderer.level, product.top), (top, None), refused)
     reason = "the product is being removed: the job replaces each document by a tombstone" if product.retracted else ""
@@ -103,28 +101,14 @@ def _why_absent(item: Item | None, entity: EntityPlan, root: str, topics: Former
     return absence_text(entity, root)
 
 
-FoundRows = dict[int, dict[str, list[Match]]]
-"""The identity of a match -> the rows that each join below it found, before the renderer drops those that do not count."""
-
-
-def _found_rows(match: Match) -> FoundRows:
-    found: FoundRows = {id(match): {name: list(rows) for name, rows in match.found.items()}}
-    for rows in match.found.values():
-        for row in rows:
-            found |= _found_rows(row)
-    return found
-
-
-def _keys_below(
-    plan: Plan, product: ProductPlan, match: Match, nodes: tuple[int, ...], found: FoundRows
-) -> Iterator[Key]:
+def _keys_below(plan: Plan, product: ProductPlan, match: Match, nodes: tuple[int, ...]) -> Iterator[Key]:
     """The keys of all found rows below a row, and those of key reads that found none."""
     for node in (product.nodes[index] for index in nodes):
         if isinstance(node.down, KeyRead):
             yield from (plan.entities[node.join.entity].key(key) for key in _asked_keys(node, match))
-        for row in found[id(match)][node.join.name]:
+        for row in match.found[node.join.name]:
             yield _key_of(plan.entities[node.join.entity], row)
-            yield from _keys_below(plan, product, row, node.below, found)
+            yield from _keys_below(plan, product, row, node.below)
 
 
 class _Place(NamedTuple):
@@ -141,7 +125,6 @@ class _Tracer:
     plan: Plan
     product: ProductPlan
     topics: FormerTopics
-    found: FoundRows
     items: Items
 
     def row(self, place: _Place, scope: Scope, left_out: str) -> SourceRow | None:
@@ -176,8 +159,8 @@ class _Tracer:
     def _rows(self, node: JoinPlan, joined: CompiledJoin, scope: Scope) -> Iterator[SourceRow]:
         """The rows that a join found: first those that count, in order."""
         place = _Place(self.plan.entities[node.join.entity], node.used, joined.level, node.below)
-        counted = {id(row): row for row in scope[0].found[node.join.name]}
-        found = {id(row): row for row in self.found[id(scope[0])][node.join.name]}
+        counted = {id(row): row for row in joined.rows.of(scope)}
+        found = {id(row): row for row in scope[0].found[node.join.name]}
         for index, row in enumerate((counted | found).values()):
             below = (row, scope)
             made = self.row(place, below, why_row_is_left_out(joined, index if index < len(counted) else None, below))

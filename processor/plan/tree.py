@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from processor.plan.access import SlotRead
 from processor.plan.product_plan import JoinPlan, ProductPlan
+from processor.product.document import Shape
 
 Readers = tuple[tuple[frozenset[str] | None, tuple[str, ...]], ...]
 """The products that read a row at a place, by the columns that they use there; None for all columns."""
@@ -18,24 +19,26 @@ Readers = tuple[tuple[frozenset[str] | None, tuple[str, ...]], ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeNode:
     """A join of one or more products. `join`: the compiled join; its `parent` and `below` are nodes of the tree. `users`: product
-    -> its own nodes here."""
+    -> its own nodes here. `number`: of the node in the whole tree of the root entity, of which this tree may be a part."""
 
     join: JoinPlan
     users: Mapping[str, tuple[int, ...]]
+    number: int
     readers: Readers = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootTree:
     """The joins of some products of a root entity, parents first. `top`: the nodes right below the root. `products`: those of the
-    tree; `readers`: of the root row. `shape`: product -> its joins, as nested triples of name, node and the joins below."""
+    tree; `readers`: of the root row. `shape`: product -> its joins, with the numbers of
+    their nodes."""
 
     root: str
     products: tuple[str, ...]
     nodes: tuple[TreeNode, ...]
     top: tuple[int, ...]
     readers: Readers
-    shape: Mapping[str, "Shape"] = field(default_factory=dict)
+    shape: Mapping[str, Shape] = field(default_factory=dict)
 
     def reading(self, node: int | None, changed: frozenset[str] | None) -> list[str]:
         """The products that read one of the changed columns (None: all count as changed) at a node, or None at the root."""
@@ -49,9 +52,6 @@ class RootTree:
     def node_of(self, product: str, node: int) -> TreeNode:
         """The node of the tree that a product's own node became."""
         return next(one for one in self.nodes if node in one.users.get(product, ()))
-
-
-Shape = tuple[tuple[str, int, "Shape"], ...]
 
 
 def trees_of(products: Iterable[ProductPlan]) -> dict[str, RootTree]:
@@ -72,20 +72,20 @@ def places_of(trees: Mapping[str, RootTree]) -> dict[str, tuple[tuple[str, int |
     return {entity: tuple(found) for entity, found in places.items()}
 
 
-def merge(products: Collection[ProductPlan]) -> RootTree:
-    """The tree of these products, which have one root."""
+def merge(products: Collection[ProductPlan], whole: RootTree | None = None) -> RootTree:
+    """The tree of these products, which have one root. `whole`: the tree of all products of the root, which numbers the nodes."""
     root = next(iter(products)).product.root
     building = _Building()
     for product in products:
         building.add(product)
-    names = tuple(product.product.name for product in products)
+    nodes = tuple(building.finished(products, whole))
     return RootTree(
         root=root,
-        products=names,
-        nodes=tuple(building.finished(products)),
+        products=tuple(product.product.name for product in products),
+        nodes=nodes,
         top=tuple(building.below[None]),
         readers=_readers((product.used, product.product.name) for product in products),
-        shape={product.product.name: building.shape(product, product.top) for product in products},
+        shape={product.product.name: building.shape(product, product.top, nodes) for product in products},
     )
 
 
@@ -112,7 +112,7 @@ class _Building:
                 self.nodes[place] = replace(self.nodes[place], down=node.down)
             self.places[name, index] = place
 
-    def finished(self, products: Collection[ProductPlan]) -> Iterable[TreeNode]:
+    def finished(self, products: Collection[ProductPlan], whole: RootTree | None) -> Iterable[TreeNode]:
         users: list[dict[str, tuple[int, ...]]] = [{} for _ in self.nodes]
         used: list[list[tuple[frozenset[str] | None, str]]] = [[] for _ in self.nodes]
         for product in products:
@@ -123,14 +123,16 @@ class _Building:
                 used[place].append((node.used, name))
         for place, node in enumerate(self.nodes):
             join = replace(node, below=tuple(self.below[place]))
-            yield TreeNode(join=join, users=users[place], readers=_readers(used[place]))
+            name, (index, *_) = next(iter(users[place].items()))
+            number = place if whole is None else whole.node_of(name, index).number
+            yield TreeNode(join=join, users=users[place], number=number, readers=_readers(used[place]))
 
-    def shape(self, product: ProductPlan, level: Sequence[int]) -> Shape:
+    def shape(self, product: ProductPlan, level: Sequence[int], nodes: Sequence[TreeNode]) -> Shape:
         return tuple(
             (
                 product.nodes[index].join.name,
-                self.places[product.product.name, index],
-                self.shape(product, product.nodes[index].below),
+                nodes[self.places[product.product.name, index]].number,
+                self.shape(product, product.nodes[index].below, nodes),
             )
             for index in level
         )

@@ -1,30 +1,27 @@
 """Makes the document from the rows that its joins found: filter, order, limit, selection. Pure, and the same for every store.
 
-1. From the bottom up, each join keeps only the rows that count (`where`, and `required` joins below them), in order.
-2. From the top down, each level makes its members in the product's order: first the selected ones, then the embeds.
-
-Rows are ordered by the terms of `order_by`; nulls come last in both directions. Ties, and rows without `order_by`, are ordered by
-the row's primary key: column by column, numbers by value, text by code point. A list join has the order of the array above.
+Each level makes its members in the product's order: first the selected ones, then the embeds. `counted_rows` says which rows of a
+join count, and in which order. Renderers of one root share what is equal in their products (`SharedLevel`): the rows that count,
+and the JSON text of an embed that several of them show.
 """
 
 import enum
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
-from processor.product.expressions.evaluate import GROUP, Evaluate, Scope, compile_expression
+from processor.product.counted_rows import CountedElements, CountedRows, Entities, SharedLevel, counting
+from processor.product.expressions.evaluate import GROUP, Evaluate, FindRows, Scope, compile_expression
 from processor.product.expressions.evaluate import Match as Match
-from processor.product.expressions.expression import Column, Computed, Expression, Type
-from processor.product.join_fields import element_values, instants_of, join_keys
-from processor.product.join_sides import align_columns
+from processor.product.expressions.expression import Column, Expression
 from processor.product.product import BareValue, Fields, Join, Product, Selection, WholeRow
+from processor.records import canonical_json
 from processor.records.entity import Entity
 from processor.records.record import Value
-from processor.records.times import to_microseconds
 
-Rank = Callable[[Value], Any]
+Shape = tuple[tuple[str, int, "Shape"], ...]
+"""The joins of a product in the tree of its root: name, number of the node, and the joins below."""
 
 
 class Gone(enum.Enum):
@@ -39,56 +36,99 @@ GONE: Final = Gone.GONE
 @dataclass(slots=True, kw_only=True)
 class Renderer:
     """Renders documents of one product. `tally` counts, for metrics, lists that a limit `cut` and `one` joins with several rows
-    (`ambiguous`)."""
+    (`ambiguous`). `shape`: the numbers by which rows have the rows of joins; None: they have them by the names of the joins.
+    `shared`: what renderers of the root share, for documents that become JSON; a list that they share counts once."""
 
     product: Product
-    entities: Mapping[str, Entity]
+    entities: Entities
     tally: Counter[str]
+    shape: Shape | None = None
+    shared: SharedLevel | None = None
     level: "CompiledLevel" = field(init=False)
     where: Evaluate | None = field(init=False)
 
     def __post_init__(self) -> None:
-        product = self.product
-        self.level = CompiledLevel(self.entities[product.root], product.selection, product.joins, self.entities)
+        product, shared = self.product, self.shared or SharedLevel()
+        compiler = _Compiler(self.entities, self.tally)
+        entity = self.entities[product.root]
+        self.level = compiler.level(entity, product.selection, product.joins, self.shape, shared)
         self.where = None if product.where is None else compile_expression(product.where, self.level)
 
     def document(self, top: Match) -> Value | Gone:
-        """The document of the root row `top`, or GONE. Removes from `top` the found rows that do not count."""
+        """The document of the root row `top`, or GONE."""
         scope: Scope = (top, None)
-        self.level.reduce(scope, self.tally)
-        if not self.level.complete(top) or (self.where is not None and self.where(scope) is not True):
+        if not self.level.complete(scope) or (self.where is not None and self.where(scope) is not True):
             return GONE
         return self.level.render(scope)
 
 
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """Compiles levels and joins. Takes what the shared level has already."""
+
+    entities: Entities
+    tally: Counter[str]
+
+    def level(
+        self, entity: Entity, selection: Selection, joins: Sequence[Join], shape: Shape | None, shared: SharedLevel
+    ) -> "CompiledLevel":
+        below: Mapping[str, tuple[object, Shape | None]]
+        below = {join.name: (join.name, None) for join in joins} if shape is None else {n: (p, s) for n, p, s in shape}
+        return CompiledLevel(
+            entity, selection, {join.name: self._join(join, entity, *below[join.name], shared) for join in joins}
+        )
+
+    def _join(
+        self, join: Join, above: Entity, place: object, shape: Shape | None, shared: SharedLevel
+    ) -> "CompiledJoin":
+        known: CompiledJoin | None = shared.embeds.get((place, join))
+        if known is not None:
+            known.shared = True
+            return known
+        entity, key = self.entities[join.entity], (place, counting(join))
+        counted = shared.rows.get(key)
+        rows = counted or (CountedElements if join.listed else CountedRows)(join, place, above, entity, self.tally)
+        level = self.level(entity, join.selection, join.joins, shape, rows.level)
+        if counted is None:
+            rows.compile(join, level, self.entities)
+            shared.rows[key] = rows
+        made = (
+            CompiledListJoin(join, rows, level, entity)
+            if isinstance(rows, CountedElements)
+            else CompiledJoin(join, rows, level)
+        )
+        shared.embeds[place, join] = made
+        return made
+
+
 class CompiledLevel:
-    """A compiled level of the tree. `render` makes the level's value from a row, or from a group of rows."""
+    """A compiled level of a product's tree. `render` makes the level's value from a row, or from a group of rows. `filtered`: a
+    row counts only if required joins below it have rows."""
 
-    __slots__ = ("joins", "render", "required")
+    __slots__ = ("_required", "filtered", "joins", "render")
 
-    def __init__(
-        self, entity: Entity, selection: Selection, joins: Sequence[Join], entities: Mapping[str, Entity]
-    ) -> None:
-        self.joins = {
-            join.name: (CompiledListJoin if join.listed else CompiledJoin)(join, entity, entities) for join in joins
-        }
-        self.required = tuple(join.name for join in joins if join.required and not join.listed)
+    def __init__(self, entity: Entity, selection: Selection, joins: Mapping[str, "CompiledJoin"]) -> None:
+        self.joins = joins
+        self._required = {n: one.rows.of for n, one in joins.items() if one.join.required and not one.join.listed}
+        self.filtered = bool(self._required)
         self.render = self._renderer(entity, selection)
 
     def below(self, join: str) -> "CompiledLevel":
         return self.joins[join].level
 
+    def rows(self, join: str) -> FindRows:
+        return self.joins[join].rows.of
+
     def shown(self, join: str) -> Evaluate:
         return self.joins[join].show
 
-    def reduce(self, scope: Scope, tally: Counter[str]) -> None:
-        """Keeps, at this level and at all levels below, only the found rows that count, in order."""
-        for joined in self.joins.values():
-            joined.reduce(scope, tally)
-
-    def complete(self, match: Match) -> bool:
+    def complete(self, scope: Scope) -> bool:
         """Whether every required join of the row has a row that counts."""
-        return all(match.found[name] for name in self.required)
+        return all(rows(scope) for rows in self._required.values())
+
+    def lacking(self, scope: Scope) -> list[str]:
+        """The required joins of the row that have no row that counts."""
+        return [name for name, rows in self._required.items() if not rows(scope)]
 
     def _renderer(self, entity: Entity, selection: Selection) -> Evaluate:
         if isinstance(selection, BareValue):
@@ -115,102 +155,57 @@ class CompiledLevel:
 
 
 class CompiledJoin:
-    """A compiled join below a level."""
+    """A compiled join below a level. `shared`: several products show it alike, so that one JSON text serves them all."""
 
-    __slots__ = ("_aggregated", "_filtered", "_key", "_order", "join", "level", "where")
+    __slots__ = ("_aggregated", "join", "level", "rows", "shared")
 
-    def __init__(self, join: Join, above: Entity, entities: Mapping[str, Entity]) -> None:
-        entity = entities[join.entity]
-        self.join = join
-        self.level = level = CompiledLevel(entity, join.selection, join.joins, entities)
-        self._aggregated = join.aggregated
-        self.where = None if join.where is None else compile_expression(join.where, level)
-        self._filtered = join.where is not None or bool(level.required)
-        self._key = _key_rank(entity)
-        self._order = [
-            (compile_expression(term.by, level), _rank(_type_of(term.by, join, entities)), term.descending)
-            for term in reversed(join.order_by)
-        ]
-
-    def reduce(self, scope: Scope, tally: Counter[str]) -> None:
-        rows, join = scope[0].found[self.join.name], self.join
-        if self.level.joins:
-            for row in rows:
-                self.level.reduce((row, scope), tally)
-        if self._filtered:
-            rows = [row for row in rows if self._counts((row, scope))]
-        if len(rows) > 1:
-            rows = self._ordered(rows, scope)
-            if not join.many:
-                tally["ambiguous"] += 1
-                del rows[1:]
-            elif join.limit is not None and len(rows) > join.limit:
-                tally["cut"] += 1
-        scope[0].found[join.name] = rows
+    def __init__(self, join: Join, rows: CountedRows, level: CompiledLevel) -> None:
+        self.join, self.rows, self.level = join, rows, level
+        self._aggregated, self.shared = join.aggregated, False
 
     def member(self, scope: Scope, document: dict[str, Value]) -> None:
         """Puts the embed's members into the document."""
-        document[self.join.name] = self.show(scope)
+        document[self.join.name] = self._text(scope) if self.shared else self.show(scope)
         if self.join.total:
-            document[f"{self.join.name}_total"] = len(scope[0].found[self.join.name])
+            document[f"{self.join.name}_total"] = len(self.rows.of(scope))
 
     def show(self, scope: Scope) -> Value:
-        rows, render = scope[0].found[self.join.name], self.level.render
+        """The value of the embed."""
+        join, rows, render = self.join, self.rows.of(scope), self.level.render
         if self._aggregated:
             return render((Match(columns={}, more={}, found={GROUP: rows}), scope))
-        if self.join.many:
-            return [render((row, scope)) for row in rows[: self.join.limit]]
-        return render((rows[0], scope)) if rows else None
+        if not join.many:
+            return render((rows[0], scope)) if rows else None
+        if join.limit is not None and len(rows) > join.limit:
+            self.rows.tally["cut"] += 1
+            rows = rows[: join.limit]
+        return [render((row, scope)) for row in rows]
 
-    def _counts(self, scope: Scope) -> bool:
-        return self.level.complete(scope[0]) and (self.where is None or self.where(scope) is True)
-
-    def _ordered(self, rows: list[Match], scope: Scope) -> list[Match]:
-        rows = sorted(rows, key=self._key)
-        for evaluate, rank, descending in self._order:
-            values = [(evaluate((row, scope)), row) for row in rows]
-            ranked = [(rank(value), row) for value, row in values if value is not None]
-            ranked.sort(key=lambda pair: pair[0], reverse=descending)
-            rows = [row for _, row in ranked] + [row for value, row in values if value is None]
-        return rows
+    def _text(self, scope: Scope) -> Value:
+        found = scope[0].found
+        if self not in found:
+            found[self] = canonical_json.as_text(self.show(scope))
+        return found[self]
 
 
 class CompiledListJoin(CompiledJoin):
-    """A compiled list join. A found row occurs once for each element of the array above that finds it."""
+    """A compiled list join. It shows each element of the array above, also an element without a row."""
 
-    __slots__ = ("_absent", "_child", "_child_instants", "_parent", "_parent_instants")
+    __slots__ = ("_absent", "_elements")
 
-    def __init__(self, join: Join, above: Entity, entities: Mapping[str, Entity]) -> None:
-        super().__init__(join, above, entities)
-        self._child, self._parent = align_columns(join, entities[join.entity], above)
-        self._child_instants = instants_of(self._child, entities[join.entity])
-        self._parent_instants = instants_of(self._parent, above)
-        self._absent = self._without_row(entities[join.entity])
-
-    def reduce(self, scope: Scope, tally: Counter[str]) -> None:
-        super().reduce(scope, tally)
-        elements = self._elements(scope)
-        scope[0].found[self.join.name] = [row for rows, _ in elements for row in rows]
+    def __init__(self, join: Join, rows: CountedElements, level: CompiledLevel, entity: Entity) -> None:
+        super().__init__(join, rows, level)
+        self._elements, self._absent = rows, self._without_row(entity)
 
     def show(self, scope: Scope) -> Value:
         if self._aggregated:
             return super().show(scope)
         render, shown = self.level.render, []
-        for rows, values in self._elements(scope):
+        for rows, values in self._elements.elements(scope):
             shown += [render((row, scope)) for row in rows]
             if not rows and not self.join.required:
-                shown.append(self._absent(dict(zip(self._child, values, strict=True)), scope))
+                shown.append(self._absent(dict(zip(self._elements.child, values, strict=True)), scope))
         return shown
-
-    def _elements(self, scope: Scope) -> list[tuple[list[Match], list[Value]]]:
-        """For each element of the array: the rows that it finds, and its values of the join columns."""
-        rows: dict[str | None, dict[int, Match]] = {}
-        for row in scope[0].found[self.join.name]:
-            (key,) = join_keys(self._child, row.columns, self._child_instants)
-            rows.setdefault(key, {})[id(row)] = row
-        keys = join_keys(self._parent, scope[0].columns, self._parent_instants)
-        elements = element_values(self._parent, scope[0].columns)
-        return [(list(rows.get(key, {}).values()), values) for key, values in zip(keys, elements, strict=True)]
 
     def _without_row(self, entity: Entity) -> Callable[[Mapping[str, Value], Scope], Value]:
         """Shows an element without a row: all members are null except the join columns, and the joins below are empty."""
@@ -222,11 +217,13 @@ class CompiledListJoin(CompiledJoin):
                 members = [(name, _own_column(expression)) for name, expression in selected]
             case WholeRow():
                 members = [(name, name) for name in entity.columns]
-        nothing = Match(columns=dict.fromkeys(entity.columns), more={}, found={name: [] for name in self.level.joins})
+        columns: dict[str, Value] = dict.fromkeys(entity.columns)
+        places = [joined.rows.place for joined in self.level.joins.values()]
         embeds = [joined.member for joined in self.level.joins.values() if joined.join.shown]
 
         def absent(element: Mapping[str, Value], scope: Scope) -> Value:
             document = {name: element.get(column) for name, column in members}
+            nothing = Match(columns, {}, {place: [] for place in places})
             for member in embeds:
                 member((nothing, scope), document)
             return document
@@ -241,29 +238,3 @@ def _own_column(expression: Expression) -> str:
 
 def _whole_row(row: Match, entity: Entity) -> dict[str, Value]:
     return {c: row.columns.get(c) for c in entity.columns} | {c: row.more[c] for c in sorted(row.more)}
-
-
-def _rank(type_: Type) -> Rank:
-    """The sort key of a type's values: microseconds for timestamps, else the value itself."""
-    return to_microseconds if type_ == "timestamp" else _itself
-
-
-def _itself(value: Value) -> Value:
-    return value
-
-
-def _key_rank(entity: Entity) -> Callable[[Match], Any]:
-    """The sort key of rows that `order_by` leaves equal: the columns of their primary key."""
-    columns, ranks = itemgetter(*entity.key), [(c, _rank(entity.columns[c].name)) for c in entity.key]
-    if all(rank is _itself for _, rank in ranks):
-        return lambda row: columns(row.columns)
-    return lambda row: [rank(row.columns[c]) for c, rank in ranks]
-
-
-def _type_of(expression: Expression, join: Join, entities: Mapping[str, Entity]) -> Type:
-    """The type of a term of `order_by`. A column of a row above orders nothing, so its type does not matter: None."""
-    if isinstance(expression, Computed):
-        return expression.node.type
-    for step in expression.path:
-        join = next(below for below in join.joins if below.name == step)
-    return None if expression.up else entities[join.entity].columns[expression.name].name

@@ -20,6 +20,7 @@ committed. Rounds of a run end in order. A run is one start of the job: its numb
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from processor.plan.product_plan import LedgerPlace
@@ -178,7 +179,7 @@ def pack(entry: LedgerEntry) -> bytes:
     if entry.mark is None:
         raise ValueError("an entry without a mark is no reservation")
     kind = 3 if entry.unfit else 0 if entry.hash == NO_DOCUMENT else 1 if entry.hash == INVALIDATED else 2
-    numbers = b"".join(map(_varint, (entry.seq, entry.version, *entry.mark)))
+    numbers = _varint(entry.seq) + _packed_mark(entry.version, entry.mark)
     tail = bytes.fromhex(entry.hash.removeprefix(_KINDS[kind])) if kind else entry.topic.encode()
     return bytes((kind,)) + numbers + tail
 
@@ -198,6 +199,12 @@ def unpack(packed: bytes) -> LedgerEntry:
     if not kind:
         return LedgerEntry(seq, NO_DOCUMENT, mark, version, tail.decode())
     return LedgerEntry(seq, _KINDS[kind] + tail.hex(), mark, version)
+
+
+@lru_cache(maxsize=1024)
+def _packed_mark(version: int, mark: Mark) -> bytes:
+    """The version and the mark as varints: a task has one mark for all its entries."""
+    return b"".join(map(_varint, (version, *mark)))
 
 
 def _varint(number: int) -> bytes:

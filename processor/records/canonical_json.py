@@ -57,6 +57,11 @@ def encode(value: Any) -> bytes:
     return text.encode()
 
 
+def as_text(value: Any) -> Any:
+    """A value that `encode` writes as the JSON text of `value`, which several documents can share."""
+    return simplejson.RawJSON(_ENCODER.encode(value))
+
+
 def loads(text: str | bytes) -> Any:
     """The value of JSON text, or of its UTF-8 bytes. The last of repeated members wins.
 

@@ -25,6 +25,7 @@ from processor.plan.touch import Root
 from processor.plan.tree import RootTree, merge
 from processor.product.avro_datum import avro_datum
 from processor.product.avro_document import avro_schema_text
+from processor.product.counted_rows import SharedLevel
 from processor.product.document import GONE, Match, Renderer
 from processor.progress.ledger import Mark, group_partition
 from processor.records import canonical_json
@@ -36,7 +37,7 @@ from processor.records.record import Value
 from processor.rounds.freshness import UNKNOWN, RootTimes
 from processor.rounds.round import CHUNK, LaneResult, Round
 from processor.rounds.step_runner import StepRunner
-from processor.steps.assemble import assemble, assemble_tree, shown_rows
+from processor.steps.assemble import assemble, assemble_tree
 from processor.steps.publish import (
     Documents,
     EncodedDocument,
@@ -144,7 +145,8 @@ def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter
     top = None if product.retracted else (yield from assemble(plan, product, root, tally))
     if top is None:
         return EncodedDocument(key="", value=None)
-    making = _Making(product, _renderer(plan, product, tally), canonical_json.encode)
+    renderer = Renderer(product=product.product, entities=_entities(plan), tally=tally)
+    making = _Making(product, renderer, canonical_json.encode)
     return making.encoded(top, root_message_key(plan, product.product.root, top))
 
 
@@ -169,10 +171,6 @@ class _Making(NamedTuple):
 def _roots_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set[str]:
     """The root entities of these products."""
     return {products[name].product.root for name in {name for name, _ in roots}}
-
-
-def _renderer(plan: Plan, product: ProductPlan, tally: Counter[str]) -> Renderer:
-    return Renderer(product=product.product, entities=_entities(plan), tally=tally)
 
 
 def _encoder(round_: Round, planned: ProductPlan, runner: StepRunner) -> Encode:
@@ -209,7 +207,8 @@ class _RootPublisher:
     def __init__(self, round_: Round, entity: str, mark: Mark, tally: Counter[str], runner: StepRunner) -> None:
         self._round, self._entity, self._tally, self._runner = round_, entity, tally, runner
         self._task = PublishTask(entity=entity, mark=mark, runs={round_.run.number: round_.run}, erased=round_.erased)
-        self._products = {n: p for n, p in round_.plan.products.items() if p.product.root == entity}
+        self._products, self._whole = round_.plan.products, round_.plan.trees[entity]
+        self._entities, self._shared = _entities(round_.plan), SharedLevel()
         self._contexts: dict[str, PublishContext] = {}
         self._makings: dict[str, _Making] = {}
         self._trees: dict[tuple[str, ...], RootTree] = {}
@@ -237,8 +236,8 @@ class _RootPublisher:
             return gone
         if top is None:
             return gone
-        key = root_message_key(self._round.plan, self._entity, top.match)
-        return gone | {name: self._document(shown_rows(top, tree.shape[name]), key, name, named) for name in shown}
+        key = root_message_key(self._round.plan, self._entity, top)
+        return gone | {name: self._document(top, key, name, named) for name in shown}
 
     def _document(self, top: Match, key: str, name: str, named: str | None) -> EncodedDocument | Unpublishable:
         try:
@@ -249,13 +248,19 @@ class _RootPublisher:
     def _tree(self, names: tuple[str, ...]) -> RootTree:
         """The tree of these products."""
         if names not in self._trees:
-            self._trees[names] = merge([self._products[name] for name in names])
+            self._trees[names] = merge([self._products[name] for name in names], self._whole)
         return self._trees[names]
 
     def _making(self, name: str) -> _Making:
         if name not in self._makings:
             product = self._products[name]
-            renderer = _renderer(self._round.plan, product, self._tally)
+            renderer = Renderer(
+                product=product.product,
+                entities=self._entities,
+                tally=self._tally,
+                shape=self._whole.shape[name],
+                shared=self._shared if product.product.format == "json" else None,
+            )
             self._makings[name] = _Making(product, renderer, _encoder(self._round, product, self._runner))
         return self._makings[name]
 

@@ -8,7 +8,6 @@ sends once. An index answer is only a hint, and so is an edge: the step checks e
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from processor.plan.access import KeyRead
@@ -16,22 +15,13 @@ from processor.plan.declared_columns import declared_columns, undeclared_columns
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.step import Step
-from processor.plan.tree import RootTree, Shape, merge
-from processor.product.document import Match
+from processor.plan.tree import RootTree, TreeNode, merge
+from processor.product.document import Match, Shape
 from statestore.item_attributes import entity_of_item
 from statestore.store import Item
 
-
-@dataclass(slots=True)
-class FoundRow:
-    """A row that a tree found. `match`: the row without the rows below it; `found`: node of the tree -> the rows below."""
-
-    match: Match
-    found: dict[int, list["FoundRow"]] = field(default_factory=dict)
-
-
-Ask = tuple[FoundRow, int, JoinPlan, str]
-"""The row above, the node, its join, and the key to look for."""
+Ask = tuple[Match, TreeNode, str]
+"""The row above, the node of the tree, and the key to look for."""
 
 
 def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:
@@ -41,52 +31,43 @@ def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | 
     return None if top is None else shown_rows(top, tree.shape[product.product.name])
 
 
-def assemble_tree(plan: Plan, tree: RootTree, root: str, tally: Counter[str] | None = None) -> Step[FoundRow | None]:
-    """The rows of the documents whose root has the encoded key `root`; None when there is no such row. Counts in `tally` the
-    stored values that do not fit their columns."""
+def assemble_tree(plan: Plan, tree: RootTree, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:
+    """The rows of the documents whose root has the encoded key `root`, each with the rows below it by the numbers of their nodes;
+    None when there is no such row. Counts in `tally` the stored values that do not fit their columns."""
     entity = plan.entities[tree.root]
     (item,) = yield (entity.key(root),)
     columns = declared_columns(item, entity, tally) if item is not None else None
     if columns is None:
         return None
-    top = FoundRow(Match(columns, undeclared_columns(item, entity)))
+    top = Match(columns, undeclared_columns(item, entity))
     level = [(top, tree.top)]
     while asks := list(_asks(tree, level)):
-        answers = yield tuple([plan.request(join.join.entity, join.down, key) for _, _, join, key in asks])
+        answers = yield tuple([plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks])
         level = []
-        for (row, index, join, key), answer in zip(asks, answers, strict=True):
-            rows = row.found[index]
-            for match in _rows(join, plan.entities[join.join.entity], key, answer, tally):
-                found = FoundRow(match)
-                rows.append(found)
-                if join.below:
-                    level.append((found, join.below))
+        for (row, node, key), answer in zip(asks, answers, strict=True):
+            join, rows = node.join, row.found[node.number]
+            found = list(_rows(join, plan.entities[join.join.entity], key, answer, tally))
+            rows += found
+            if join.below:
+                level += [(one, join.below) for one in found]
     return top
 
 
-def shown_rows(row: FoundRow, shape: Shape) -> Match:
-    """The row as one product sees it: with the rows of its own joins, by their names. The lists are the product's own; a row
-    without joins below is shared."""
-    match = row.match
-    if not shape:
-        return match
-    found = {
-        name: [shown_rows(one, below) for one in row.found[node]] if below else [one.match for one in row.found[node]]
-        for name, node, below in shape
-    }
-    return Match(match.columns, match.more, found)
+def shown_rows(row: Match, shape: Shape) -> Match:
+    """The row as one product sees it: with the rows of its own joins, by their names."""
+    found = {name: [shown_rows(one, below) for one in row.found[number]] for name, number, below in shape}
+    return Match(row.columns, row.more, found)
 
 
-def _asks(tree: RootTree, level: Iterable[tuple[FoundRow, tuple[int, ...]]]) -> Iterable[Ask]:
+def _asks(tree: RootTree, level: Iterable[tuple[Match, tuple[int, ...]]]) -> Iterable[Ask]:
     for row, nodes in level:
-        columns = row.match.columns
-        for index in nodes:
-            join = tree.nodes[index].join
-            row.found[index] = []
-            keys = join.parent_keys(columns)
+        columns = row.columns
+        for node in [tree.nodes[index] for index in nodes]:
+            row.found[node.number] = []
+            keys = node.join.parent_keys(columns)
             for key in keys if len(keys) == 1 else dict.fromkeys(keys):
                 if key is not None:
-                    yield row, index, join, key
+                    yield row, node, key
 
 
 def _rows(join: JoinPlan, entity: EntityPlan, key: str, answer: Any, tally: Counter[str] | None) -> Iterable[Match]:

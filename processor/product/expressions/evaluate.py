@@ -29,17 +29,19 @@ from processor.records.record import Value
 
 @dataclass(slots=True)
 class Match:
-    """A row in a document. `columns`: the declared columns; `more`: the undeclared ones; `found`: the rows of each join below, by
-    the join's name."""
+    """A row in documents. `columns`: the declared columns; `more`: the undeclared ones. `found`: the rows of each join below, by
+    its name or by its number in the tree; and what products share of them, by the part that made it."""
 
     columns: Mapping[str, Value]
     more: Mapping[str, Value]
-    found: "dict[str, list[Match]]" = field(default_factory=dict)
+    found: dict[Any, Any] = field(default_factory=dict)
 
 
 Scope = tuple[Match, Any]
 """A row, and the scope of the row above it. Above the root there is None."""
 Evaluate = Callable[[Scope], Value]
+FindRows = Callable[[Scope], list[Match]]
+"""The rows of a join that count, in order."""
 
 GROUP: Final = ""
 """A group of rows is evaluated as one `Match` without columns: its `found[GROUP]` has the rows."""
@@ -51,6 +53,9 @@ class RowLevel(Protocol):
     def below(self, join: str) -> "RowLevel":
         """The level of a join's rows."""
 
+    def rows(self, join: str) -> FindRows:
+        """The function that finds the rows of a join below a row of this level."""
+
     def shown(self, join: str) -> Evaluate:
         """The function that makes the value of a join at a row of this level."""
 
@@ -58,7 +63,7 @@ class RowLevel(Protocol):
 def compile_expression(expression: Expression, level: RowLevel) -> Evaluate:
     """The function that gives the value of an expression as the document has it."""
     if isinstance(expression, Column):
-        return _compile_column(expression)
+        return _compile_column(expression, level)
     evaluate, write = _compile_node(expression.node, level), _DOCUMENT_FORMS.get(expression.node.type)
     if write is None or isinstance(expression.node, Shown):
         return evaluate
@@ -80,7 +85,7 @@ _DOCUMENT_FORMS: Final[dict[Type, Callable[[Value], Value]]] = {
 def _compile_node(node: ExpressionNode, level: RowLevel) -> Evaluate:
     match node:
         case Column():
-            return _compile_column(node)
+            return _compile_column(node, level)
         case Literal(value=value, type=type_):
             read = FUNCTIONS.get(f"as stored({type_})")
             constant = read.run(value) if read and value is not None else value
@@ -93,11 +98,11 @@ def _compile_node(node: ExpressionNode, level: RowLevel) -> Evaluate:
             return _compile_shown(path, level)
 
 
-def _compile_column(column: Column) -> Evaluate:
+def _compile_column(column: Column, level: RowLevel) -> Evaluate:
     name = column.name
     evaluate: Evaluate = lambda scope: scope[0].columns.get(name)  # noqa: E731
     if column.path:
-        evaluate = _through_joins(column.path, evaluate)
+        evaluate = _through_joins(column.path, level, evaluate)
     return _at_row_above(column.up, evaluate) if column.up else evaluate
 
 
@@ -110,12 +115,16 @@ def _at_row_above(up: int, evaluate: Evaluate) -> Evaluate:
     return above
 
 
-def _through_joins(path: Path, evaluate: Evaluate) -> Evaluate:
+def _through_joins(path: Path, level: RowLevel, evaluate: Evaluate) -> Evaluate:
     """Evaluates at the row that the `one` joins of `path` reach. If one of them found no row, the value is null."""
+    steps: list[FindRows] = []
+    for name in path:
+        steps.append(level.rows(name))
+        level = level.below(name)
 
     def joined(scope: Scope) -> Value:
-        for step in path:
-            found = scope[0].found[step]
+        for find in steps:
+            found = find(scope)
             if not found:
                 return None
             scope = (found[0], scope)
@@ -138,32 +147,40 @@ def _compile_call(call: Call, level: RowLevel) -> Evaluate:
 
 
 def _compile_shown(path: Path, level: RowLevel) -> Evaluate:
-    for step in path[:-1]:
+    evaluate = _level_at(path[:-1], level).shown(path[-1])
+    return _through_joins(path[:-1], level, evaluate) if path[1:] else evaluate
+
+
+def _level_at(path: Path, level: RowLevel) -> RowLevel:
+    for step in path:
         level = level.below(step)
-    evaluate = level.shown(path[-1])
-    return _through_joins(path[:-1], evaluate) if path[1:] else evaluate
+    return level
 
 
 def _compile_aggregate(node: Aggregate, level: RowLevel) -> Evaluate:
-    for step in node.over:
-        level = level.below(step)
-    argument = None if node.argument is None else _compile_node(node.argument, level)
+    over = _level_at(node.over, level)
+    argument = None if node.argument is None else _compile_node(node.argument, over)
     total = _TOTALS[node.function]
-    name = node.over[-1] if node.over else GROUP
+    find = _level_at(node.over[:-1], level).rows(node.over[-1]) if node.over else _find_group
 
     def aggregate(scope: Scope) -> Value:
-        rows = scope[0].found[name]
+        rows = find(scope)
         if argument is None:
             return len(rows)
-        above = scope if name else scope[1]
+        above = scope if node.over else scope[1]
         values = [argument((row, above)) for row in rows]
         return total([value for value in values if value is not None], node.type)
 
     if not node.over[1:]:
         return aggregate
     none = 0 if node.function == "count" else None
-    reached = _through_joins(node.over[:-1], lambda scope: (aggregate(scope),))
+    reached = _through_joins(node.over[:-1], level, lambda scope: (aggregate(scope),))
     return lambda scope: found[0] if (found := reached(scope)) else none
+
+
+def _find_group(scope: Scope) -> list[Match]:
+    rows: list[Match] = scope[0].found[GROUP]
+    return rows
 
 
 def _sum(values: Sequence[Value], type_: Type) -> Value:

@@ -314,6 +314,8 @@ def test_the_command_prints_json_and_exits_with_1_on_errors(tmp_path: Path, caps
     (tmp_path / "entities.yaml").write_text("user: {key: [idd], columns: {id: int}}\n")
     assert main(["plan", "--offline", "--json", "--definitions", str(tmp_path)]) == 1
     errors = json.loads(capsys.readouterr().out)["errors"]
-    assert errors == [f"{tmp_path}/entities.yaml:1: entity `user` has no column `idd` for its `key`; did you mean 'id'?"]
+    assert errors == [
+        f"{tmp_path}/entities.yaml:1: entity `user` has no column `idd` for its `key`; did you mean 'id'?"
+    ]
     assert main(["plan", "--offline", "--definitions", str(EXAMPLE), "--slots", "1"]) == 1
     assert "no slot is free for" in capsys.readouterr().err

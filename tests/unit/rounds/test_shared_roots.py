@@ -110,3 +110,40 @@ def test_products_that_share_rows_do_not_change_each_other_s_documents() -> None
     trial.batch([row("user", 0, id=1, name="ada"), *stars])
     shown = {m.topic: [star["id"] for star in json.loads(m.value or b"")["stars"]] for m in trial.published.messages}
     assert shown == {"p00": [3, 1], "p01": [0, 1, 2, 3], "p02": [0]}
+
+
+def test_products_with_equal_joins_have_the_documents_that_each_of_them_has_alone() -> None:
+    """The products share rows and embeds at each level: equal ones, and ones with other conditions or joins below."""
+    forks = {"forks": {**FORKS, "on": {"id": "id"}}}
+    shown = {**STARS, "order_by": ["-note"], "limit": 2, "total": True, "embed": forks}
+    embeds: list[dict[str, Any]] = [
+        {"stars": shown},
+        {"stars": shown},
+        {"stars": {**shown, "fields": ["note"], "limit": 3}},
+        {"stars": {**shown, "embed": {"forks": {**forks["forks"], "required": True}}}},
+        {"stars": {**shown, "where": "count(forks) = 0"}},
+        {"stars": {**shown, "where": "note = parent.name"}},
+        {"stars": {**STARS, "fields": {"n": "count(*)", "last": "max(note)"}}, "one": {**STARS, "one": "star"}},
+    ]
+    embeds[-1]["one"].pop("many")
+    records = [row("user", n, id=n, name=name) for n, name in enumerate(["ada", "bo", "é"])]
+    records += [row("star", n, id=n, name=["ada", "bo", "é"][n % 3], note=f"{n % 4}é") for n in range(20)]
+    records += [
+        row("star", 20, id=20, name="ada", note="ada"),
+        *(row("fork", n, id=n, name="x") for n in range(0, 20, 4)),
+    ]
+    together = documents(plan_of_products(*embeds), records)
+    for name, embed in [(f"p{n:02}", embed) for n, embed in enumerate(embeds)]:
+        alone = documents(plan_of_products(embed), records)
+        assert together[name] == alone["p00"], name
+
+
+def documents(plan: Plan, records: list[Record]) -> dict[str, dict[bytes | None, bytes | None]]:
+    """Topic -> key -> value of the last message."""
+    trial, _ = started(plan)
+    trial.batch(records)
+    trial.finish()
+    last: dict[str, dict[bytes | None, bytes | None]] = {}
+    for message in trial.published.messages:
+        last.setdefault(message.topic, {})[message.key] = message.value
+    return last
