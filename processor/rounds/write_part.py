@@ -73,7 +73,7 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     runner.outbox.flush()
     written = [(net, touch) for net, touch in written if touch.changed is None or touch.changed]
     touches = [touch for _, touch in written]
-    indexed = [touch for touch in touches if round_.plan.entities[touch.entity].slots]
+    indexed = [touch for touch in touches if round_.plan.entities[touch.entity].concerns_indexes(touch.changed)]
     part = ".".join(f"{topic}.{partition}" for topic, partition in sorted(first)[:1])
     opened = open_touched(indexed, round_, part, runner.store)
     overlay = overlay_of(chain.from_iterable(opened.values()))
