@@ -44,8 +44,9 @@ def version_of_item(item: Item) -> str:
 
 
 def version_shown(item: Item) -> str:
-    """The version of the last change of what the indexes show of the row that an item, or an index, holds."""
-    version: str = item["_indexed_v"] if "_indexed_v" in item else item["_v"]
+    """The version of the last change of what the indexes show of a row, by its item or by an index. Empty for an index entry that
+    nobody keeps: the entity has given up its slots."""
+    version: str = item.get("_indexed_v") or item.get("_v", "")
     return version
 
 

@@ -18,6 +18,7 @@ from itertools import chain
 from processor.driver.clock import Clock
 from processor.driver.executor import Executor, Work
 from processor.driver.publish_setup import PublishSetup
+from processor.driver.row_reads import RowReads
 from processor.errors import Fenced, LostWrites
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
@@ -61,6 +62,7 @@ class RoundRunner:
     partitions: of each topic of the next batch, one where it has none.
     incarnations: of these topics, or of those of the dead letters to replay, by their epochs.
     forms: of decimals, as records settled them.
+    row_reads: which rows a task reads before it writes them.
     """
 
     settings: Settings
@@ -87,6 +89,7 @@ class RoundRunner:
     partitions: Mapping[str, int] = field(default_factory=dict)
     incarnations: Incarnations = field(default_factory=dict)
     forms: Forms = field(default_factory=dict)
+    row_reads: RowReads = field(default_factory=RowReads)
 
     def __post_init__(self) -> None:
         settle = 0.0 if self.store.consistent else self.settings.settle_seconds
@@ -117,6 +120,7 @@ class RoundRunner:
         lanes = self.executor.run_round(part, work, round_, self.open_changes.overlay)
         parts = [result for lane in lanes for result in lane.parts]
         self._learn_forms(parts)
+        self.row_reads = self.row_reads.after(result.updates for result in parts)
         tally: Counter[str] = Counter()
         for counts in (*(lane.tally for lane in lanes), *(result.tally for result in parts)):
             tally.update(counts)
@@ -191,6 +195,7 @@ class RoundRunner:
             incarnations=self.incarnations,
             release=statestore_version(),
             forms=self.forms,
+            read_first=frozenset() if self.store.consistent else self.row_reads.entities(self.plan),
         )
 
     def _activate(self, stopped: Mapping[str, str]) -> None:
