@@ -9,7 +9,7 @@
     _indexed            a map: the columns that the indexes show, in a row with slots. Of a row that they show whole, also `_more`
     _indexed_v          the version of the last change of `_indexed`, the slots or the edges, in an item with slots
     <column>            any other declared column; a name that could be one of these attributes has a leading `.`
-    _more               the undeclared columns, as one JSON text
+    _more               the undeclared columns, as one JSON text, compressed where that pays
     GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
     GSI_SK              the row's name in all indexes, which the store adds to a row with slots
     prev_k              the content of GSI_k before the last write; that write itself sets it
@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from statestore import keys
 from statestore.attribute_values import fits
-from statestore.column_values import dumps, load_value, loads, store_value
+from statestore.column_values import dumps, load_value, loads, pack_values, store_value, unpack_values
 from statestore.item_format import FORMAT
 from statestore.keys import Key
 from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Item, Write
@@ -210,7 +210,7 @@ def read_columns(item: Item) -> dict[str, Any] | None:
 def read_more(item: Item) -> dict[str, Any]:
     """The undeclared columns of the row that an item holds."""
     more = item.get(_MORE) or item.get(_INDEXED, {}).get(_MORE)
-    return loads(more) if more else {}
+    return unpack_values(more) if more else {}
 
 
 def written_row(image: Image, old: Row | None) -> Row:
@@ -279,7 +279,7 @@ def _beside(image: Image) -> dict[str, Any]:
     if image.indexed is None:
         return {}
     found = _stored(image, [name for name in image.columns or () if name not in image.indexed])
-    return found | {_MORE: dumps(image.more)} if image.more else found
+    return found | {_MORE: pack_values(image.more)} if image.more else found
 
 
 def _indexed(image: Image) -> dict[str, Any]:

@@ -57,7 +57,9 @@ class EntityPlan:
 
     def concerns_indexes(self, changed: frozenset[str] | None) -> bool:
         """Whether a change of these columns (None: of all) changes what the indexes show of a row."""
-        return bool(self.slots) and (changed is None or bool(changed if self.indexed is None else changed & self.indexed))
+        return bool(self.slots) and (
+            changed is None or bool(changed if self.indexed is None else changed & self.indexed)
+        )
 
     def joined(self) -> frozenset[str]:
         """The columns that slots and edges hold."""

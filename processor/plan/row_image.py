@@ -107,8 +107,8 @@ def layout_image(plan: EntityPlan, seen: Row) -> Image | None:
 
 
 def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mapping[str, str]) -> Image:
-    """The image of a row that gets some values, and the slots and edges of the plan. The indexes go on showing what they show, and
-    all that the plan reads there: null for a column that the source never sent."""
+    """The image of a row that gets some values, and the slots and edges of the plan. The indexes go on showing what they
+    show, and all that the plan reads there: null for a column that the source never sent."""
     columns = {**(seen.columns or {}), **fills}
     indexed = None if plan.indexed is None or seen.indexed is None else plan.indexed | seen.indexed
     moved = [name for name in dict.fromkeys((*columns, *plan.declared)) if indexed is None or name in indexed]

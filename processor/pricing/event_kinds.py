@@ -38,8 +38,8 @@ ProductNode = tuple[str, int | None]
 class Event:
     """One event on the row of `WORLD`, or on a `new` row. `row`: after the event, None if it is deleted; `replay`: the same
     change arrives again; `decides`: the event changes a column that a `where` or an expression reads, and with it whether a row
-    counts, or the value of the expression. The sample values need not change them: a date may stay in its year. `unread`: no product reads
-    the columns that the event changes."""
+    counts, or the value of the expression. The sample values need not change them: a date may stay in its year.
+    `unread`: no product reads the columns that the event changes."""
 
     entity: str
     name: str

@@ -231,6 +231,18 @@ def test_a_plan_names_new_edges_of_stored_rows() -> None:
     assert needed.write_units == 3_000_000  # the row, its slot, and an edge
 
 
+@pytest.mark.parametrize(
+    ("fields", "shown"), [("[id, ok]", "the indexes show ok"), (None, "the indexes show whole rows")]
+)
+def test_a_plan_names_columns_that_the_indexes_of_stored_rows_begin_to_show(fields: str | None, shown: str) -> None:
+    registry = stored(definitions(STARS))
+    wider = STARS.replace(", fields: [id]}", f", fields: {fields}}}" if fields else "}")
+    found = preview(definitions(wider), registry, frozenset({"star"}), statistics=statistics(registry, {}))
+    (needed,) = found.backfills
+    assert (needed.entity, needed.holds, needed.write_units) == ("star", shown, 2_000_000)  # the row and its slot
+    assert not preview(definitions(STARS), stored(definitions(wider)), frozenset({"star"})).backfills
+
+
 def test_a_plan_can_leave_prices_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--offline", "--no-price", "--definitions", str(EXAMPLE)]) == 0
     out = capsys.readouterr().out

@@ -90,7 +90,10 @@ def test_a_table_fits_its_own_definition_whatever_else_dynamodb_answers() -> Non
     names = ["_deleted", "_indexed_v", "_indexed", "_f"]
     description["GlobalSecondaryIndexes"] = [
         {
-            **{**index, "IndexStatus": "ACTIVE", "ItemCount": 7, "KeySchema": index["KeySchema"][::-1]},
+            **index,
+            "IndexStatus": "ACTIVE",
+            "ItemCount": 7,
+            "KeySchema": index["KeySchema"][::-1],
             "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": names},
         }
         for index in reversed(description["GlobalSecondaryIndexes"])
