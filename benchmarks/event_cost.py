@@ -107,7 +107,7 @@ class PurposeExecutor(InProcessExecutor):
         return InProcessExecutor.run_round(self, part, work, round_, overlay)
 
 
-def cost_records(events: int, users: int, *, wide: bool, unread: bool) -> list[Record]:
+def cost_records(events: int, users: int, *, wide: bool = False, unread: bool = False) -> list[Record]:
     """The records of a history. `wide`, `unread`: as the options."""
     lines = generate_history(1, events // 2 if unread else events, users)
     lines = widened(lines) if wide else lines

@@ -66,9 +66,9 @@ class Image(NamedTuple):
     declared column that `columns` leaves out keeps its value. `slots`: slot -> encoded key, None for no key. `since`: column ->
     the version of its value, where that is older than `version`. `edges`: the keys by which edges name the row, None for an
     entity without edges. `layout`: the number of the layout that `slots` and `edges` follow. It rises when the entity gets
-    another slot or other edges. `dropped`: columns whose attributes the write removes. `indexed`: the columns that the indexes show,
-    None for whole rows; none without slots. `indexed_version`: that of the row in the table, where the write leaves alone all that
-    the indexes show; empty where it does not."""
+    another slot or other edges. `dropped`: columns whose attributes the write removes. `indexed`: the columns that the indexes
+    show, None for whole rows; none without slots. `indexed_version`: that of the row in the table, where the write leaves alone
+    all that the indexes show; empty where it does not."""
 
     key: Key
     version: str
@@ -311,16 +311,13 @@ def _older(version: str) -> Condition:
 def _unset(image: Image) -> tuple[str, ...]:
     """The attributes that a write removes: the row holds each value once, and some no more."""
     deleted = image.columns is None
-    if deleted or image.indexed is None:
-        gone = _gone(image.declared, image.dropped)
-    else:
-        gone = _gone(image.indexed, image.dropped)
+    gone = image.declared if deleted or image.indexed is None else image.indexed
     own = [_INDEXED] if deleted else [DELETED, TTL]
     if deleted or image.indexed is None or not image.more:
         own.append(_MORE)
     if not image.slots:
         own += [_INDEXED_VERSION] if deleted else [_INDEXED, _INDEXED_VERSION]
-    return (*own, *gone)
+    return (*own, *_gone(gone, image.dropped))
 
 
 @lru_cache(maxsize=1024)

@@ -89,8 +89,8 @@ class Delete:
 
 
 class Query(NamedTuple):
-    """The shown parts of all items whose `slot` (`GSI_2`) holds `value`, eventually consistent, in the order of entities, then of sort keys. Where
-    given: only the rows of `entity`, or only the one `row`."""
+    """The shown parts of all items whose `slot` (`GSI_2`) holds `value`, eventually consistent, in the order of entities, then of
+    sort keys. Where given: only the rows of `entity`, or only the one `row`."""
 
     slot: str
     value: str

@@ -21,8 +21,8 @@ one entity, or one row, however many rows share the value of the slot. DynamoDB 
 November 2025), without this copy, but DynamoDB Local 2.6.1 does not."""
 
 SHOWN = ("_f", "_indexed", "_indexed_v", "_deleted")
-"""The attributes that an index shows of an item, with its keys and the slot. DynamoDB fixes them when it makes the index, and takes
-100 names for all indexes together: four for each of 20."""
+"""The attributes that an index shows of an item, with its keys and the slot. DynamoDB fixes them when it makes the index, and
+takes 100 names for all indexes together: four for each of 20."""
 
 MAX_SLOTS = 20
 """The most indexes that DynamoDB gives a table by default."""

@@ -18,7 +18,8 @@ BACKFILL_UNITS = 1_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
     """Rows of an entity that the job writes again. `holds`: the new slots, edges and columns in indexes. `rows`,
-    `write_units`, `seconds`: None if unknown. Left out: the reads of the rows, and documents that the job publishes afterwards."""
+    `write_units`, `seconds`: None if unknown. Left out: the reads of the rows, and documents that the job publishes
+    afterwards."""
 
     entity: str
     holds: str

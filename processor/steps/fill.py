@@ -1,8 +1,9 @@
 """Fills one stored row: gives it the slots and edges of the entity's layout, shows in the indexes all that products read there,
 and asks the indexes whether they show it.
 
-    1. A row that follows an older layout, or shows too few columns in the indexes, is written under the version seen, with a count behind its version. Refused: the same
-       with the row that the refusal returned. Live changes are newer than any fill, so the fill never overtakes them.
+    1. A row that follows an older layout, or shows too few columns in the indexes, is written under the version seen,
+       with a count behind its version. Refused: the same with the row that the refusal returned. Live changes are
+       newer than any fill, so the fill never overtakes them.
     2. To verify: a query in each slot, pinned to the row. The row is seen if every index shows it at the version in indexes
        that the fill found, or at a newer one.
 
