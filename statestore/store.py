@@ -230,7 +230,8 @@ class Store(Protocol):
 
     def walk(self, source: Query | str, without: str) -> Iterator[Key]:
         """The keys of the items of a query, or of the partition of the table with this key, page by page, eventually consistent.
-        Leaves out items with the attribute `without`. For counts and samples of any number of items."""
+        Leaves out items with the attribute `without`, which indexes show (`table.SHOWN`). For counts and samples of any number of
+        items."""
 
     def scan(self, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of the whole table, strongly consistent, in the store's own order. Starts behind `after`,
