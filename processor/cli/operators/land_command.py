@@ -1,0 +1,164 @@
+"""`statestore land PRODUCT --to URL`: keeps a table of the product's documents in Postgres, or compares it with the topic."""
+
+import argparse
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from threading import Event
+from typing import TYPE_CHECKING
+
+from processor.cli.chosen_plan import stored_plan
+from processor.cli.options import (
+    KAFKA,
+    REGISTRY,
+    add_definitions,
+    add_settings,
+    load_definitions,
+    reachable_settings,
+    require_settings,
+)
+from processor.cli.printing.job_log import JobLog, add_log_flags
+from processor.errors import SettingError, StatestoreError
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_alone, product_of
+from processor.product.json_schema import document_schema
+from processor.rounds.job_event import JobEvent
+from processor.rounds.troubles import Troubles
+from processor.settings.resolve_secrets import resolve_reference
+from processor.settings.settings import Settings
+
+if TYPE_CHECKING:
+    from processor.landing.target import LandedTopic, Target
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("land", help="keep a table in Postgres with the documents of a product")
+    parser.add_argument("product", metavar="PRODUCT")
+    parser.add_argument(
+        "--to",
+        metavar="URL",
+        help="postgresql://user@host:port/database, or a reference to it: env:NAME, file:PATH, secret:NAME (default with "
+        "--embedded: its Postgres)",
+    )
+    parser.add_argument("--into", metavar="TABLE", help="the table (default: the product's name)")
+    parser.add_argument(
+        "--index",
+        metavar="MEMBER",
+        action="append",
+        default=[],
+        help="give this member of the document a column and an index; may come several times",
+    )
+    parser.add_argument("--once", action="store_true", help="land what the topic holds now, then end")
+    parser.add_argument(
+        "--verify", action="store_true", help="land nothing: compare the table with the topic; 1 if they differ"
+    )
+    add_definitions(parser, required=False, otherwise="the definitions of the registry")
+    add_log_flags(parser)
+    add_settings(parser, *KAFKA, *REGISTRY)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    with reachable_settings(options) as settings:
+        require_settings(settings, "bootstrap_servers")
+        plan = plan_alone(load_definitions(options), settings.slots) if options.definitions else stored_plan(settings)
+        with closing(_target(options, settings, plan)) as target:
+            topic = _topic(options, settings, plan)
+            return _verify(settings, topic, target) if options.verify else _land(options, settings, topic, target)
+
+
+def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Target":
+    from processor.landing.postgres_target import PostgresTarget
+
+    if not (options.to or options.embedded):
+        raise SettingError("--to is missing: give the address of a Postgres, or --embedded for that of `local up`")
+    url = resolve_reference("--to", options.to or settings.registry)
+    return PostgresTarget(url, options.into or options.product, _indexes(options, plan))
+
+
+def _indexes(options: argparse.Namespace, plan: Plan) -> Mapping[str, str]:
+    """The members that get an index, and their types in the product's JSON Schema."""
+    product = product_of(plan, options.product).product
+    members = document_schema(product, {name: known.entity for name, known in plan.entities.items()})["properties"]
+    for member in options.index:
+        if member not in members:
+            raise SettingError(f"--index {member}: documents of {product.name} have the members {', '.join(members)}")
+    types = {member: members[member].get("type", "") for member in options.index}
+    return {name: type_ if isinstance(type_, str) else type_[0] for name, type_ in types.items()}
+
+
+def _topic(options: argparse.Namespace, settings: Settings, plan: Plan) -> "LandedTopic":
+    from processor.kafka.admin import Admin
+    from processor.landing.target import LandedTopic
+
+    product = product_of(plan, options.product).product
+    if product.format != "json":
+        raise StatestoreError(
+            f"product {product.name} publishes {product.format}, and `land` reads JSON: give it `format: json`"
+        )
+    found = Admin(settings.bootstrap_servers, dict(settings.kafka)).topics([product.topic])
+    if product.topic not in found:
+        raise StatestoreError(
+            f"there is no topic {product.topic} at {settings.bootstrap_servers}: a job creates it when it starts"
+        )
+    return LandedTopic(product.name, product.topic, found[product.topic].id)
+
+
+def _land(options: argparse.Namespace, settings: Settings, topic: "LandedTopic", target: "Target") -> int:
+    from processor.kafka.admin import Admin
+    from processor.kafka.group_reader import GroupReader
+    from processor.landing.landing import Landing, landed_text
+
+    log, kafka = JobLog(form=options.log, quiet=options.quiet), dict(settings.kafka)
+    target.open(topic)
+    log(JobEvent(what="landing", text=f"topic {topic.name} lands in {target.place}"))
+    landing = Landing(
+        product=topic.product,
+        target=target,
+        join=lambda offsets: GroupReader(
+            settings.bootstrap_servers, kafka, topic.name, _group(topic.product, target.place), offsets
+        ),
+        troubles=Troubles(log),
+        report=log,
+        stopping=Event(),
+        until=Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name) if options.once else None,
+    )
+    with _stopped_by_signals(landing.stopping):
+        landing.run()
+    log(JobEvent(what="ended", text=landed_text(landing.tally), fields=landing.tally))
+    refused = target.refused()
+    if refused:
+        text = f"{target.place} refuses {refused:,} documents, and keeps their earlier ones: see statestore_landing_refused"
+        log(JobEvent(what="refused", text=text, level="warning"))
+    return 1 if refused and options.once else 0
+
+
+def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
+    from processor.kafka.reader import read_topic
+    from processor.landing.compare_landing import compare_landing
+    from processor.landing.landed_message import read_message
+
+    target.check(topic)
+    moment = target.moment()
+    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), topic.name)
+    result = compare_landing(moment, filter(None, (read_message(record, topic.product) for record in records)))
+    for line in result.lines():
+        print(line)
+    return 0 if result.right else 1
+
+
+def _group(product: str, place: str) -> str:
+    """The group of all processes that land a product in a place."""
+    return f"statestore-land-{product}-{sha256(place.encode()).hexdigest()[:8]}"
+
+
+@contextmanager
+def _stopped_by_signals(stopping: Event) -> Iterator[None]:
+    """Sets the event at SIGTERM and at Ctrl-C: the landing ends after its batch."""
+    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

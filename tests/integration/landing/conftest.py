@@ -1,0 +1,129 @@
+"""A broker, a schema in Postgres, and a product's topic whose messages tests write."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from confluent_kafka import Producer
+
+from processor.kafka.admin import Admin
+from processor.kafka.group_reader import GroupReader
+from processor.landing.landing import Landing
+from processor.landing.postgres_target import PostgresTarget
+from processor.landing.target import LandedTopic, Target
+from processor.local.kafka_broker import start_kafka
+from processor.rounds.job_event import JobEvent
+from processor.rounds.troubles import Troubles
+
+PRODUCT = "person"
+PARTITIONS = 2
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a broker."""
+    part = start_kafka(tmp_path_factory.mktemp("kafka"))
+    yield part.endpoint
+    part.stop()
+
+
+@dataclass
+class LandingScene:
+    """A topic of a product, and a table for its documents. `events`: those of the landings."""
+
+    broker: str
+    url: str
+    topic: LandedTopic
+    events: list[JobEvent] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._producer = Producer({"bootstrap.servers": self.broker})
+        self.sequences: dict[str, int] = {}
+        self.last: dict[str, Any] = {}
+
+    def publish(
+        self,
+        id_: Any,
+        document: Any,
+        *,
+        sequence: int | None = None,
+        partition: int | None = None,
+        product: str = PRODUCT,
+    ) -> None:
+        """Writes a message as a job does. `document`: None for a tombstone. Without `sequence` the next one of this root."""
+        key = json.dumps({"id": id_}, separators=(",", ":"))
+        given = self.sequences.get(key, 0) + 1 if sequence is None else sequence
+        if given > self.sequences.get(key, 0):
+            self.sequences[key], self.last[key] = given, document
+        headers = {
+            "product": product,
+            "product_version": "3",
+            "sequence": str(given),
+            "registry_version": "1",
+            "batch": "0",
+        }
+        self._producer.produce(
+            self.topic.name,
+            key=key,
+            value=None if document is None else json.dumps(document).encode(),
+            partition=sum(key.encode()) % PARTITIONS if partition is None else partition,
+            headers=[(f"statestore.{name}", text.encode()) for name, text in headers.items()],
+        )
+        self._producer.flush()
+
+    def target(self, indexes: Mapping[str, str] | None = None) -> PostgresTarget:
+        return PostgresTarget(self.url, PRODUCT, indexes or {})
+
+    def landing(self, target: Target, *, once: bool = True, stopping: Event | None = None) -> Landing:
+        return Landing(
+            product=PRODUCT,
+            target=target,
+            join=lambda offsets: GroupReader(self.broker, {}, self.topic.name, f"group-{self.topic.name}", offsets),
+            troubles=Troubles(self.events.append),
+            report=self.events.append,
+            stopping=stopping or Event(),
+            until=Admin(self.broker, {}).stable_ends(self.topic.name) if once else None,
+        )
+
+    def land(self, indexes: Mapping[str, str] | None = None) -> Landing:
+        """Lands what the topic holds now."""
+        with closing(self.target(indexes)) as target:
+            target.open(self.topic)
+            landing = self.landing(target)
+            landing.run()
+        return landing
+
+    def sql(self, text: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(text.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def table(self) -> dict[str, Any]:
+        """Key -> document, as they are in the table."""
+        rows = self.sql(f"select key, document from {PRODUCT}")
+        return {json.dumps(key, separators=(",", ":")): document for key, document in rows}
+
+    def expected(self) -> dict[str, Any]:
+        """Key -> document of the last message of each root, without tombstones."""
+        return {key: document for key, document in self.last.items() if document is not None}
+
+
+@pytest.fixture
+def scene(broker: str, postgres_url: str, schema: str, tmp_path: Path) -> LandingScene:
+    """A topic of two partitions without messages, and a schema without tables."""
+    name = f"landing-{uuid4().hex[:8]}"
+    admin = Admin(broker, {})
+    admin.ensure([name], partitions=PARTITIONS, compacted=True)
+    with psycopg.connect(str(postgres_url), autocommit=True) as connection:
+        connection.execute(f"create schema {schema}".encode())
+    separator = "&" if "?" in str(postgres_url) else "?"
+    url = f"{postgres_url}{separator}options=-csearch_path%3D{schema}"
+    return LandingScene(broker, url, LandedTopic(PRODUCT, name, admin.topics([name])[name].id))
