@@ -136,7 +136,7 @@ def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
     """The write of a change over a row `seen`. The store refuses it when the row is no longer `seen`. The former keys of `seen`
     with versions from `keep_from` on stay pending. An image with an `indexed_version` leaves alone all that the indexes show."""
     if image.indexed_version and seen is not None:
-        return _write_beside(image, seen)
+        return _write_unshown(image, seen)
     pending: list[PendingKey] = []
     if seen is not None:
         pending = [p for p in seen.pending if p.version >= keep_from]
@@ -250,9 +250,9 @@ def attribute(column: str) -> str:
     return "." + column if _OWN.fullmatch(column) else column
 
 
-def _write_beside(image: Image, seen: Row) -> Write:
+def _write_unshown(image: Image, seen: Row) -> Write:
     """The write of the columns that no index shows."""
-    sets = {"_f": FORMAT, "_v": image.version, **_beside(image)}
+    sets = {"_f": FORMAT, "_v": image.version, **_unshown(image)}
     gone = () if _MORE in sets or image.indexed is None else (_MORE,)
     return Write(image.key, sets, remove=(*map(attribute, image.dropped), *gone), when=Equals("_v", seen.version))
 
@@ -264,7 +264,7 @@ def _sets(image: Image) -> dict[str, Any]:
     if image.columns is None:
         sets |= {DELETED: True, TTL: image.forget}
     else:
-        sets |= _beside(image)
+        sets |= _unshown(image)
     for slot, key in image.slots.items():
         sets[slot_name(slot)] = key or keys.no_key(image.key)
     if image.slots:
@@ -274,7 +274,7 @@ def _sets(image: Image) -> dict[str, Any]:
     return sets
 
 
-def _beside(image: Image) -> dict[str, Any]:
+def _unshown(image: Image) -> dict[str, Any]:
     """The attributes of the columns that no index shows."""
     if image.indexed is None:
         return {}

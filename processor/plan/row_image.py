@@ -112,7 +112,7 @@ def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mappin
     columns = {**(seen.columns or {}), **fills}
     indexed = None if plan.indexed is None or seen.indexed is None else plan.indexed | seen.indexed
     moved = [name for name in dict.fromkeys((*columns, *plan.declared)) if indexed is None or name in indexed]
-    dates = seen.since | {name: "" for name in moved if name not in columns} | since
+    dates = dict(seen.since) | {name: "" for name in moved if name not in columns} | dict(since)
     return Image(
         key=seen.key,
         version=next_fill(seen.version),

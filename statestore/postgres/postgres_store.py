@@ -154,7 +154,7 @@ class PostgresStore:
                 for ns, cursor in sent:
                     for number, *texts in cursor:
                         source = reads[ns[number - 1]].source
-                        item = read_item(*texts) if isinstance(source, str) else read_shown(*texts, source)
+                        item = read_item(*texts) if isinstance(source, str) else read_shown(texts[0], source)
                         found[ns[number - 1]].append(item)
 
         if asked:

@@ -1,6 +1,7 @@
 """What every store finds in its indexes and partitions."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,7 @@ def test_a_row_that_moves_is_found_under_its_new_value_only(store: Store) -> Non
 
 def test_an_index_shows_the_keys_of_an_item_its_slot_and_four_attributes(store: Store) -> None:
     indexed = {"n": Decimal("1.5"), "text": "é", "none": None, "more": {"json": "[]"}}
-    rest = {"prev_1": "former", "_v": "2", "_l": 3, "note": "text", "GSI_2": "b"}
+    rest: dict[str, Any] = {"prev_1": "former", "_v": "2", "_l": 3, "note": "text", "GSI_2": "b"}
     put(store, GSI_1="a", _f=1, _indexed=indexed, _indexed_v="1", _deleted=True, **rest)
 
     shown = item(GSI_1="a", _f=1, _indexed=indexed, _indexed_v="1", _deleted=True)

@@ -25,7 +25,7 @@ from tests.contract.conftest import SLOTS, Doorway
 KEY = Key("TABLE#star", "a")
 KB_3: dict[str, Any] = {"_indexed": "x" * 3_000}
 """Makes an item of three write units, which its indexes show whole."""
-BESIDE: dict[str, Any] = {"body": "x" * 3_000}
+UNSHOWN: dict[str, Any] = {"body": "x" * 3_000}
 """The same of an item of which indexes show only the keys."""
 
 
@@ -172,9 +172,9 @@ def test_an_item_counts_the_bytes_of_its_names_and_values(meter: Meter, value: A
         # A change of what an index shows takes one in each index; a change of the rest takes none.
         ({"GSI_1": "x", "GSI_2": "y"}, Write(key=KEY, set={"_indexed_v": "1"}), 1, 2),
         ({"GSI_1": "x", "GSI_2": "y"}, Write(key=KEY, set={"n": 1}), 1, 0),
-        ({"GSI_1": "x"}, Write(key=KEY, set=BESIDE), 3, 0),
-        ({"GSI_1": "x", **BESIDE}, Write(key=KEY, set={"_indexed": {"n": 1}}), 3, 1),
-        ({"GSI_1": "x", **BESIDE}, Delete(key=KEY), 3, 1),
+        ({"GSI_1": "x"}, Write(key=KEY, set=UNSHOWN), 3, 0),
+        ({"GSI_1": "x", **UNSHOWN}, Write(key=KEY, set={"_indexed": {"n": 1}}), 3, 1),
+        ({"GSI_1": "x", **UNSHOWN}, Delete(key=KEY), 3, 1),
         ({"GSI_1": "x", "GSI_2": "y"}, Write(key=KEY, set={"GSI_1": "z"}), 1, 2),
         ({"GSI_1": "x", **KB_3}, Write(key=KEY, set={"_indexed": ""}), 3, 3),
         # A write that changes nothing takes nothing in an index.

@@ -16,7 +16,7 @@ def test_reads_are_answered_in_their_order(store: Store) -> None:
     for key in STARS:
         put(store, key, GSI_1="ice", GSI_2=key.sk)
     rows: list[Item] = [item(key, GSI_1="ice", GSI_2=key.sk) for key in STARS]
-    ice = [item(key, GSI_1="ice") for key in STARS]
+    ice: list[Item] = [item(key, GSI_1="ice") for key in STARS]
     reads = [
         Read(Query("GSI_2", "04")),
         Read("TABLE#star", STARS[1], 3),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import indexed_columns, settling
@@ -32,7 +33,7 @@ def settle_protections() -> Iterator[Protection]:
 
 def version_protections() -> Iterator[Protection]:
     """The version of the last change of what the indexes show, where tasks read rows before they write them."""
-    reads = {"reads_first": True, "lag": "long"}
+    reads: dict[str, Any] = {"reads_first": True, "lag": "long"}
     yield protection(
         "an update that no index shows keeps their version",
         "a change that stays open, because no index will show it",

@@ -8,7 +8,7 @@ import pytest
 from processor.plan.step import Lookup, Send
 from processor.records.message import Message
 from processor.rounds.step_runner import StepRunner
-from statestore.store import Absent, Delete, Done, Page, Query, Read, Refused, Write, WriteOutcome
+from statestore.store import Absent, Delete, Done, Item, Page, Query, Read, Refused, Write, WriteOutcome
 from statestore.table import shown
 from tests.unit.rounds.logging_store import ADA, BOB, CYD, STARS, LoggingStore, V, asks, put, star
 
@@ -47,7 +47,7 @@ def test_the_next_run_asks_again(store: LoggingStore) -> None:
 
 
 def test_a_paged_lookup_reads_one_page(store: LoggingStore) -> None:
-    stars = [shown(put(store, star(str(n)), GSI_1="ice"), "GSI_1") for n in range(3)]
+    stars: list[Item] = [shown(put(store, star(str(n)), GSI_1="ice"), "GSI_1") for n in range(3)]
     second = Lookup(STARS, paged=True, after=star("1"))
     results = StepRunner(store=store, page=2).run([asks((Lookup(STARS, paged=True),), (second,))])
     assert store.log == [("page", STARS, None, 2), ("page", STARS, star("1"), 2)]
