@@ -159,7 +159,7 @@ def test_a_job_measures_the_share_and_forgets_an_old_one() -> None:
     trial.batch([star(0)])
     for n in range(1, 40):
         trial.batch([star(n)])
-    assert trial.driver.row_reads.counts["star"] == (40, 39)
+    assert trial.driver.row_reads.counts["star"] == UpdateCounts(40, 39)
     reads = trial.driver.row_reads
     assert reads.entities(trial.plan) == {"star"}
     for _ in range(8):
