@@ -18,10 +18,16 @@ STATESTORE = str(Path(sys.executable).parent / "statestore")
 
 @contextmanager
 def run_command(words: list[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts a process with a group of its own. At the end of the block all its processes end. Its stderr goes to a file."""
+    """Starts a process with a group of its own and a pipe as stdin. At the end of the block all its processes end. Its stderr
+    goes to a file."""
     with log.open("wb") as stderr:
         process = subprocess.Popen(
-            words, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True, env={**os.environ, **environment}
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+            env={**os.environ, **environment},
         )
     family: list[psutil.Process] = []
     try:
@@ -31,7 +37,7 @@ def run_command(words: list[str], log: Path, **environment: str) -> Iterator[sub
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.communicate()  # closes the pipe, too
         _, alive = psutil.wait_procs(family, timeout=300)
         for orphan in alive:
             orphan.kill()

@@ -12,6 +12,11 @@ def nearest(name: str, known: Iterable[str], cutoff: float = LEAST_LIKENESS) -> 
     return next(iter(get_close_matches(name, list(known), 1, cutoff)), None)
 
 
+def nearest_of(name: str, known: Iterable[str], most: int) -> list[str]:
+    """At most so many known names that are like `name` at all, the nearest first."""
+    return get_close_matches(name, list(known), most, LEAST_LIKENESS / 2)
+
+
 def nearest_topic(name: str, names: Collection[str]) -> str | None:
     """The topic that is nearest to `name`; None where none is near. Topics whose last part, behind the last dot, is the same come
     first: a prefix of topics is often wrong as a whole."""

@@ -31,9 +31,19 @@ def fitted(rows: Sequence[Sequence[str]], indent: int = 0) -> list[list[str]]:
     the rows stay as they are."""
     if not rows or not sys.stdout.isatty():
         return [list(row) for row in rows]
-    *widths, _ = column_widths(rows)
-    room = max(NARROWEST, shutil.get_terminal_size().columns - indent - sum(width + 2 for width in widths))
-    return [[*cells, _wrapped(last, room)] for *cells, last in rows]
+    return fitted_to(shutil.get_terminal_size().columns - indent, rows, column=len(rows[0]) - 1)
+
+
+def fitted_to(width: int, rows: Sequence[Sequence[str]], column: int) -> list[list[str]]:
+    """The rows with one column wrapped so that a line of the table has at most `width` characters."""
+    others = sum(each + 2 for number, each in enumerate(column_widths(rows)) if number != column)
+    room = max(NARROWEST, width - others)
+    return [[_wrapped(cell, room) if number == column else cell for number, cell in enumerate(row)] for row in rows]
+
+
+def wrapped_lines(text: str, width: int, indent: str = "", further: str = "  ") -> list[str]:
+    """The text as lines of at most `width` characters. `indent`: of each line; `further`: what later lines are indented more."""
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + further, break_on_hyphens=False)
 
 
 def _wrapped(cell: str, room: int) -> str:

@@ -11,8 +11,8 @@ its start; lost: another run took its lease; killed: the run gave no sign of its
 
 
 class RunMark(NamedTuple):
-    """What a registry knows of the runs of its jobs. `generation`: the highest; `run`, `round`: the last round that published
-    something and ended, by the last report; `run` 0: none since the registry has its table."""
+    """What a registry knows of the runs of its jobs. `generation`: the highest; `run`, `round`: the last round whose end the
+    table has, by the last report; `run` 0: none since the registry has its table."""
 
     generation: int
     run: int

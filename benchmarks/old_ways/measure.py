@@ -73,7 +73,12 @@ def measure_ways(products: int, joins: int, events: int, users: int, batch: int)
     definitions = load(joined_definitions(products, joins))
     records = joined_records(events, users, joins)
     plan = plan_alone(definitions, Settings().slots)
-    answer = _sql_documents(definitions, plan, records)
+    answer = {
+        name: {
+            root_of(definitions.entities[definitions.products[name].root], key) or "": it for key, it in found.items()
+        }
+        for name, found in sql_documents(definitions, plan, records).items()
+    }
     for name, start in WAYS.items():
         with start(plan) as way:
             used, cpu = _run(way, records, batch)
@@ -110,8 +115,8 @@ def _wrong(documents: Documents, answer: Documents) -> int:
     )
 
 
-def _sql_documents(definitions: Definitions, plan: Plan, records: Sequence[Record]) -> Documents:
-    """The documents that the products' SQL gives for the last rows: product -> encoded root key -> document."""
+def sql_documents(definitions: Definitions, plan: Plan, records: Sequence[Record]) -> Documents:
+    """The documents that the products' SQL gives for the last rows: product -> message key -> document."""
     rows: dict[str, list[dict[str, Value]]] = {name: [] for name in definitions.entities}
     for (entity, _), change in last_changes(records, plan).items():
         if change.row is not None:
@@ -119,13 +124,7 @@ def _sql_documents(definitions: Definitions, plan: Plan, records: Sequence[Recor
     with _database() as (url, _), oracle(url, "answers", definitions.entities) as tables:
         for name, indexed in plan.entities.items():
             tables.fill(name, rows[name], list(indexed.slots.values()))
-        return {
-            name: {
-                root_of(definitions.entities[product.root], key) or "": document
-                for key, document in tables.documents(product).items()
-            }
-            for name, product in definitions.products.items()
-        }
+        return {name: tables.documents(product) for name, product in definitions.products.items()}
 
 
 @contextmanager

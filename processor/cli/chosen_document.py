@@ -6,12 +6,11 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from processor.cli.chosen_plan import stored_state
-from processor.errors import StatestoreError
+from processor.cli.chosen_row import KEY_TEXT, typed_key
 from processor.inspect.verification import with_open_changes
-from processor.plan.plan import EntityPlan, Plan
+from processor.plan.plan import Plan
 from processor.plan.planning import product_of
 from processor.plan.product_plan import ProductPlan
-from processor.product.document_key import read_root_key
 from processor.rounds.step_runner import StepRunner
 from processor.settings.settings import Settings
 from statestore import keys
@@ -19,8 +18,7 @@ from statestore import keys
 
 def add_key(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """Adds the argument KEY."""
-    text = 'the root\'s key: a JSON object ({"email": "a@example.org"}), or the value of a key with one column'
-    parser.add_argument("key", metavar="KEY", nargs=None if required else "?", help=text)
+    parser.add_argument("key", metavar="KEY", nargs=None if required else "?", help=f"the root's key: {KEY_TEXT}")
 
 
 class RequestedDocument(NamedTuple):
@@ -39,13 +37,5 @@ def requested_document(options: argparse.Namespace, settings: Settings) -> Itera
     a key."""
     with stored_state(settings) as (plan, store):
         product = product_of(plan, options.product)
-        root = _root_key(plan.entities[product.product.root], options.key)
+        root = keys.encode(typed_key(plan.entities[product.product.root], options.key)) or ""
         yield RequestedDocument(plan, product, root, with_open_changes(StepRunner(store=store)))
-
-
-def _root_key(root: EntityPlan, text: str) -> str:
-    """The encoded primary key that the text names."""
-    try:
-        return keys.encode(read_root_key(root.entity, text)) or ""
-    except ValueError as error:
-        raise StatestoreError(str(error)) from None

@@ -9,6 +9,7 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, plan_of
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from registry.model import EpochBoundary
 from statestore.store import Store
 
 
@@ -24,6 +25,12 @@ def stored_plan(settings: Settings) -> Plan:
     """The plan of the definitions that the registry holds."""
     with open_registry(settings) as registry:
         return plan_of(registry.snapshot())
+
+
+def stored_boundaries(settings: Settings, plan: Plan) -> tuple[EpochBoundary, ...]:
+    """The boundaries of all topics that the entities of the plan ever read."""
+    with open_registry(settings) as registry:
+        return registry.epochs([], list(plan.entities))
 
 
 @contextmanager

@@ -5,85 +5,81 @@ Exit status: 0 done, 1 a wrong input or a failed check, 2 wrong usage, 3 an erro
 
 import argparse
 import sys
-import traceback
-from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
-from processor.cli.authors import (
-    explain_command,
-    get_command,
-    plan_command,
-    schema_command,
-    statistics_command,
-    test_command,
-    try_command,
-)
-from processor.cli.edits import (
-    add_slots_command,
-    apply_command,
-    history_command,
-    operator_command,
-    rebuild_registry_command,
-    roles_command,
-    slots_command,
-    undo_command,
-)
-from processor.cli.machine import completion_command, demo_command, local_command
-from processor.cli.operators import (
-    backfill_command,
-    copy_command,
-    doctor_command,
-    erase_command,
-    land_command,
-    rejects_command,
-    run_command,
-    status_command,
-    verify_command,
-)
 from processor.cli.printing.visible_text import visible
 from processor.errors import StatestoreError
-from processor.nearest_name import nearest
+from processor.nearest_name import nearest, nearest_of
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
-VERBS = (
-    demo_command,
-    try_command,
-    test_command,
-    plan_command,
-    apply_command,
-    slots_command,
-    operator_command,
-    add_slots_command,
-    history_command,
-    undo_command,
-    statistics_command,
-    doctor_command,
-    run_command,
-    status_command,
-    backfill_command,
-    get_command,
-    explain_command,
-    schema_command,
-    verify_command,
-    land_command,
-    rejects_command,
-    erase_command,
-    roles_command,
-    rebuild_registry_command,
-    copy_command,
-    local_command,
-    completion_command,
-)
-
+VERBS = {
+    "init": "authors.init_command",
+    "demo": "machine.demo_command",
+    "check": "authors.check_command",
+    "try": "authors.try_command",
+    "test": "authors.test_command",
+    "plan": "authors.plan_command",
+    "apply": "edits.apply_command",
+    "epoch": "edits.apply_command",
+    "slots": "edits.slots_command",
+    "remove": "edits.operator_command",
+    "republish": "edits.operator_command",
+    "pause": "edits.operator_command",
+    "resume": "edits.operator_command",
+    "retire": "edits.operator_command",
+    "move": "edits.operator_command",
+    "add-slots": "edits.add_slots_command",
+    "history": "edits.history_command",
+    "undo": "edits.undo_command",
+    "statistics": "authors.statistics_command",
+    "doctor": "operators.doctor_command",
+    "run": "operators.run_command",
+    "status": "operators.status_command",
+    "backfill": "operators.backfill_command",
+    "get": "authors.get_command",
+    "explain": "authors.explain_command",
+    "row": "authors.rows_command",
+    "rows": "authors.rows_command",
+    "keys": "authors.rows_command",
+    "schema": "authors.schema_command",
+    "verify": "operators.verify_command",
+    "land": "operators.land_command",
+    "rejects": "operators.rejects_command",
+    "erase": "operators.erase_command",
+    "roles": "edits.roles_command",
+    "rebuild-registry": "edits.rebuild_registry_command",
+    "copy": "operators.copy_command",
+    "tour": "machine.tour_command",
+    "local": "machine.local_command",
+    "completion": "machine.completion_command",
+}
+"""Each verb with its module, which the command imports for this verb only: an editor runs `check` at each save."""
 
 GROUPS = {
-    "verbs of an author of products": ("try", "test", "plan", "apply", "explain", "schema", "get", "statistics"),
-    "verbs of this machine": ("demo", "local", "completion"),
+    "verbs of an author of products": (
+        "init",
+        "check",
+        "try",
+        "test",
+        "plan",
+        "apply",
+        "explain",
+        "schema",
+        "get",
+        "row",
+        "rows",
+        "keys",
+        "statistics",
+    ),
+    "verbs of this machine": ("tour", "demo", "local", "completion"),
 }
 """The groups of verbs in the help. All other verbs are those of an operator."""
 OF_OPERATORS = "verbs of an operator"
+MOST_CHOICES = 8
+"""A message lists so many choices. Of more it names the nearest."""
 
 
 class VerbParser(argparse.ArgumentParser):
@@ -98,7 +94,7 @@ class VerbParser(argparse.ArgumentParser):
         """Names the nearest verb, or the nearest other choice, in place of a wrong one."""
         if action.choices is not None and value not in action.choices:
             choices = list(map(str, action.choices))
-            raise argparse.ArgumentError(action, f"there is no {value!r}; {_cure(str(value), choices)}")
+            raise argparse.ArgumentError(action, f"there is no {value!r}; {_cure(str(value), choices, self.prog)}")
         super()._check_value(action, value)
 
     def flags(self) -> list[str]:
@@ -106,19 +102,23 @@ class VerbParser(argparse.ArgumentParser):
         return [flag for action in self._actions for flag in action.option_strings]
 
 
-def _cure(word: str, choices: list[str]) -> str:
-    near = nearest(word, choices)
-    return f"did you mean {near!r}?" if near else f"choose from {', '.join(choices)}"
+def _cure(word: str, choices: list[str], prog: str) -> str:
+    if near := nearest(word, choices):
+        return f"did you mean {near!r}?"
+    if len(choices) <= MOST_CHOICES:
+        return f"choose from {', '.join(choices)}"
+    found = nearest_of(word, choices, 3)
+    return (f"the nearest are {', '.join(found)}; " if found else "") + f"`{prog} --help` lists all"
 
 
 class CommandParser(VerbParser):
     """The parser of the command. Its help lists the verbs in groups."""
 
-    def add_verbs(self) -> None:
-        """Adds all verbs."""
+    def add_verbs(self, names: Iterable[str] = tuple(VERBS)) -> None:
+        """Adds these verbs, and the others of their modules."""
         self._verbs = self.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=VerbParser)
-        for module in VERBS:
-            module.add_parser(self._verbs)
+        for module in dict.fromkeys(VERBS[name] for name in names):
+            import_module(f"processor.cli.{module}").add_parser(self._verbs)
         self._lines = {action.dest: action for action in self._verbs._get_subactions()}
         for name, parser in self._verbs.choices.items():
             parser.description = self._lines[name].help
@@ -158,6 +158,8 @@ class PrintVersion(argparse.Action):
     """Prints the version of the installed package."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
         try:
             print(f"statestore {version('statestore')}")
         except PackageNotFoundError:
@@ -169,8 +171,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a verb and returns the exit status. Prints an error as one message; with `--debug` its traceback too."""
     parser = CommandParser(prog="statestore", description="Documents from change streams, joined over one table.")
     parser.add_argument("--version", action=PrintVersion, nargs=0, help="print the version, and exit")
-    parser.add_verbs()
-    options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    parser.add_verbs(_needed_verbs(given))
+    options = parser.parse_args(given)
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
@@ -180,10 +183,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         if "debug" in options:
+            import traceback  # of no use to a verb that works
+
             traceback.print_exc()
         message, status = _read_error(error)
         print(f"statestore {options.verb}: {visible(message)}", file=sys.stderr)
         return status
+
+
+def _needed_verbs(arguments: Sequence[str]) -> Iterable[str]:
+    """The verb of the command line; all verbs where there is none, or where the verb itself lists them."""
+    word = next((word for word in arguments if not word.startswith("-")), "")
+    return [word] if word in VERBS and word != "completion" else VERBS
 
 
 def _read_error(error: Exception) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from processor.definitions.load import load, read_directory
+from processor.definitions.load import load_directory
 from processor.errors import AddressMissing, PartError, SettingError
 from processor.local.state import LOCAL_DIR
 from processor.product.product import Definitions
@@ -49,33 +49,26 @@ class ShowAll(argparse.Action):
 
 
 def add_settings(parser: argparse.ArgumentParser, *needed: str) -> None:
-    """Adds a flag for each setting, `--settings FILE`, and the flags of the embedded parts. `--help` shows the flags of the
-    settings that are `needed`, and `--help-all` shows all."""
-    group = parser.add_argument_group(
-        "settings", "each also as the variable STATESTORE_<NAME>, or in the file of --settings (TOML)"
-    )
+    """Adds a flag for each setting, `--settings FILE`, and the flags of the embedded parts. `--help` names the settings that are
+    `needed`, and `--help-all` explains all."""
+    names = ", ".join(map(_flag, needed))
+    text = f"{names}; each also as the variable STATESTORE_<NAME>, or in the file of --settings (TOML)"
+    group = parser.add_argument_group("settings", text)
     group.add_argument("--settings", metavar="FILE", help="settings file")
     hidden: dict[argparse.Action, str] = {}
     for title, settings in GROUPS.items():
         of_title = parser.add_argument_group(f"settings of {title}")
         for name, text in flags_of(settings):
-            action = of_title.add_argument(f"--{name.replace('_', '-')}", dest=name, metavar="X", help=text)
-            if name not in needed:
-                hidden[action], action.help = text, argparse.SUPPRESS
-    group.add_argument("--help-all", action=ShowAll, hidden=hidden, help="show the help with all settings, and exit")
-    parser.add_argument(
-        "--embedded",
-        action="store_true",
-        help="use Kafka and Postgres on this machine: the parts of `local up` if they run, else new ones; "
-        "the table is in that Postgres, or in the embedded part of another --store",
-    )
-    parser.add_argument(
-        "--local-dir",
-        metavar="DIR",
-        type=Path,
-        default=LOCAL_DIR,
-        help=f"where `local up` keeps its parts ({LOCAL_DIR})",
-    )
+            action = of_title.add_argument(_flag(name), dest=name, metavar="X", help=argparse.SUPPRESS)
+            hidden[action] = text
+    group.add_argument("--help-all", action=ShowAll, hidden=hidden, help="explain all settings, and exit")
+    group.add_argument("--embedded", action="store_true", help="take the parts of `local up`, else start new ones")
+    local = group.add_argument("--local-dir", metavar="DIR", type=Path, default=LOCAL_DIR, help=argparse.SUPPRESS)
+    hidden[local] = f"where `local up` keeps its parts ({LOCAL_DIR})"
+
+
+def _flag(setting: str) -> str:
+    return f"--{setting.replace('_', '-')}"
 
 
 def load_settings(options: argparse.Namespace, **otherwise: Any) -> Settings:
@@ -86,7 +79,7 @@ def load_settings(options: argparse.Namespace, **otherwise: Any) -> Settings:
 
 def load_definitions(options: argparse.Namespace) -> Definitions:
     """The definitions of the directory that `--definitions` names."""
-    return load(read_directory(options.definitions))
+    return load_directory(options.definitions)
 
 
 @contextmanager
@@ -128,7 +121,7 @@ def require_settings(settings: Settings, *names: str) -> None:
     """Raises AddressMissing where some of these settings are empty."""
     missing = [name for name in names if not getattr(settings, name)]
     if missing:
-        flags = " and ".join(f"--{name.replace('_', '-')}" for name in missing)
+        flags = " and ".join(map(_flag, missing))
         variables = " and ".join(f"STATESTORE_{name.upper()}" for name in missing)
         verb, it = ("is", "it") if len(missing) == 1 else ("are", "them")
         raise AddressMissing(f"{flags} {verb} missing: give {it}, or set {variables}")

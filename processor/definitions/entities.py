@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeVar, get_args
 
+from processor.definitions.members import ENTITY
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import (
     as_count,
@@ -21,8 +22,7 @@ from processor.records.entity import ColumnType, DecimalForm, Entity, RecordForm
 from statestore.items import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
-_KEYS = ("topic", "key", "columns", "shards", "format", "decimals", "truncate")
-_MOST_SHARDS = 100
+MOST_SHARDS = 100
 _PATTERN = frozenset("*+?()[]{}|^$,\\")
 """The signs of patterns, and of lists in a text."""
 
@@ -42,7 +42,7 @@ def _read_entity(key: Scalar, node: YamlNode, problems: Problems) -> Entity | No
     body = as_map(node, f"entity `{key.text}`", "write `key` and `columns` below it", problems)
     if name is None or body is None:
         return None
-    check_keys(body, f"entity `{name}`", _KEYS, problems)
+    check_keys(body, f"entity `{name}`", ENTITY, problems)
     columns = _read_columns(name, key, body, problems)
     columns_read = len(problems) == before
     key_columns = _read_key(name, key, body, columns if columns_read else None, problems)
@@ -121,7 +121,7 @@ def _read_key(
 def _read_options(name: str, body: Map, problems: Problems) -> tuple[str, int]:
     shards_node = body.get("shards")
     topic = _read_topic(name, body, problems)
-    shards = as_count(shards_node, "`shards`", _MOST_SHARDS, problems) if shards_node else 1
+    shards = as_count(shards_node, "`shards`", MOST_SHARDS, problems) if shards_node else 1
     return topic or name, shards or 1
 
 

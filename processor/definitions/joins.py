@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from processor.definitions.expression_reader.names import NameScope
+from processor.definitions.members import JOIN
 from processor.definitions.on import read_on
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.selection import check_members, read_order, read_selection, read_where
@@ -11,10 +12,7 @@ from processor.definitions.yaml_nodes import Map, Scalar
 from processor.product.join_fields import array_of
 from processor.product.product import Join
 
-_KEYS = (
-    "one", "many", "on", "strong", "where", "required", "order_by", "limit", "total", "fields", "value", "join", "embed",
-)  # fmt: skip
-_MAX_LIMIT = 2**31 - 1
+MAX_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,7 @@ def read_joins(body: Map, above: NameScope, problems: Problems) -> dict[str, Joi
 def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> Join | None:
     before = len(problems)
     body, name = written.body, written.name.text
-    check_keys(body, f"the join `{name}`", _KEYS, problems)
+    check_keys(body, f"the join `{name}`", JOIN, problems)
     entity, many = _read_entity(written, above, problems)
     if entity is None:
         return None
@@ -137,4 +135,4 @@ def _read_limit(body: Map, many: bool, problems: Problems) -> int | None:
     if not many:
         problems.add(body.key_node("limit"), "a `one` has no `limit`", "remove it: a `one` takes the first row")
         return None
-    return as_count(node, "`limit`", _MAX_LIMIT, problems)
+    return as_count(node, "`limit`", MAX_LIMIT, problems)

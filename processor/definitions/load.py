@@ -1,9 +1,12 @@
 """Reads a directory of definitions: `entities.yaml`, and one file per product, next to it or under `products/`.
 
 `read_directory` and `read_tests` read files. `load` is pure: it makes `Definitions` from texts, and reports all problems at once.
+`load_directory` does both, and names files by the path that its caller gave.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from processor.definitions.entities import read_entities
@@ -15,6 +18,22 @@ from processor.records.entity import Entity
 
 ENTITIES = "entities.yaml"
 _SUFFIXES = {".yaml", ".yml", ".json"}
+
+
+def load_directory(path: Path) -> Definitions:
+    """The definitions of a directory. Raises: DefinitionError, whose files begin with `path`."""
+    texts = read_directory(path)
+    with files_below(path):
+        return load(texts)
+
+
+@contextmanager
+def files_below(path: Path) -> Iterator[None]:
+    """Puts the path of the directory before each file of a DefinitionError, so that a terminal can open the file."""
+    try:
+        yield
+    except DefinitionError as error:
+        raise DefinitionError(replace(p, file=str(path / p.file)) for p in error.problems) from None
 
 
 def read_directory(path: Path) -> dict[str, str]:
@@ -45,10 +64,10 @@ def _read(path: Path, folders: Iterable[Path]) -> dict[str, str]:
             texts[name] = (path / name).read_text(encoding="utf-8-sig")
         except OSError as error:
             what = f"the file cannot be read: {error.strerror}"
-            problems.append(Problem(file=name, line=0, what=what, cure="make it readable, or remove it"))
+            problems.append(Problem(file=str(path / name), line=0, what=what, cure="make it readable, or remove it"))
         except UnicodeDecodeError as error:
             what = f"the file is not UTF-8 (byte {error.start})"
-            problems.append(Problem(file=name, line=0, what=what, cure="save it as UTF-8"))
+            problems.append(Problem(file=str(path / name), line=0, what=what, cure="save it as UTF-8"))
     if problems:
         raise DefinitionError(problems)
     return texts
@@ -64,13 +83,18 @@ def _files(path: Path, folders: Iterable[Path]) -> Iterator[str]:
 
 def load(texts: Mapping[str, str]) -> Definitions:
     """The definitions in these texts, by the relative names of their files. Raises: DefinitionError with all problems."""
-    problems = Problems()
-    nodes = {file: read_yaml(file, texts[file], problems) for file in sorted(texts)}
     if ENTITIES not in texts:
         others = [file for file in ("entities.yml", "entities.json") if file in texts]
-        cure = f"rename {others[0]} to {ENTITIES}" if others else "create it, with the tables of the source"
+        cure = (
+            f"rename {others[0]} to {ENTITIES}"
+            if others
+            else "create it: `statestore init DIR` writes it from the source"
+        )
         raise DefinitionError([Problem(file=ENTITIES, line=0, what="the file is missing", cure=cure)])
-    root = nodes.pop(ENTITIES)
+    problems = Problems()
+    root = read_yaml(ENTITIES, texts[ENTITIES], problems)
+    problems.raise_if_any()  # alone: a table that is written twice makes columns of products unknown
+    nodes = {file: read_yaml(file, texts[file], problems) for file in sorted(texts) if file != ENTITIES}
     products: dict[str, Product] = {}
     entities = read_entities(root, problems) if root else {}
     if root:

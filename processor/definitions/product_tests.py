@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
+from processor.definitions.members import TEST
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import as_map, as_text, check_keys, describe_node
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode, read_yaml
@@ -29,7 +30,6 @@ from processor.records.entity import Entity
 from processor.records.record import Record, Value
 from processor.records.recorded_topics import read_record
 
-_KEYS = ("test", "product", "given", "changes", "expect", "contains")
 _CASE = "write a list of `{test: name, given: ..., expect: ...}`"
 _EXPECT = "write documents by their key, null for none"
 
@@ -89,7 +89,7 @@ class _Reader:
         self._highest: dict[tuple[str, int], int] = {}
 
     def case(self, body: Map) -> Case | None:
-        check_keys(body, "a test", _KEYS, self._problems)
+        check_keys(body, "a test", TEST, self._problems)
         name_node = body.get("test") or Scalar(file=body.file, line=body.line, value=None, text="")
         name = as_text(name_node, "`test`, its name,", _CASE, self._problems)
         product = self._product(body)

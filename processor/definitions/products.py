@@ -6,6 +6,7 @@ from typing import get_args
 
 from processor.definitions.expression_reader.names import NameScope
 from processor.definitions.joins import read_joins
+from processor.definitions.members import PRODUCT
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.selection import check_members, read_selection, read_where
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
@@ -14,8 +15,6 @@ from processor.definitions.yaml_nodes import Map, YamlNode
 from processor.product.avro_document import NAMES_CURE, avro_schema
 from processor.product.product import DocumentFormat, Product
 from processor.records.entity import Entity
-
-_KEYS = ("product", "root", "topic", "format", "where", "fields", "value", "join", "embed", "sql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +39,7 @@ def read_product(
     if "product" not in body.entries:
         problems.add(body, "the file has no `product:`", cure)
         return None, None
-    check_keys(body, "a product", _KEYS, problems)
+    check_keys(body, "a product", PRODUCT, problems)
     heading = _read_heading(body, problems)
     if "sql" in body.entries:
         body = read_sql(body, entities, problems)

@@ -16,6 +16,10 @@ from processor.product.expressions.expression import Column, Expression, aggrega
 from processor.product.product import BareValue, Fields, Join, OrderTerm, Selection, WholeRow, expressions
 
 _EXPRESSION = "name a column, e.g. `title`, or write an expression, e.g. `upper(title)`"
+_DIRECTION = re.compile(
+    r"(?P<term>\S.*?)\s+(?:(?P<direction>asc|desc)(?:\s+nulls\s+(?:first|last))?|nulls\s+(?:first|last))", re.I
+)
+"""A term of SQL's ORDER BY with its direction, or with the place of its nulls."""
 _FIELDS = "write a list of columns, or a mapping `name: expression`"
 
 
@@ -111,6 +115,12 @@ def read_order(node: YamlNode | None, scope: NameScope, problems: Problems) -> t
 
 
 def _read_term(text: str, location: Location, scope: NameScope, problems: Problems) -> OrderTerm:
+    if (wrong := _DIRECTION.fullmatch(text)) and not text.startswith("-"):
+        term, direction = wrong["term"], (wrong["direction"] or "").lower()
+        cure = f"write `-{term}`" if direction == "desc" else f"write `{term}`"
+        what = f"`order_by` has no words for the direction, as `{text}` has"
+        problems.add(location, what, f"{cure}: `-` means descending, and nulls come last")
+        text = term
     descending = text.startswith("-")
     read = read_expression(text.removeprefix("-").strip(), location, scope, problems)
     if read.type == "json":

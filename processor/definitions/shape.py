@@ -9,8 +9,8 @@ from collections.abc import Collection
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+TOPIC = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _MAX_SHOWN = 60
 
@@ -57,7 +57,7 @@ def as_name(node: YamlNode, subject: str, problems: Problems) -> str | None:
     """The node as the name of an entity or a product. For another node: adds a problem and returns None."""
     cure = "use letters, digits, `_`, `-` and `.`, and begin with a letter or `_`"
     text = as_text(node, subject, cure, problems)
-    if text is None or _NAME.fullmatch(text):
+    if text is None or NAME.fullmatch(text):
         return text
     problems.add(node, f"{subject} is `{text}`, which is not a valid name", cure)
     return None
@@ -67,7 +67,7 @@ def as_topic(node: YamlNode, problems: Problems) -> str | None:
     """The node as the name of a Kafka topic. For another node: adds a problem and returns None."""
     cure = "use at most 249 letters, digits, `_`, `-` and `.`, and not `.` or `..` alone"
     text = as_text(node, "`topic`", cure, problems)
-    if text is None or (_TOPIC.fullmatch(text) and text not in {".", ".."}):
+    if text is None or TOPIC.fullmatch(text):
         return text
     problems.add(node, f"`{text}` is not a valid Kafka topic name", cure)
     return None

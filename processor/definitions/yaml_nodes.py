@@ -7,7 +7,7 @@ aliases work. Merge keys (`<<`) are not YAML 1.2 and become a key of that name. 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as RuamelNode
 
+from processor.definitions.flow_commas import whole_value
 from processor.definitions.problems import Problems
 
 _TRUE = {"true", "on", "yes", "y"}
@@ -221,17 +222,42 @@ class _Converter:
             case MappingNode():
                 return Map(file=self._file, line=line, entries=self._entries(node))
             case SequenceNode():
-                return Sequence(file=self._file, line=line, items=tuple(self.node(item) for item in node.value))
+                return Sequence(file=self._file, line=line, items=self._items(node))
             case _:
                 is_float = str(node.tag).endswith(":float")
                 block = isinstance(node, ScalarNode) and node.style == "|"
                 value, text = _typed_value(node), _join_surrogates(node.value)
                 return Scalar(file=self._file, line=line, value=value, text=text, is_float=is_float, block=block)
 
+    def _items(self, node: SequenceNode) -> tuple[YamlNode, ...]:
+        items, left = [], list(node.value)
+        while left:
+            item = left.pop(0)
+            items.append(self._cut_value(item, map(_plain_text, left), left) if node.flow_style else self.node(item))
+        return tuple(items)
+
+    def _cut_value(self, node: RuamelNode, following: Iterable[str | None], left: list[Any]) -> YamlNode:
+        """The value of a node in flow style. Where a comma cuts it: adds a problem, takes its other parts from `left`, and
+        returns the whole value."""
+        value, first = self.node(node), _plain_text(node)
+        whole = whole_value(first, following) if first and isinstance(value, Scalar) else None
+        if whole is None or not isinstance(value, Scalar):
+            return value
+        text, count = whole
+        del left[:count]
+        self._problems.add(
+            value, f"in flow style a comma ends the value `{first}`", f'put the whole value in quotes: "{text}"'
+        )
+        return replace(value, value=text, text=text)
+
     def _entries(self, node: MappingNode) -> dict[str, tuple[Scalar, YamlNode]]:
         entries: dict[str, tuple[Scalar, YamlNode]] = {}
-        for yaml_key, yaml_value in node.value:
-            key, value = self.node(yaml_key), self.node(yaml_value)
+        left = list(node.value)
+        while left:
+            yaml_key, yaml_value = left.pop(0)
+            key = self.node(yaml_key)
+            texts = (_plain_text(later) if _plain_text(empty) == "" else None for later, empty in left)
+            value = self._cut_value(yaml_value, texts, left) if node.flow_style else self.node(yaml_value)
             if not isinstance(key, Scalar):
                 self._problems.add(
                     key, "a key is a list or a mapping", "write a name before the colon, in quotes if necessary"
@@ -262,6 +288,11 @@ class _Converter:
             return "on" if key.value else key.text
         self._problems.add(key, f"the key `{key.text}` is not text", f'quote it: "{key.text}"')
         return key.text
+
+
+def _plain_text(node: RuamelNode) -> str | None:
+    """The text of a scalar without quotes; None of another node."""
+    return _join_surrogates(node.value) if isinstance(node, ScalarNode) and not node.style else None
 
 
 def _typed_value(node: RuamelNode) -> str | int | bool | None:

@@ -225,10 +225,11 @@ class RoundRunner:
 
     def _end_round(self, lanes: Iterable[LaneResult], tally: Mapping[str, int]) -> None:
         """Ends the round. A round without messages writes nothing, but the run keeps its attempts for the next end: a
-        task that Spark gave up may still reserve a message, and that reservation must not look acknowledged."""
+        task that Spark gave up may still reserve a message, and that reservation must not look acknowledged. A consistent
+        store is one server, whose failover may lose writes: it also gets the end of a round that wrote rows only."""
         retried = {(self.number, lane.lane): lane.attempt for lane in lanes if lane.attempt}
         run = replace(self.run, attempts={**self.run.attempts, **retried})
-        if tally.get("published") or tally.get("unfit"):
+        if tally.get("published") or tally.get("unfit") or (self.store.consistent and tally.get("applied")):
             run = replace(run, through=self.number)
             outcome = self.store.write(end_round(run, self.run.through))
             if isinstance(outcome, Refused):

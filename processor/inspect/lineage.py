@@ -1,92 +1,208 @@
-"""The rows of a document, each with the position of the change that wrote it and the request that finds it."""
+"""The lineage of a document: for each join what it looked for and found, for each row the record that wrote it, why the
+document leaves it out, and which of its columns have no value."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from processor.definitions.describe import write_expression
 from processor.inspect.access_paths import pin_text
-from processor.plan.plan import Plan
+from processor.inspect.left_out import why_left_out, why_row_is_left_out
+from processor.inspect.stored_row import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
+from processor.plan.access import KeyRead
+from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.step import Lookup, Step
-from processor.product.document import Match
+from processor.product.document import CompiledJoin, CompiledLevel, Match, Renderer
+from processor.product.expressions.evaluate import Scope
 from processor.steps.assemble import assemble
+from registry.model import column_of
 from statestore import keys
-from statestore.item_attributes import version_of_item
+from statestore.items import DELETED
 from statestore.keys import Key
-from statestore.store import Query
-from statestore.versions import decode_version
+from statestore.store import Item, Query
+
+Items = Mapping[Key, Item | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
-    """A row of a document. `join`: the join that found it, empty for the root; `depth`: of that join; `epoch`, `partition` and
-    `offset`: the position of the change that wrote the row last."""
+    """A row that a join found, or the root. `key`: as the table encodes it; `left_out`: why the document does not show it, else
+    empty; `empty`: the columns that the product reads and that have no value."""
 
-    join: str
-    depth: int
     entity: str
     key: str
-    epoch: int
-    partition: int
-    offset: int
+    origin: Origin
+    left_out: str
+    empty: tuple[EmptyColumn, ...]
+    joins: tuple["AnsweredJoin", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredJoin:
+    """A join below a row, with the rows that it found. `requests`: its key reads or queries; `note`: why it asked nothing, or
+    found nothing by key; else empty."""
+
+    name: str
+    kind: str
+    entity: str
+    where: str | None
+    requests: tuple[str, ...]
+    note: str
+    rows: tuple[SourceRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """The lineage of the document of one root. `request`: the read of the root's row; `reason`: why there is no document, empty
+    where there is one; `root`: None where no such row is stored."""
+
     request: str
+    reason: str
+    root: SourceRow | None
+
+    def origins(self) -> Iterator[Origin]:
+        """The records of the rows, from the root down."""
+        level = [] if self.root is None else [self.root]
+        while level:
+            yield from (row.origin for row in level)
+            level = [below for row in level for join in row.joins for below in join.rows]
 
 
-def lineage(plan: Plan, product: ProductPlan, root: str) -> Step[tuple[SourceRow, ...]]:
-    """The rows of the document whose root has the encoded key `root`, each before the rows below it; none without that root."""
+def lineage(plan: Plan, product: ProductPlan, root: str, topics: FormerTopics) -> Step[Lineage]:
+    """The lineage of the document whose root has the encoded key `root`."""
+    entity = plan.entities[product.product.root]
+    key = entity.key(root)
     top = yield from assemble(plan, product, root)
     if top is None:
-        return ()
-    found = list(_walk(plan, product, top))
-    items = yield tuple(key for *_, key in found)
-    rows = []
-    for (join, depth, entity, request, key), item in zip(found, items, strict=True):
-        if item is not None:  # None: deleted after the document was assembled
-            epoch, partition, offset = decode_version(version_of_item(item))
-            row = SourceRow(
-                join=join,
-                depth=depth,
-                entity=entity,
-                key=key.sk,
-                epoch=epoch,
-                partition=partition,
-                offset=offset,
-                request=request,
-            )
-            rows.append(row)
-    return tuple(rows)
+        (item,) = yield (key,)
+        return Lineage(request=_request_text(key), reason=_why_absent(item, entity, root, topics), root=None)
+    entities = {name: known.entity for name, known in plan.entities.items()}
+    renderer = Renderer(product=product.product, entities=entities, tally=Counter())
+    found = _found_rows(top)
+    renderer.document(top)
+    asked = list(dict.fromkeys([key, *_keys_below(plan, product, top, product.top, found)]))
+    answers = yield tuple(asked)
+    tracer = _Tracer(plan, product, topics, found, dict(zip(asked, answers, strict=True)))
+    refused = why_left_out(renderer.level, renderer.where, product.product.where, (top, None))
+    row = tracer.row(_Place(entity, product.used, renderer.level, product.top), (top, None), refused)
+    reason = "the product is being removed: the job replaces each document by a tombstone" if product.retracted else ""
+    return Lineage(request=_request_text(key), reason=reason or _why_no_document(row, refused), root=row)
 
 
-def lineage_lines(rows: Sequence[SourceRow]) -> Iterator[str]:
-    """The rows as text, a line each."""
-    for row in rows:
-        name = f"{row.join}: " if row.join else ""
-        position = f"epoch {row.epoch}, partition {row.partition}, offset {row.offset}"
-        yield f"{'  ' * row.depth}{name}{row.entity} {row.key}; {position}; by {row.request}"
+def _why_no_document(row: SourceRow | None, refused: str) -> str:
+    if row is None:
+        return "a change deleted the row of the root a moment ago"
+    return f"the row of the root is stored, but {refused}" if refused else ""
 
 
-def _walk(plan: Plan, product: ProductPlan, top: Match) -> Iterator[tuple[str, int, str, str, Key]]:
-    root = plan.entities[product.product.root]
-    key = root.key(keys.encode([top.columns[c] for c in root.entity.key]) or "")
-    yield "", 0, root.name, _request_text(key), key
-    yield from _below(plan, product, top, product.top, 1)
+def _why_absent(item: Item | None, entity: EntityPlan, root: str, topics: FormerTopics) -> str:
+    if item is not None and DELETED in item:
+        return f"the row {entity.name} {root} is deleted, by the record at {origin_of(item, entity, topics)}"
+    return absence_text(entity, root)
 
 
-def _below(
-    plan: Plan, product: ProductPlan, match: Match, nodes: Sequence[int], depth: int
-) -> Iterator[tuple[str, int, str, str, Key]]:
+FoundRows = dict[int, dict[str, list[Match]]]
+"""The identity of a match -> the rows that each join below it found, before the renderer drops those that do not count."""
+
+
+def _found_rows(match: Match) -> FoundRows:
+    found: FoundRows = {id(match): {name: list(rows) for name, rows in match.found.items()}}
+    for rows in match.found.values():
+        for row in rows:
+            found |= _found_rows(row)
+    return found
+
+
+def _keys_below(
+    plan: Plan, product: ProductPlan, match: Match, nodes: tuple[int, ...], found: FoundRows
+) -> Iterator[Key]:
+    """The keys of all found rows below a row, and those of key reads that found none."""
     for node in (product.nodes[index] for index in nodes):
-        child = plan.entities[node.join.entity]
-        for found in match.found[node.join.name]:
-            key = child.key(keys.encode([found.columns[c] for c in child.entity.key]) or "")
-            yield node.join.name, depth, child.name, _request_text(_row_request(plan, node, match, found)), key
-            yield from _below(plan, product, found, node.below, depth + 1)
+        if isinstance(node.down, KeyRead):
+            yield from (plan.entities[node.join.entity].key(key) for key in _asked_keys(node, match))
+        for row in found[id(match)][node.join.name]:
+            yield _key_of(plan.entities[node.join.entity], row)
+            yield from _keys_below(plan, product, row, node.below, found)
 
 
-def _row_request(plan: Plan, node: JoinPlan, match: Match, found: Match) -> Key | Lookup:
-    """The request that found the row. For a list join, its key is an element that both rows have."""
-    child_keys = node.child_keys(found.columns)
-    key = next(key for key in node.parent_keys(match.columns) if key is not None and key in child_keys)
-    return plan.request(node.join.entity, node.down, key)
+class _Place(NamedTuple):
+    """A level of the product's tree: its entity, the columns that the product reads there (None: all), and its joins."""
+
+    entity: EntityPlan
+    used: frozenset[str] | None
+    level: CompiledLevel
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tracer:
+    plan: Plan
+    product: ProductPlan
+    topics: FormerTopics
+    found: FoundRows
+    items: Items
+
+    def row(self, place: _Place, scope: Scope, left_out: str) -> SourceRow | None:
+        """The row of a match. None where a change deleted it after the document was assembled."""
+        key = _key_of(place.entity, scope[0])
+        item = self.items[key]
+        if item is None or DELETED in item:
+            return None
+        columns = [name for name in place.entity.entity.columns if place.used is None or name in place.used]
+        return SourceRow(
+            entity=place.entity.name,
+            key=key.sk,
+            origin=origin_of(item, place.entity, self.topics),
+            left_out=left_out,
+            empty=empty_columns(item, place.entity, columns, self.topics),
+            joins=tuple(self._join(self.product.nodes[index], place.level, scope) for index in place.nodes),
+        )
+
+    def _join(self, node: JoinPlan, above: CompiledLevel, scope: Scope) -> AnsweredJoin:
+        join, match = node.join, scope[0]
+        requests = [self.plan.request(join.entity, node.down, key) for key in _asked_keys(node, match)]
+        return AnsweredJoin(
+            name=join.name,
+            kind="many" if join.many else "one",
+            entity=join.entity,
+            where=None if join.where is None else write_expression(join.where),
+            requests=tuple(map(_request_text, requests)),
+            note=self._note(node, match, requests),
+            rows=tuple(self._rows(node, above.joins[join.name], scope)),
+        )
+
+    def _rows(self, node: JoinPlan, joined: CompiledJoin, scope: Scope) -> Iterator[SourceRow]:
+        """The rows that a join found: first those that count, in order."""
+        place = _Place(self.plan.entities[node.join.entity], node.used, joined.level, node.below)
+        counted = {id(row): row for row in scope[0].found[node.join.name]}
+        found = {id(row): row for row in self.found[id(scope[0])][node.join.name]}
+        for index, row in enumerate((counted | found).values()):
+            below = (row, scope)
+            made = self.row(place, below, why_row_is_left_out(joined, index if index < len(counted) else None, below))
+            if made is not None:
+                yield made
+
+    def _note(self, node: JoinPlan, match: Match, requests: list[Key | Lookup]) -> str:
+        """Why the join asked nothing, or what the key reads found in place of rows."""
+        if not requests:
+            columns = [column_of(field) for field in node.parent_columns]
+            nulls = [name for name in columns if match.columns.get(name) is None]
+            return f"`{nulls[0]}` of the {node.above} is null" if nulls else f"`{columns[0]}` has no elements"
+        entity = self.plan.entities[node.join.entity]
+        markers = [self.items.get(key) for key in requests if isinstance(key, Key)]
+        gone = [origin_of(item, entity, self.topics) for item in markers if item is not None and DELETED in item]
+        return f"the row is deleted, by the record at {gone[0]}" if gone else ""
+
+
+def _asked_keys(node: JoinPlan, match: Match) -> list[str]:
+    """The keys that the join looks for below a row."""
+    return [key for key in dict.fromkeys(node.parent_keys(match.columns)) if key is not None]
+
+
+def _key_of(entity: EntityPlan, match: Match) -> Key:
+    return entity.key(keys.encode([match.columns[column] for column in entity.entity.key]) or "")
 
 
 def _request_text(request: Key | Lookup) -> str:

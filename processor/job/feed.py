@@ -27,15 +27,27 @@ class Feed:
 
     def produce(self) -> None:
         """Produces the records in file order, each into its partition. Raises KafkaError where a topic has records by now."""
-        admin = Admin(self.settings.bootstrap_servers, dict(self.settings.kafka))
-        _check_fresh(admin, self.partitions)
-        for topic, count in sorted(self.partitions.items()):
-            admin.ensure([topic], partitions=count, compacted=False)
-        outbox = KafkaOutbox(self.settings.bootstrap_servers, dict(self.settings.kafka))
-        for record in self.records:
-            message = Message(topic=record.topic, key=record.key, value=record.value, headers=record.headers)
-            outbox.produce(message, record.partition, max(record.timestamp, 0))
-        outbox.flush()
+        _check_fresh(Admin(self.settings.bootstrap_servers, dict(self.settings.kafka)), self.partitions)
+        produce_records(self.settings, self.records, self.partitions)
+
+
+def produce_records(settings: Settings, records: Iterable[Record], partitions: Mapping[str, int]) -> None:
+    """Makes those of the topics that are missing, with these numbers of partitions. Then produces the records in their order,
+    each into its partition, and waits for the broker. Raises KafkaError where a topic has fewer partitions."""
+    admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+    for topic, found in admin.topics(sorted(partitions)).items():
+        if found.partitions < partitions[topic]:
+            raise KafkaError(
+                f"topic {topic} has {found.partitions} partitions, and a record names partition {partitions[topic] - 1}: write a "
+                f"partition below {found.partitions}, or leave it out"
+            )
+    for topic, count in sorted(partitions.items()):
+        admin.ensure([topic], partitions=count, compacted=False)
+    outbox = KafkaOutbox(settings.bootstrap_servers, dict(settings.kafka))
+    for record in records:
+        message = Message(topic=record.topic, key=record.key, value=record.value, headers=record.headers)
+        outbox.produce(message, record.partition, max(record.timestamp, 0))
+    outbox.flush()
 
 
 def read_feed(settings: Settings, plan: Plan, path: str) -> Feed:

@@ -196,6 +196,12 @@ class Job:
         return self.paused or moves or self.topics.outdated(self.readers)
 
     @property
+    def work(self) -> int | None:
+        """The number of the round that the job works at, or begins with; None while it has nothing to do."""
+        works = not self.rests and (self.turn.locked() or not self.begun)
+        return self.driver.number if works else None
+
+    @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
         steward, replays = self.steward, None if self.paused else self.replays
@@ -267,7 +273,8 @@ class Job:
                 self.driver.background_work()
                 self.take_version()
                 self.take_requests()
-                self.batch_troubles.note_calm()
+                if self.failure is None:  # else a batch has failed, and the stream ends
+                    self.batch_troubles.note_calm()
             except Exception:
                 self.failed_work = "the work between batches"
                 raise

@@ -1,6 +1,7 @@
 """The monitor of a running job: every 5 s it writes the state of the run into its lease, for `statestore status`. Every 10 s it
 emits the state as an event, for the status line of `statestore run`, and as a line for CloudWatch if a namespace is set. The
-page of the driver (`processor.metrics.status_server`) shows the last state.
+page of the driver (`processor.metrics.status_server`) shows the last state. A registry that is silent does not hold the monitor
+up: the state on the page stays new.
 
 The monitor only reads what the driver and the job hold, over clients of its own, in a thread of its own. So a long batch does
 not silence the monitor, and no batch waits for it. The monitor asks the broker for the lag once for each status line. A failure
@@ -21,7 +22,9 @@ from processor.driver.driver import Driver
 from processor.driver.steward import Steward
 from processor.errors import KafkaError
 from processor.job.lease import LeaseRenewal
-from processor.job.outages.outside_parts import BROKER, OUTAGES, REGISTRY, broker_away
+from processor.job.outages.outside_parts import BROKER, broker_away
+from processor.job.outages.silent_parts import SilentParts
+from processor.job.state_keeper import StateKeeper
 from processor.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition
@@ -32,9 +35,7 @@ from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from processor.topics.entity_moves import EntityMoves
 from processor.topics.source_topics import MissingTopic, SourceTopics
-from registry.errors import RegistryUnreachable
 from registry.model import Lease
-from registry.repository import Registry
 
 EVERY_SECONDS = 5.0
 LOOKS_PER_LINE = 2
@@ -71,6 +72,9 @@ class MonitoredJob(Protocol):
     def settings(self) -> Settings: ...
 
     @property
+    def work(self) -> int | None: ...
+
+    @property
     def paused(self) -> bool: ...
 
     @property
@@ -91,20 +95,24 @@ class JobMonitor:
         self._rates = (0.0, 0.0)
         self._behind_since: float | None = None
         self._lag = LagWatch()
+        self._silent = SilentParts(job, clock)
         self.report: dict[str, Any] | None = None
 
     def start(self) -> None:
         self._thread.start()
+        self._silent.start()
 
     def stop(self) -> None:
         """Ends the thread after a last report."""
         self._ending.set()
+        self._silent.stop()
         if self._thread.is_alive():
             self._thread.join(JOIN_SECONDS)
 
     def _look_until_the_end(self) -> None:
         settings, looks, ended = self._job.settings, 0, False
         with open_registry(settings) as registry:
+            keeper = StateKeeper(registry, self._job.lease, self._job.troubles, self._silent)
             while True:
                 shows = looks % LOOKS_PER_LINE == 0 and not ended
                 with suppress(Exception):
@@ -115,7 +123,7 @@ class JobMonitor:
                     state = self.report = self.state(self._lag.lags(self._topics(), self._job.positions))
                     if shows and looks:
                         self._emit(state)
-                    self._keep(registry, state, through if through >= 0 else None)
+                    keeper.keep(state, through if through >= 0 else None)
                 if ended:
                     return
                 looks += 1
@@ -139,19 +147,6 @@ class JobMonitor:
         """The topics whose lag counts: those of the stream; before the first stream, those to read that are not missing."""
         job = self._job
         return sorted(job.topics.streamed or job.readers.keys() - job.topics.missing.keys())
-
-    def _keep(self, registry: Registry, state: Mapping[str, Any], ended: int | None) -> None:
-        """Writes the state into the lease. So the monitor is the first to see that the registry does not answer, and that it
-        answers again. `ended`: the last round that published something and ended."""
-        troubles = self._job.troubles
-        try:
-            registry.runs.keep_report(self._job.lease, state, ended)
-            troubles.end(REGISTRY)
-        except RegistryUnreachable as away:
-            _, cure = OUTAGES["registry.errors.RegistryUnreachable"]
-            troubles.begin(REGISTRY, f"{away}; the job publishes nothing until it knows that its lease holds", cure)
-        finally:
-            troubles.say_again()
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""

@@ -17,12 +17,13 @@ BACKFILL_UNITS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """Rows of an entity that the job writes again. `holds`: the new slots, edges and columns in indexes. `rows`,
-    `write_units`, `seconds`: None if unknown. Left out: the reads of the rows, and documents that the job publishes
-    afterwards."""
+    """Rows of an entity that the job writes again. `holds`: the new slots, edges and columns in indexes; `edges`: the
+    fields of the edges alone. `rows`, `write_units`, `seconds`: None if unknown. Left out: the reads of the rows, and
+    documents that the job publishes afterwards."""
 
     entity: str
     holds: str
+    edges: tuple[str, ...]
     rows: int | None
     write_units: int | None
     seconds: int | None
@@ -41,9 +42,9 @@ def needed_backfills(
     edges = [edge for edge in after.edge_paths() if edge not in stored.edge_paths()]
     for entity in (one for one in after.entities if one.name in has_run):
         slots = [one for one in change.assignments if one.entity == entity.name]
-        fields = [edge.fields for edge in edges if edge.entity == entity.name]
+        fields = tuple("#".join(edge.fields) for edge in edges if edge.entity == entity.name)
         holds = [f"{slot_name(one.slot)} holds {'#'.join(one.columns)}" for one in slots]
-        holds += [f"edges by {'#'.join(one)}" for one in fields]
+        holds += [f"edges by {one}" for one in fields]
         held = frozenset(column for one in slots for column in one.columns)
         holds += _shown_columns(entity.name, *plans, held) if plans else ()
         counted = index.entities.get(entity.name) if index else None
@@ -55,7 +56,12 @@ def needed_backfills(
             seconds = ceil(row / BACKFILL_UNITS / entity.shards)
         if holds:
             yield Backfill(
-                entity=entity.name, holds=", ".join(holds), rows=rows, write_units=write_units, seconds=seconds
+                entity=entity.name,
+                holds=", ".join(holds),
+                edges=fields,
+                rows=rows,
+                write_units=write_units,
+                seconds=seconds,
             )
 
 

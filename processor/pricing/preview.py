@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from processor.definitions.problems import DefinitionError
 from processor.errors import PlanError
@@ -12,13 +13,14 @@ from processor.plan.planning import check_dropped, plan_after, plan_of, requirem
 from processor.plan.tree_text import shared_tree_lines
 from processor.pricing.backfill_estimate import Backfill, needed_backfills
 from processor.pricing.estimate import Estimate, estimate_events, index_statistics
+from processor.pricing.planned_entries import PlannedEntry, planned_entries
 from processor.pricing.price import Cost, price_events
 from processor.pricing.sizes import size_warnings
 from processor.product.product import Definitions
 from processor.settings.settings import Settings
 from registry.edits.advance import completed
 from registry.edits.apply import apply
-from registry.edits.edit import Edit, edited, plan_id
+from registry.edits.edit import Edit, edited, joined_by, plan_id
 from registry.model import Assignment, Need, Requirements, Snapshot
 from registry.slot_board import board_json
 from registry.state_statistics import Statistics
@@ -41,13 +43,18 @@ class SlotPreview:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """The effect of an apply. `plan`: its `plan_id`; `version`: of the registry now; `changes`: as `apply` prints them, empty if
-    nothing would change; `kept`: entities and products of the registry that the definitions do not name, and that stay; `free`:
-    free slots by entity; `backfills`: of stored rows, for which products wait; `costs`: empty without prices; `estimates`: of the
-    same events, by the statistics of `taken_at`, empty without statistics; `trees`: the joins that products of one root share."""
+    nothing would change; `entries`: the entities and products among them; `joins`, `dropped`: joins with their new access paths,
+    and joins that no product uses any more; `kept`: entities and products of the registry that the definitions do not name, and
+    that stay; `free`: free slots by entity; `backfills`: of stored rows, for which products wait; `costs`: empty without prices;
+    `estimates`: of the same events, by the statistics of `taken_at`, empty without statistics; `reads`: the entities that each
+    product of the definitions reads; `trees`: the joins that products of one root share."""
 
     plan: str
     version: int
     changes: tuple[str, ...]
+    entries: tuple[PlannedEntry, ...]
+    joins: tuple[str, ...]
+    dropped: tuple[str, ...]
     kept: tuple[str, ...]
     slots: tuple[SlotPreview, ...]
     free: Mapping[str, int]
@@ -56,6 +63,7 @@ class Preview:
     costs: tuple[Cost, ...]
     taken_at: datetime | None
     estimates: tuple[Estimate, ...]
+    reads: Mapping[str, tuple[str, ...]]
     trees: tuple[str, ...]
 
 
@@ -72,20 +80,17 @@ def preview(
     The prices are those after all backfills, when no product waits. Raises RegistryError if the registry would refuse the apply,
     and DefinitionError if the products conflict with those of the registry.
     """
-    wanted = requirements_of(definitions)
     index = index_statistics(statistics) if statistics else None
-    change = apply(stored, wanted, has_run)
-    after = edited(stored, change)
-    check_dropped(stored, after)
-    if after.waiting:
-        plan_after(after, definitions)  # raises, if the live versions do not fit meanwhile
-    plan = plan_after(completed(after), definitions)
+    wanted, change, after, plan = planned_state(definitions, stored, has_run)
     slots = tuple(_slots(after, change, wanted, _together(plan)))
     costs = price_events(plan, settings) if settings else ()
     return Preview(
         plan=plan_id(after),
         version=stored.version,
         changes=change.changes,
+        entries=tuple(planned_entries(stored, change)),
+        joins=tuple(map(joined_by, change.joins)),
+        dropped=tuple(map(str, change.dropped)),
         kept=tuple(_unnamed(stored, definitions)),
         slots=slots,
         free={entity.name: after.slots - len(after.assignments_of(entity.name)) for entity in after.entities},
@@ -94,6 +99,7 @@ def preview(
         costs=costs,
         taken_at=statistics.taken_at if statistics else None,
         estimates=estimate_events(plan, costs, index) if index and costs else (),
+        reads={product.name: tuple(sorted(product.entities())) for product in wanted.products},
         trees=tuple(shared_tree_lines(plan.trees.values())),
     )
 
@@ -105,6 +111,26 @@ def _plans(stored: Snapshot, after: Plan) -> tuple[Plan, Plan] | None:
         return plan_of(stored), after
     except (DefinitionError, PlanError):
         return None
+
+
+class PlannedState(NamedTuple):
+    """The registry after an apply. `wanted`: what the definitions require; `change`: the edit; `plan`: once no product waits."""
+
+    wanted: Requirements
+    change: Edit
+    after: Snapshot
+    plan: Plan
+
+
+def planned_state(definitions: Definitions, stored: Snapshot, has_run: frozenset[str]) -> PlannedState:
+    """The registry after an apply of these definitions. `has_run`, errors: as of `preview`."""
+    wanted = requirements_of(definitions)
+    change = apply(stored, wanted, has_run)
+    after = edited(stored, change)
+    check_dropped(stored, after)
+    if after.waiting:
+        plan_after(after, definitions)  # raises, if the live versions do not fit meanwhile
+    return PlannedState(wanted, change, after, plan_after(completed(after), definitions))
 
 
 def _unnamed(stored: Snapshot, definitions: Definitions) -> Iterator[str]:

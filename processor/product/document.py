@@ -44,24 +44,24 @@ class Renderer:
     product: Product
     entities: Mapping[str, Entity]
     tally: Counter[str]
-    _level: "_CompiledLevel" = field(init=False)
-    _where: Evaluate | None = field(init=False)
+    level: "CompiledLevel" = field(init=False)
+    where: Evaluate | None = field(init=False)
 
     def __post_init__(self) -> None:
         product = self.product
-        self._level = _CompiledLevel(self.entities[product.root], product.selection, product.joins, self.entities)
-        self._where = None if product.where is None else compile_expression(product.where, self._level)
+        self.level = CompiledLevel(self.entities[product.root], product.selection, product.joins, self.entities)
+        self.where = None if product.where is None else compile_expression(product.where, self.level)
 
     def document(self, top: Match) -> Value | Gone:
         """The document of the root row `top`, or GONE. Removes from `top` the found rows that do not count."""
         scope: Scope = (top, None)
-        self._level.reduce(scope, self.tally)
-        if not self._level.complete(top) or (self._where is not None and self._where(scope) is not True):
+        self.level.reduce(scope, self.tally)
+        if not self.level.complete(top) or (self.where is not None and self.where(scope) is not True):
             return GONE
-        return self._level.render(scope)
+        return self.level.render(scope)
 
 
-class _CompiledLevel:
+class CompiledLevel:
     """A compiled level of the tree. `render` makes the level's value from a row, or from a group of rows."""
 
     __slots__ = ("joins", "render", "required")
@@ -70,12 +70,12 @@ class _CompiledLevel:
         self, entity: Entity, selection: Selection, joins: Sequence[Join], entities: Mapping[str, Entity]
     ) -> None:
         self.joins = {
-            join.name: (_CompiledListJoin if join.listed else _CompiledJoin)(join, entity, entities) for join in joins
+            join.name: (CompiledListJoin if join.listed else CompiledJoin)(join, entity, entities) for join in joins
         }
         self.required = tuple(join.name for join in joins if join.required and not join.listed)
         self.render = self._renderer(entity, selection)
 
-    def below(self, join: str) -> "_CompiledLevel":
+    def below(self, join: str) -> "CompiledLevel":
         return self.joins[join].level
 
     def shown(self, join: str) -> Evaluate:
@@ -114,17 +114,17 @@ class _CompiledLevel:
         return lambda scope: {name: evaluate(scope) for name, evaluate in members}
 
 
-class _CompiledJoin:
+class CompiledJoin:
     """A compiled join below a level."""
 
-    __slots__ = ("_aggregated", "_filtered", "_key", "_order", "_where", "join", "level")
+    __slots__ = ("_aggregated", "_filtered", "_key", "_order", "join", "level", "where")
 
     def __init__(self, join: Join, above: Entity, entities: Mapping[str, Entity]) -> None:
         entity = entities[join.entity]
         self.join = join
-        self.level = level = _CompiledLevel(entity, join.selection, join.joins, entities)
+        self.level = level = CompiledLevel(entity, join.selection, join.joins, entities)
         self._aggregated = join.aggregated
-        self._where = None if join.where is None else compile_expression(join.where, level)
+        self.where = None if join.where is None else compile_expression(join.where, level)
         self._filtered = join.where is not None or bool(level.required)
         self._key = _key_rank(entity)
         self._order = [
@@ -163,7 +163,7 @@ class _CompiledJoin:
         return render((rows[0], scope)) if rows else None
 
     def _counts(self, scope: Scope) -> bool:
-        return self.level.complete(scope[0]) and (self._where is None or self._where(scope) is True)
+        return self.level.complete(scope[0]) and (self.where is None or self.where(scope) is True)
 
     def _ordered(self, rows: list[Match], scope: Scope) -> list[Match]:
         rows = sorted(rows, key=self._key)
@@ -175,7 +175,7 @@ class _CompiledJoin:
         return rows
 
 
-class _CompiledListJoin(_CompiledJoin):
+class CompiledListJoin(CompiledJoin):
     """A compiled list join. A found row occurs once for each element of the array above that finds it."""
 
     __slots__ = ("_absent", "_child", "_child_instants", "_parent", "_parent_instants")

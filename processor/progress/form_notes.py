@@ -33,11 +33,8 @@ class FormNote(NamedTuple):
 
 def write_form(note: FormNote) -> Write:
     """Settles the form of a column, unless it has one."""
-    facts = note.settled._asdict()
-    del facts["early"]
-    return write_note(
-        _key(note.entity, note.column), {"entity": note.entity, "column": note.column, **facts}, when=Absent()
-    )
+    facts = {"entity": note.entity, "column": note.column, **note.settled._asdict()}
+    return write_note(_key(note.entity, note.column), facts, when=Absent())
 
 
 def read_form(item: Item) -> FormNote:

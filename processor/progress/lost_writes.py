@@ -1,8 +1,8 @@
 """Evidence that a table lacks its last writes, as after a failover to a standby that had not received them. Pure.
 
 The job tells others what the table holds: the registry gets the last round that ended, and a message its sequence, both after the
-table's write. So a table that knows less than one of them went back to an earlier moment. A lost write without a round that
-published is no evidence.
+table's write. So a table that knows less than one of them went back to an earlier moment. In DynamoDB, where only a restore loses
+writes, a lost write without a round that published is no evidence.
 """
 
 from typing import NamedTuple

@@ -12,8 +12,8 @@ from processor.records.record import Record, Value
 from processor.records.values import DEBEZIUM
 
 SampledForm = Literal["text", "bytes", "either", "unread"]
-"""As `text_form` has them. `unread`: bytes that decode refuses, because the column has no scale, or the row looks like a plain
-one."""
+"""`text` and `bytes` as `text_form` has them; `either`: nobody can tell. `unread`: bytes that decode refuses, because the column
+has no scale, or the row looks like a plain one."""
 
 
 def untold_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, frozenset[SampledForm]]:
@@ -51,5 +51,7 @@ def _forms(image: DebeziumImage, column: str, column_type: ColumnType) -> Iterat
     digits = image.reading is not DEBEZIUM or column_type.scale is None
     for text in value if isinstance(value, list) else [value]:
         form = text_form(text, column_type) if isinstance(text, str) else None
-        if form is not None and (form == "bytes" or not digits):
-            yield "unread" if digits else form
+        if form is not None and not digits:
+            yield "either" if form == "letters" else form
+        elif form in ("bytes", "letters"):
+            yield "unread"

@@ -22,17 +22,21 @@ _MAX_BASE64: Final = 1024
 _EXACT: Final = Context(prec=4000, traps=[Inexact, Overflow, Subnormal])
 _LIMIT: Final = f"the table keeps {MAX_DIGITS} digits and magnitudes from 1E-130 to 1E+126"
 _AMBIGUOUS: Final = (
-    "it may be a number or Debezium's bytes: declare `decimals: text` or `decimals: bytes`, or send schemas"
+    "it may be a {other} or Debezium's bytes: declare `decimals: text` or `decimals: bytes`, or send schemas"
 )
 _ENDLESS: Final = re.compile(r"nan|[+-]?infinity|(?:positive|negative)_infinity", re.IGNORECASE)
 _INFINITE: Final = "no finite number; declare json to pass it through as it comes"
 _BYTES: Final = "for Debezium's bytes: declare `decimals: bytes` and decimal(precision,scale), or send schemas"
 _NO_SCALE: Final = "the entity has `decimals: bytes`: declare decimal(precision,scale), or send schemas"
 _NO_BYTES: Final = "not Debezium's bytes"
+_ONLY_BASE64: Final = re.compile(r"[+/=]")
 _OTHER_FORM: Final = (
     "the column has `decimals: {form}` since the record {since}: declare the form that the connector writes, "
     "`decimals: text` or `decimals: bytes`, or send schemas"
 )
+TextForm = DecimalForm | Literal["either", "letters"]
+"""`text`: digits. `bytes`: base64 of Debezium's bytes, by a character that only base64 has. Nobody can tell the others: `either`
+may be digits or bytes, and `letters` may be bytes or a word, which is no number."""
 
 
 def to_int(value: Any, column_type: ColumnType) -> int:
@@ -108,16 +112,16 @@ def decode_decimal(value: str, scale: int | None, column_type: ColumnType) -> De
     return Decimal(unscaled).scaleb(-scale, _EXACT)
 
 
-def text_form(text: str, column_type: ColumnType) -> DecimalForm | Literal["either"] | None:
-    """The form that a text of a number shows in a column with a precision: digits, the base64 of Debezium's bytes, or nobody can
-    tell. None: neither. Bytes of more digits than the precision are none."""
+def text_form(text: str, column_type: ColumnType) -> TextForm | None:
+    """The form that a text shows in a column with a precision. None: of no number. Bytes of more digits than the precision are
+    none."""
     digits, unscaled = _NUMERIC.fullmatch(text) is not None, _unscaled(text)
     if (
         unscaled is not None
         and abs(unscaled) < 10 ** (column_type.precision or MAX_DIGITS)
         and not _ENDLESS.fullmatch(text)
     ):
-        return "either" if digits else "bytes"
+        return "either" if digits else "bytes" if _ONLY_BASE64.search(text) else "letters"
     return "text" if digits else None
 
 
@@ -125,17 +129,17 @@ def read_unsaid(value: str, column_type: ColumnType, settled: SettledForm | None
     """The number in text of a Debezium record without a schema, in a column with a scale whose entity does not say the form.
 
     The source writes digits (`decimal.handling.mode=string`: "12.34") or, by default, bytes ("BNI="). Nobody can tell the digits
-    "1000" from the bytes of -2667212. `settled`: the form that the column has; None: the first text with one meaning settles
-    it, and a text with two is refused."""
+    "1000" from the bytes of -2667212, nor the word "free" from the bytes of 8304542. `settled`: the form that the column has;
+    None: the first text with one meaning settles it, and a text with two is refused."""
     digits = _NUMERIC.fullmatch(value) is not None
-    if settled is not None and not settled.early and digits == (settled.form == "text"):
+    if settled is not None and digits == (settled.form == "text"):
         return to_number(value, column_type) if digits else decode_decimal(value, column_type.scale, column_type)
     form = text_form(value, column_type)
-    if form == "either" and (settled is None or settled.early):
-        raise unexpected(column_type, value, _AMBIGUOUS)
-    if settled is not None and form is not None and form not in ("either", settled.form):
+    if settled is None and form in ("either", "letters"):
+        raise unexpected(column_type, value, _AMBIGUOUS.format(other="number" if digits else "word"))
+    if settled is not None and form not in ("either", None):
         raise unexpected(column_type, value, _OTHER_FORM.format(form=settled.form, since=settled.since))
-    if form == "bytes" or (form == "either" and settled is not None and settled.form == "bytes"):
+    if form in ("bytes", "either"):
         return decode_decimal(value, column_type.scale, column_type)
     return to_number(value, column_type)
 

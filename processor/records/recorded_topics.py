@@ -51,7 +51,7 @@ def read_records(path: str) -> Iterator[Record]:
         try:
             record = read_record(canonical_json.loads_typed(line), number, highest)
         except ValueError as error:
-            raise RecordedError(f"{path}:{number}: {error}") from None
+            raise RecordedError(f"{path}:{number}: {_several_lines(line) or error}") from None
         yield record
 
 
@@ -81,6 +81,15 @@ def read_record(line: Any, number: int, highest: dict[tuple[str, int], int]) -> 
     )
     highest[topic, partition] = max(highest.get((topic, partition), -1), record.offset)
     return record
+
+
+def _several_lines(line: bytes) -> str:
+    """The problem of a line that begins a JSON array, or an object over several lines; empty for any other line."""
+    if line.lstrip().startswith(b"["):
+        return "this begins a JSON array: write one record a line, as `jq -c '.[]' FILE` does"
+    return "this begins an object of several lines: write one record a line, as `jq -c . FILE` does" * (
+        line.strip() == b"{"
+    )
 
 
 def to_line(record: Record) -> str:

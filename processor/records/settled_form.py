@@ -8,26 +8,18 @@ from processor.records.record import Record
 
 
 class SettledForm(NamedTuple):
-    """The form of a column since a record. `early`: the record to decode came before that one, in the same partition. Text that
-    may be digits and bytes has no form there: a repeated batch refuses what its first try refused."""
+    """The form of a column, and the record that settled it."""
 
     form: DecimalForm
     topic: str
     partition: int
     epoch: int
     offset: int
-    early: bool = False
 
     @property
     def since(self) -> str:
         """The position of the record, for people."""
         return f"{self.topic}/{self.partition}/{self.offset}"
-
-    def is_after(self, record: Record) -> bool:
-        """Whether the record came before the one that settled the form, in the same partition."""
-        if (record.topic, record.partition) != (self.topic, self.partition):
-            return False
-        return (record.epoch, record.offset) < (self.epoch, self.offset)
 
 
 ColumnForms = Mapping[str, SettledForm]
@@ -36,5 +28,5 @@ NO_FORMS: Final[ColumnForms] = {}
 
 
 def settled_at(record: Record, form: DecimalForm) -> SettledForm:
-    """The form of a column since this record."""
+    """The form of a column, settled by this record."""
     return SettledForm(form, record.topic, record.partition, record.epoch, record.offset)

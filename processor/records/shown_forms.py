@@ -33,5 +33,5 @@ def _note(
         return
     for text in value if type(value) is list else [value]:
         form = text_form(text, column_type) if type(text) is str else None
-        if form is not None and form != "either":
+        if form == "text" or form == "bytes":
             found.setdefault(name, form)

@@ -146,7 +146,7 @@ def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter
     if top is None:
         return EncodedDocument(key="", value=None)
     making = _Making(product, _renderer(plan, product, tally), canonical_json.encode)
-    return making.encoded(top, _message_key(plan, product.product.root, top))
+    return making.encoded(top, root_message_key(plan, product.product.root, top))
 
 
 class _Making(NamedTuple):
@@ -199,7 +199,8 @@ def _entities(plan: Plan) -> dict[str, Entity]:
     return {name: entity.entity for name, entity in plan.entities.items()}
 
 
-def _message_key(plan: Plan, root: str, top: Match) -> str:
+def root_message_key(plan: Plan, root: str, top: Match) -> str:
+    """The key of the messages of a root row."""
     return canonical_json.dumps_flat({c: top.columns[c] for c in plan.entities[root].entity.key})
 
 
@@ -237,7 +238,7 @@ class _RootPublisher:
             return gone
         if top is None:
             return gone
-        key = _message_key(self._round.plan, self._entity, top.match)
+        key = root_message_key(self._round.plan, self._entity, top.match)
         return gone | {name: self._document(shown_rows(top, tree.shape[name]), key, name, named) for name in shown}
 
     def _document(self, top: Match, key: str, name: str, named: str | None) -> EncodedDocument | Unpublishable:

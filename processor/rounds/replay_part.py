@@ -16,7 +16,6 @@ from processor.plan.step import Step
 from processor.progress.open_changes import changes_key
 from processor.progress.replays import ReplayReport, replay_key
 from processor.records.dead_letters import DeadLetter
-from processor.records.framing import FramedReader, schema_ids
 from processor.records.record import Change, Decoded, Ignored, Record, Rejected, Truncated
 from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.rounds.replay_document import replay_document
@@ -46,7 +45,7 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
     part refuses a letter from before `round_.oldest`, since DynamoDB may have dropped the marker of a later delete, and a
     letter that still keeps a cut record."""
     reports: list[ReplayReport] = []
-    decoding = SettledDecode(store=runner.store, forms=round_.forms, in_order=False)
+    decoding = SettledDecode(store=runner.store, schemas=runner.schemas, forms=round_.forms)
     changes: list[Change] = []
     for letter in letters:
         record = letter.rejected.record
@@ -59,7 +58,7 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
         if letter.rejected.code in OF_DOCUMENTS:
             reports += runner.run([replay_document(letter.rejected, round_.plan)])
             continue
-        match _decoded(record, round_.plan, runner.schemas, decoding):
+        match _decoded(record, round_.plan, decoding):
             case Change() as change:
                 changes.append(change)
             case Truncated():
@@ -79,11 +78,10 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
     return PartResult(replayed=tuple(reports), opened=opened, forms=tuple(decoding.settled))
 
 
-def _decoded(record: Record, plan: Plan, schemas: FramedReader, decoding: SettledDecode) -> Decoded:
+def _decoded(record: Record, plan: Plan, decoding: SettledDecode) -> Decoded:
     for entity in plan.entities.values():
         if entity.entity.topic == record.topic:
-            schemas.fetch(schema_ids(record))
-            return decoding.decode(record, entity.entity, schemas)
+            return decoding.decode(record, entity.entity)
     return Rejected(record=record, reason=f"no entity has the topic {record.topic} any more")
 
 

@@ -24,7 +24,6 @@ from processor.progress.open_changes import (
 from processor.progress.walk import TruncateGoal
 from processor.records.dead_letters import reject_message
 from processor.records.entity import Entity
-from processor.records.framing import schema_ids
 from processor.records.record import Change, Record, Rejected, Truncated
 from processor.rounds.account import DEAD_LETTERS, count_records
 from processor.rounds.freshness import oldest
@@ -55,7 +54,7 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     letters: dict[str, str] = {}
     reject = partial(_reject, round_, runner.outbox, tally, letters)
     first: dict[Partition, tuple[int, int]] = {}
-    decoding = SettledDecode(store=runner.store, forms=round_.forms)
+    decoding = SettledDecode(store=runner.store, schemas=runner.schemas, forms=round_.forms)
     decoded = list(_changes(records, round_, runner, decoding, first, tally, reject))
     truncates = tuple((one.entity, version_of(one)) for one in decoded if isinstance(one, Truncated))
     decoded_changes = (one for one in decoded if isinstance(one, Change))
@@ -120,19 +119,16 @@ def _changes(
     """The changes and the truncates among the records. Notes the first (epoch, offset) of each partition in `first`. Raises
     TruncateRefused before the part writes a row."""
     topics = {e.entity.topic: e.entity for e in round_.plan.entities.values()}
-    for record in records:
+    for decoded in decoding.decode_all(records, topics):
+        record = decoded.record
         tally["read"] += 1
         partition, position = (record.topic, record.partition), (record.epoch, record.offset)
         if partition not in first or position < first[partition]:
             first[partition] = position
-        entity = topics.get(record.topic)
-        if entity is not None:
-            runner.schemas.fetch(schema_ids(record))
-        decoded = decoding.decode(record, entity, runner.schemas)
         if isinstance(decoded, Change):
             yield decoded
         elif isinstance(decoded, Rejected):
-            if _is_erased(record, entity, round_, runner, decoding):
+            if _is_erased(record, topics.get(record.topic), round_, runner, decoding):
                 _ignore(record, "erased", tally)
             else:
                 reject(decoded)

@@ -85,6 +85,17 @@ class RegistryClient:
             with self._errors(what):
                 return int(self._client.register_schema(subject, schema))
 
+    def subjects(self) -> list[str]:
+        """The names of all subjects. Raises SchemaRegistryAway and SettingError."""
+        with self._errors("the subjects"):
+            return [str(subject) for subject in self._client.get_subjects()]
+
+    def latest(self, subject: str) -> WriterSchema:
+        """The newest schema of a subject. Raises SchemaMissing, SchemaRegistryAway and SettingError."""
+        with self._errors(f"subject {subject}"):
+            number = int(self._client.get_latest_version(subject).schema_id or 0)
+        return self.schema(number)
+
     def kinds(self) -> list[str]:
         """The kinds of schemas that the registry knows. Raises SchemaRegistryAway and SettingError."""
         with self._errors("the kinds of schemas"):

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from processor.errors import SettingError
 from processor.settings.kafka_security import JAVA, LIBRDKAFKA, PEM
-from processor.settings.secret_references import Secret, is_reference
-from processor.settings.settings import PASSWORDS, Settings
+from processor.settings.secret_references import EXAMPLES, Secret, is_reference
+from processor.settings.settings import PASSWORD, PASSWORDS, Settings
 
 PBES2 = bytes.fromhex("06092a864886f70d01050d")
 """In an encrypted key: the identifier of its scheme, 1.2.840.113549.1.5.13."""
@@ -34,10 +34,23 @@ def resolve_registry(settings: Settings) -> Settings:
 def _address(settings: Settings, setting: str, password_setting: str) -> str:
     if not getattr(settings, setting):
         return ""
-    password = getattr(settings, password_setting)
     address = resolve_reference(setting, getattr(settings, setting))
-    if password:
-        secret = quote(resolve_reference(password_setting, password), safe="")
+    return _with_password(address, password_setting, getattr(settings, password_setting))
+
+
+def database_address(address: str, password: str) -> str:
+    """The address of a source database with its password, in place of references. Raises SettingError for a secret in the
+    command itself, where other users may read it."""
+    if not is_reference(address) and PASSWORD.search(address):
+        raise SettingError(f"--database: the address holds a password; leave it out, and for --password {EXAMPLES}")
+    if password and not is_reference(password):
+        raise SettingError(f"--password holds the password itself: {EXAMPLES}")
+    return _with_password(resolve_reference("--database", address), "--password", password)
+
+
+def _with_password(address: str, setting: str, reference: str) -> str:
+    if reference:
+        secret = quote(resolve_reference(setting, reference), safe="")
         address += f"{'&' if '?' in address else '?'}password={secret}"
     return Secret(address)
 

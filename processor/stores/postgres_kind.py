@@ -26,9 +26,7 @@ class PostgresSettings(TableSettings):
 
     __slots__ = ()
 
-    store_url: str = setting(
-        "", "address of the Postgres that holds the table, for --store postgres; empty: the registry's Postgres"
-    )
+    store_url: str = setting("", "address of the table's Postgres (else the registry's)")
     store_password: str = setting("", "reference to the password of the store's user: env:, file: or secret:")
     store_unlogged: bool = setting(
         False, "in Postgres: write no log for the table, which is faster; a crash of the server then empties it"

@@ -30,7 +30,7 @@ class TableSettings:
     registry: str = setting(
         "postgresql+psycopg://", "address of the registry's Postgres; PG* variables fill in missing parts"
     )
-    registry_schema: str = setting("statestore", "the Postgres schema that holds the registry")
+    registry_schema: str = setting("statestore", "Postgres schema of the registry")
     threads: int = setting(16, "requests that a Python worker sends in parallel", 1, 64)
     log_values: bool = setting(False, "whether log lines and the status show values of rows (true or false)")
 

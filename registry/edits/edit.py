@@ -176,8 +176,7 @@ def _lines(stored: Snapshot, change: Edit) -> Iterator[str]:
         yield f"entity {entity.name}: {'changed' if entity.name in entities else 'added'}"
     yield from _assignment_lines(stored, change)
     for access in change.joins:
-        how = f"down by {_where(access.down)}, up by {_where(access.up)}"
-        yield f"join {access.join}: {'now ' if access.join in joins else 'added, '}{how}"
+        yield f"join {access.join}: {'now ' if access.join in joins else 'added, '}{_paths(access)}"
     yield from _product_lines(stored, change)
     for join in change.dropped:
         yield f"join {join}: dropped, no product uses it"
@@ -234,6 +233,15 @@ def _waiting_line(stored: Snapshot, product: ProductEntry) -> str:
     if old and same_product(old, product):
         return f"version {product.version}, of the same documents, waits until its slots are full"
     return f"{'changed' if old else 'added'}, version {product.version} waits until its slots are full"
+
+
+def joined_by(access: JoinAccess) -> str:
+    """A join and its access paths, as text."""
+    return f"{access.join}: {_paths(access)}"
+
+
+def _paths(access: JoinAccess) -> str:
+    return f"down by {_where(access.down)}, up by {_where(access.up)}"
 
 
 def _where(path: AssignedPath) -> str:

@@ -208,6 +208,11 @@ def addresses_of(url: URL) -> list[tuple[str, int]]:
     return found
 
 
+def registry_place(url: str) -> str:
+    """Host, port and database in the address of a registry, as errors name them. Raises RegistryError for no address."""
+    return _place(_url(url))
+
+
 def _place(url: URL) -> str:
     """Host, port and database, without user and password. Missing parts have the values that libpq takes."""
     host = url.host or url.query.get("host") or os.environ.get("PGHOST") or "localhost"

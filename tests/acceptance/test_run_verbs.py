@@ -2,7 +2,6 @@
 
 import gc
 import json
-from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -74,14 +73,17 @@ def test_plan_compares_definitions_with_the_registry(
 ) -> None:
     story, _ = finished
     assert main(["plan", *story.flags, *story.define]) == 0
-    assert capsys.readouterr().out.startswith("nothing would change\nslots:\n")
+    assert capsys.readouterr().out.startswith("nothing would change; user_profile: $")
     _other_join(story, tmp_path)
     assert main(["plan", *story.flags, "--definitions", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "  entity pull_request: GSI_2 will hold title (planned)" in lines
-    assert "  product user_profile: changed, version 2 waits until its slots are full" in lines
-    waits = lines.index("the job fills these in stored rows, and products that need them wait until then:")
-    assert lines[waits + 1].startswith("  pull_request: GSI_2 holds title")
+    assert lines[0].startswith("1 product to change, 1 slot to fill")
+    changed = lines.index("  ~ product user_profile, version 2, once its slots are full")
+    assert lines[changed + 1 :][:3] == [
+        "      embed.pull_requests.on.author: removed, was username",
+        "      embed.pull_requests.on.title: added, username",
+        "  + GSI_2 of pull_request holds title: down from user",
+    ]
     fresh = [word.replace(story.name, f"{story.name}_fresh") for word in story.flags]
     assert main(["plan", "--json", *fresh, *story.define]) == 0
     printed = capsys.readouterr()
@@ -103,15 +105,15 @@ def test_plan_estimates_by_the_statistics_that_were_taken(
     down = next(j for j in taken["joins"] if (j["join"]["child"], j["direction"]) == ("star", "down"))
     numbers = [f"{down['mean']:,.2f}", f"{down['most']:,}", down["value"]]
     assert table.count(["star(username)", "=", "user(username)", "down", *numbers]) == 1
-    assert main(["plan", *story.flags, *story.define]) == 0
-    text = capsys.readouterr().out
+    assert main(["plan", "--verbose", *story.flags, *story.define]) == 0
+    text = " ".join(capsys.readouterr().out.split())
     assert main(["plan", "--json", *story.flags, *story.define]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["version"] == 1  # statistics do not change the version
     assert found["taken_at"].endswith("+00:00")
     assert (
         text.count(
-            f"\nestimate in a batch of 1,000, by statistics of {datetime.fromisoformat(found['taken_at']):%Y-%m-%d %H:%M} UTC ("
+            f" estimate in a batch of 1,000, by statistics of {datetime.fromisoformat(found['taken_at']):%Y-%m-%d %H:%M} UTC ("
         )
         == 1
     )
@@ -125,6 +127,7 @@ def test_plan_estimates_by_the_statistics_that_were_taken(
     assert needed == {
         "entity": "pull_request",
         "holds": "GSI_2 holds title",
+        "edges": [],
         "rows": rows,
         "write_units": 3 * rows,
         "seconds": 1,
@@ -186,7 +189,8 @@ def test_get_names_a_root_without_a_document_and_an_unknown_product(
 ) -> None:
     story, _ = finished
     assert main(["get", "user_profile", "nobody@example.org", *story.flags]) == 1
-    assert capsys.readouterr().err == "user_profile has no document for nobody@example.org\n"
+    why = "`statestore explain user_profile KEY` says why"
+    assert capsys.readouterr().err == f"user_profile has no document for nobody@example.org; {why}\n"
     assert main(["get", "profile", "nobody@example.org", *story.flags]) == 1
     assert capsys.readouterr().err == "statestore get: there is no product `profile`; did you mean 'user_profile'?\n"
 
@@ -248,13 +252,26 @@ def test_explain_shows_the_rows_of_a_document(finished: tuple[Story, Path], caps
     assert main(["explain", "user_profile", key, "--json", *story.flags]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["document"] == document
-    joins = Counter(row["join"] for row in shown["rows"])
-    assert (joins[""], joins["starred_repos"]) == (1, len(document["starred_repos"]))
-    assert joins["pull_requests"] == len(document["pull_requests"])
-    assert (shown["rows"][0]["entity"], shown["rows"][0]["key"]) == ("user", json.loads(key)["email"])
+    root = shown["root"]
+    assert (root["entity"], root["key"], root["left_out"]) == ("user", json.loads(key)["email"], "")
+    rows = {join["name"]: len(join["rows"]) for join in root["joins"]}
+    assert rows["starred_repos"] == len(document["starred_repos"])
+    assert rows["pull_requests"] == len(document["pull_requests"])
     assert main(["explain", "user_profile", key, "--sql", *story.flags]) == 1
-    message = "statestore explain: KEY names a document of the state: leave --definitions and --sql out\n"
+    message = "statestore explain: KEY names a document of the state: leave --definitions, --sql and --mermaid out\n"
     assert capsys.readouterr().err == message
+    assert main(["explain", "user_profile", "nobody", *story.flags]) == 1
+    assert "has no document for nobody: the table has no row user nobody: no record" in capsys.readouterr().out
+
+
+def test_keys_and_rows_list_the_state(finished: tuple[Story, Path], capsys: Printed) -> None:
+    story, to = finished
+    last = {json.dumps(line["key"]): line["value"] for line in map(json.loads, to.read_text().splitlines())}
+    assert main(["keys", "user_profile", "--limit", "1000", *story.flags]) == 0
+    listed = [json.dumps(json.loads(line)) for line in capsys.readouterr().out.splitlines()]
+    assert sorted(listed) == sorted(key for key, value in last.items() if value is not None)
+    assert main(["rows", "star", "--limit", "1000", *story.flags]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(story.tables["star"])
 
 
 def largest_document(published: Path) -> tuple[str, Any]:

@@ -36,7 +36,7 @@ DOORWAYS = {
     "boto3": r"statestore\.dynamodb\.boto_client|processor\.settings\.secrets_manager",
     "botocore": r"statestore\.dynamodb\..*|processor\.settings\.secrets_manager",
     "confluent_kafka": r"processor\.(kafka|schema_registry)\..*",
-    "sqlalchemy": r"registry\.(tables|job_tables|replay_tables|repository\..*|migrations\..*)",
+    "sqlalchemy": r"registry\.(tables|job_tables|replay_tables|repository\..*|migrations\..*)|processor\.drafts\.database_tables",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"statestore\.postgres\.\w+|processor\.(inspect\.oracle|landing\.\w+)|registry\.repository\.connection",
     "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
@@ -50,9 +50,12 @@ EXAMPLE = str(ROOT / "examples" / "github")
 AUTHORS_VERBS = [
     ["explain", "user_profile", "--definitions", EXAMPLE],
     ["explain", "user_profile", "--sql", "--definitions", EXAMPLE],
+    ["explain", "user_profile", "--mermaid", "--definitions", EXAMPLE],
+    ["tour"],
     ["schema", "user_profile", "--definitions", EXAMPLE],
     ["plan", "--offline", "--definitions", EXAMPLE],
     ["test", EXAMPLE],
+    ["check", EXAMPLE],
 ]
 KNOWN = "import sys; print(*sorted(set(sys.modules) & set({clients!r})))"
 MOST_FILES = 20 + 1
@@ -123,7 +126,11 @@ def test_a_verb_for_authors_runs_without_any_client(arguments: list[str]) -> Non
 
 
 def test_help_is_printed_without_any_client() -> None:
-    assert _clients_after("from processor.cli import main") == []
+    call = "with redirect_stdout(StringIO()), suppress(SystemExit): main(['--help'])"
+    header = (
+        "from contextlib import redirect_stdout, suppress\nfrom io import StringIO\nfrom processor.cli.main import main"
+    )
+    assert _clients_after(f"{header}\n{call}") == []
 
 
 def test_no_file_holds_a_path_of_a_machine() -> None:

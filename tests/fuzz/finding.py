@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from processor.cli.authors.plan_command import empty_registry, preview_lines
+from processor.cli.authors.plan_command import empty_registry
+from processor.cli.printing.plan_details import detail_lines
+from processor.cli.printing.plan_text import plan_lines
 from processor.errors import StatestoreError
 from processor.inspect.access_paths import explain, explanation_lines
 from processor.plan.planning import plan_alone
@@ -50,7 +52,7 @@ def use_definitions(loaded: Definitions, *, prices: bool) -> None:
         product_sql(product.product, loaded.entities)
         json.dumps(document_schema(product.product, loaded.entities))
     found = preview(loaded, empty_registry(SETTINGS), frozenset(), SETTINGS if prices else None)
-    list(preview_lines(found, DEFAULT))
+    list(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT)))
 
 
 def try_records(loaded: Definitions, given: list[Record], what: object) -> None:

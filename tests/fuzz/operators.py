@@ -60,7 +60,9 @@ def command_lines(random: Random) -> None:
         command = random.choice((
             ["try", "--definitions", folder, "--from", str(topics), "--to", f"{folder}/out.jsonl"],
             ["explain", product, "--definitions", folder], ["explain", product, "--sql", "--definitions", folder],
+            ["explain", product, "--mermaid", "--definitions", folder],
             ["schema", product, "--definitions", folder], ["plan", "--offline", "--no-price", "--definitions", folder],
+            ["plan", "--diff", "--offline", "--no-price", "--definitions", folder, "--from", str(topics)],
             ["test", folder],
         ))  # fmt: skip
         if random.random() < 0.5:
@@ -79,18 +81,22 @@ def command_lines(random: Random) -> None:
                     "é" * 300,
                 ]
             )
-        if "-" not in command:
+        endless = "/dev/full" in command and command[command.index("/dev/full") - 1] == "--from"
+        if "-" not in command and not endless:
             _run(command)
 
 
 def _run(command: list[str]) -> None:
-    errors = StringIO()
-    with redirect_stdout(StringIO()), redirect_stderr(errors):
+    out, errors = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(errors):
         try:
             status = main(command)
         except SystemExit as ended:
             status = 2 if ended.code is None else int(ended.code)  # wrong usage
         except BaseException as error:
             raise Finding(f"{type(error).__name__}: {error}, of {command}") from error
-    if status not in (0, 1, 2) or (status == 1 and command[0] != "test" and not errors.getvalue().strip()):
+    said = errors.getvalue() + (
+        out.getvalue() if "--json" in command else ""
+    )  # `plan --json` has its errors in the object
+    if status not in (0, 1, 2) or (status == 1 and command[0] != "test" and not said.strip()):
         raise Finding(f"status {status} of {command}: {errors.getvalue()}")

@@ -54,10 +54,12 @@ class Budget:
             return self._left >= 0
 
 
-def draw(random: Random, ways: Sequence[str], pause: float) -> Iterator[tuple[float, str, float]]:
+def draw(
+    random: Random, ways: Sequence[str], pause: float, shortest: float = SHORTEST
+) -> Iterator[tuple[float, str, float]]:
     """For ever: the seconds until the next outage, its way, and its length. `pause`: the mean of the former."""
     while True:
-        length = math.exp(random.uniform(math.log(SHORTEST), math.log(LONGEST)))
+        length = math.exp(random.uniform(math.log(shortest), math.log(LONGEST)))
         yield random.expovariate(1 / pause), random.choice(list(ways)), length
 
 

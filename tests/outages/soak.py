@@ -3,6 +3,7 @@ with SQL.
 
     .venv/bin/python -m tests.outages.soak --outages 200 --seed 1
     .venv/bin/python -m tests.outages.soak --outages 200 --seed 1 --store dynamodb
+    .venv/bin/python -m tests.outages.soak --outages 16 --alone 16 --way silent --shortest 30
 
 The parts are real: Kafka, a Postgres for the registry and one for the table (or DynamoDB Local), and a schema registry of the
 tests. At first they fail alone, in turn. Then each fails by a process of chance of its own, for 1 to 120 s. The job is a process
@@ -36,7 +37,7 @@ from processor.local.readiness import free_port
 from processor.settings.settings import Settings, setting_flags
 from tests.outages.outage_load import FramedSource, OutageVerdict, write_definitions
 from tests.outages.outage_parts import REGISTRY, STORE, Schemas, Server, dynamodb, kafka, postgres
-from tests.outages.outage_schedule import Budget, Outage, cause_outage, cause_outages, draw
+from tests.outages.outage_schedule import SHORTEST, Budget, Outage, cause_outage, cause_outages, draw
 from tests.outages.outage_table import QUIET_SECONDS, effects, markdown, table
 from tests.outages.watched_job import STATESTORE, WatchedJob, background
 from tests.simulator.check import KEYS
@@ -63,18 +64,25 @@ class OutageSoak:
     outages: list[Outage] = field(default_factory=list)
     ended: Event = field(default_factory=Event)
 
-    def run(self, alone: int, outages: int, seed: int, pause: float, rate: float) -> list[str]:
+    def run(
+        self, alone: int, outages: int, seed: int, pause: float, rate: float, way: str | None, shortest: float
+    ) -> list[str]:
         """The whole story: outages alone, then so many of all parts. Returns what is wrong at its end."""
+
+        def drawn(random: Random, part: Server | Schemas, pause: float) -> Iterator[tuple[float, str, float]]:
+            return draw(random, (way,) if way else part.ways, pause, shortest)
+
         self.source.fill()
         background(self.job.run, self.job.look)
         load = background(lambda: self.source.run(rate))
         self._wait(lambda: self.job.batches() > 0, START_SECONDS, "the job has no batch")
-        self._cause_alone(alone, Random(f"{seed} alone"))
+        random = Random(f"{seed} alone")
+        self._cause_alone(alone, lambda part: next(drawn(random, part, 1.0)))
         budget = Budget(outages)
         threads = [
-            Thread(target=cause_outages, args=(part, drawn, budget, self.ended, self._note), daemon=True)
+            Thread(target=cause_outages, args=(part, own, budget, self.ended, self._note), daemon=True)
             for part in self.parts
-            for drawn in [draw(Random(f"{seed} {part.name}"), part.ways, pause)]
+            for own in [drawn(Random(f"{seed} {part.name}"), part, pause)]
         ]
         for thread in threads:
             thread.start()
@@ -85,11 +93,11 @@ class OutageSoak:
             one.join()
         return self._end()
 
-    def _cause_alone(self, outages: int, random: Random) -> None:
+    def _cause_alone(self, outages: int, drawn: Callable[[Server | Schemas], tuple[float, str, float]]) -> None:
         """Lets the parts fail in turn. The next one waits until the job works again."""
         for n in range(outages):
             part = self.parts[n % len(self.parts)]
-            _, way, length = next(draw(random, part.ways, 1.0))
+            _, way, length = drawn(part)
             self._note(cause_outage(part, way, length, self.ended))
             before, deadline = self.job.batches(), monotonic() + START_SECONDS
             while self.job.batches() < before + 2 and monotonic() < deadline:
@@ -213,11 +221,14 @@ def main() -> int:
     options.add_argument("--store", choices=("postgres", "dynamodb"), default="postgres", help="%(default)s")
     options.add_argument("--pause", type=float, default=PAUSE, help="mean seconds between two of a part (%(default)s)")
     options.add_argument("--rate", type=float, default=RATE, help="changes a second (%(default)s)")
+    options.add_argument("--way", help="the only way in which parts fail (all)")
+    options.add_argument("--shortest", type=float, default=SHORTEST, help="seconds of an outage (%(default)s)")
     given = options.parse_args()
     began = time()
     log = Path(tempfile.mkdtemp(prefix="statestore-outages-")) / "job.log"
     with prepared(given.store, given.seed, log) as soak:
-        found = soak.run(given.alone, given.outages - given.alone, given.seed, given.pause, given.rate)
+        others = given.outages - given.alone
+        found = soak.run(given.alone, others, given.seed, given.pause, given.rate, given.way, given.shortest)
         job, published = soak.job, sum(len(soak.verdict.published(name)) for name in soak.verdict.loaded.products)
     print(markdown(table(effects(soak.outages, job.lines, job.health, job.ends))))
     print(

@@ -16,12 +16,15 @@ from typing import Any
 
 from tests.simulator.erased_rows import ErasingSimulation
 from tests.simulator.large_documents import LargeDocumentSimulation
+from tests.simulator.live_replays import LiveReplaySimulation
+from tests.simulator.lost_writes import LostWritesSimulation
 from tests.simulator.protection import Protection
 from tests.simulator.protections import PROTECTIONS
 from tests.simulator.registry_edits import EditSimulation
 from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation
 from tests.simulator.scripted_edits import ScriptedEditSimulation
+from tests.simulator.settled_forms import SettledFormSimulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 from tests.simulator.without.switch import Switch, combine
@@ -33,6 +36,9 @@ KINDS: Mapping[str, type[Simulation]] = {
     "edits": EditSimulation,
     "scripted edits": ScriptedEditSimulation,
     "large documents": LargeDocumentSimulation,
+    "live replays": LiveReplaySimulation,
+    "settled forms": SettledFormSimulation,
+    "lost writes": LostWritesSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).parents[2] / "docs" / "correctness.md"

@@ -9,6 +9,14 @@ from tests.simulator.protection import Protection, protection
 from tests.simulator.without import fan_out, open_changes, store, truncates, writes
 from tests.simulator.worlds import AFTER_WRITE, CONSISTENT, CRASHES, ZOMBIES, scripted
 
+CRASHED = {
+    "max_faults": 1,
+    "fault_chance": 0.5,
+    "fault_target": "write Key(pk='LEDGER#user#0', sk='z'",
+    "fault_weights": {"crash before": 1},
+}
+"""A crash of the driver before it reserves the message of the last user."""
+
 
 def consistent_protections() -> Iterator[Protection]:
     """What a consistent store promises, and what the job needs there in place of open changes."""
@@ -61,7 +69,7 @@ def consistent_protections() -> Iterator[Protection]:
         "fan-outs are durable, in a consistent store",
         "a crash that takes the driver's memory",
         fan_out.in_memory,
-        {**CONSISTENT, "fan_out_page": 1, "many_moves": True, "events": 30, "shape": "github", "max_faults": 4},
+        scripted("a star of five users", CRASHED, fan_out_page=1, **CONSISTENT),
     )
     yield protection(
         "the walk of a truncate touches its markers again, in a consistent store",

@@ -37,7 +37,7 @@ class ReplaySimulation(Simulation):
 
     def _act(self) -> bool:
         if not self.facts["replays"]:
-            self.shape = shape_with_odd_column(self.shape.name, as_text=False)
+            self._declare(as_text=False)
         job, rng = self.job, self.world.rng
         if job is not None and (letters := self._letters_to_replay()):
             is_idle = not (self.has_input or job.driver.pending)
@@ -50,7 +50,7 @@ class ReplaySimulation(Simulation):
         """Does the work of `statestore rejects replay`: a separate run, with the column declared as text."""
         self.end_job()
         self.facts["replays"] += 1
-        self.shape = shape_with_odd_column(self.shape.name, as_text=True)
+        self._declare(as_text=True)
         self._start()
         job = self.job
         assert job is not None
@@ -61,6 +61,9 @@ class ReplaySimulation(Simulation):
         if not self._breaks_off():
             self._run_driver(job, lambda job: job.driver.end_replays(reports[0]))
         self.end_job()
+
+    def _declare(self, *, as_text: bool) -> None:
+        self.shape = shape_with_odd_column(self.shape.name, as_text=as_text)
 
     def _breaks_off(self) -> bool:
         """Whether the operator stops the replay before it records its end."""

@@ -58,6 +58,9 @@ SCRIPTS = {
     "two products change, and then one of them": (
         "user x username=a; star 0 username=a note=a; star 0 username=-; star 0; user x"
     ),
+    "a star of five users": (
+        "user v username=a; user w username=a; user x username=a; user y username=a; user z username=a; star 0 username=a"
+    ),
     "two products of two users": "user x username=a; star 0 username=a; user y username=b; star 1 username=b",
     "a star changes that two products show": "user x username=a; star 0 username=a; star 0",
     "a publication reads by a freed slot": "user x username=a; star 0 username=a; user x; star 1 username=a",

@@ -82,22 +82,28 @@ STARS = {
 }
 
 
-PAIR = {
-    "entities.yaml": json.dumps(
-        {
-            "user": {
-                "key": ["email"],
-                "columns": {"email": "string", "username": "string", "bio": "string", "n": "int"},
-            },
-            "star": {"key": ["id"], "columns": {"id": "int", "username": "string", "note": "string", "n": "int"}},
-        }
-    ),
-    "profile.yaml": json.dumps(
-        {
-            "product": "profile",
-            "root": "user",
-            "fields": ["email", "username", "n"],
-            "embed": {"stars": {"many": "star", "on": {"username": "username"}, "fields": ["id", "n"]}},
-        }
-    ),
-}
+def _pair(**more: str) -> dict[str, str]:
+    star = {"id": "int", "username": "string", "note": "string", "n": "int", **more}
+    return {
+        "entities.yaml": json.dumps(
+            {
+                "user": {
+                    "key": ["email"],
+                    "columns": {"email": "string", "username": "string", "bio": "string", "n": "int"},
+                },
+                "star": {"key": ["id"], "columns": star},
+            }
+        ),
+        "profile.yaml": json.dumps(
+            {
+                "product": "profile",
+                "root": "user",
+                "fields": ["email", "username", "n"],
+                "embed": {"stars": {"many": "star", "on": {"username": "username"}, "fields": ["id", "n", *more]}},
+            }
+        ),
+    }
+
+
+PAIR = _pair()
+PRICES = _pair(price="decimal(12,2)")

@@ -1,6 +1,7 @@
 """The products that the simulator runs, and the rows of their tables.
 
     pair     one product over two tables, with the smallest join, for histories written by hand
+    prices   `pair`, whose stars have a decimal (`tests.simulator.settled_forms`)
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
@@ -25,10 +26,10 @@ from processor.product.product import Definitions
 from tests.integration.product.products import ENTITIES, draw_definitions, draw_row
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 from tests.simulator.edit_shapes import all_texts
-from tests.simulator.shape_definitions import PAIR, STARS
+from tests.simulator.shape_definitions import PAIR, PRICES, STARS
 
 Row = dict[str, Any]
-STAMP = "n"
+STAMP, PRICE = "n", "price"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,13 @@ def _pair() -> Shape:
         join_columns={"user": ("username",), "star": ("username",)},
         stamped=True,
     )
+
+
+def _prices() -> Shape:
+    pair = _pair()
+    texts = ("1234", "1234", "1000", "12.34", "BNI=")
+    star = {"star": lambda r: {**pair.draw_row["star"](r), PRICE: r.choice(texts)}}
+    return replace(pair, name="prices", definitions=load(PRICES), draw_row={**pair.draw_row, **star})
 
 
 def _owner(r: Random) -> str | None:
@@ -205,7 +213,7 @@ def _any(name: str) -> Shape:
     )
 
 
-SHAPES = {shape.name: shape for shape in (_pair(), _stars(), _github(), _lists(), _strong(), _edits())}
+SHAPES = {shape.name: shape for shape in (_pair(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())}
 
 
 @lru_cache

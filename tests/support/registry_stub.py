@@ -50,7 +50,11 @@ class RegistryStub:
                 return 200, ["JSON", "PROTOBUF", "AVRO"]
             case ["schemas", "ids", number]:
                 return self._schema(int(number), form, 40403, f"Schema {number} not found")
+            case ["subjects"]:
+                return 200, sorted({name for name, _ in self.subjects})
             case ["subjects", subject, "versions", version]:
+                if version == "latest":
+                    version = str(max((n for name, n in self.subjects if name == subject), default=0))
                 number_ = self.subjects.get((subject, int(version)), 0)
                 return self._schema(number_, form, 40401, f"Subject '{subject}' not found.", subject, int(version))
         return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}

@@ -6,6 +6,7 @@ from collections import Counter
 
 from processor.cli.chosen_document import add_key, requested_document
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
+from processor.cli.printing.document_text import add_pretty, document_text
 from processor.cli.printing.output import UNFIT_LINE
 from processor.cli.printing.visible_text import visible_line
 from processor.progress.ledger import group_key, read_entry
@@ -14,10 +15,12 @@ from processor.rounds.publish_part import encoded_document
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("get", help="show a document, assembled from the state as it is now")
+    text = "show a document, assembled from the state as it is now"
+    parser = verbs.add_parser("get", help=text, usage="%(prog)s [flags] PRODUCT KEY")
     parser.add_argument("product", metavar="PRODUCT")
     add_key(parser, required=True)
-    parser.add_argument("--json", action="store_true", help="print one JSON object: product, key and document")
+    parser.add_argument("--json", action="store_true", help="print one JSON object with product, key, document")
+    add_pretty(parser)
     add_settings(parser, *REGISTRY, *TABLE)
     parser.set_defaults(run=run)
 
@@ -36,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
         print(visible_line(canonical_json.dumps({"product": options.product, "key": key, "document": document})))
         return int(body.value is None)
     if body.value is None:
-        print(f"{options.product} has no document for {options.key}", file=sys.stderr)
+        why = f"`statestore explain {options.product} KEY` says why"
+        print(visible_line(f"{options.product} has no document for {options.key}; {why}"), file=sys.stderr)
         return 1
-    print(visible_line(body.value.decode()))
+    print(document_text(body.value, options))
     return 0

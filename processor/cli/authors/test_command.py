@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 from processor.cli.printing.colour import coloured
-from processor.definitions.load import load, read_directory, read_tests
+from processor.definitions.load import files_below, load_directory, read_tests
 from processor.definitions.product_tests import Case, read_cases
 from processor.errors import StatestoreError
 from processor.plan.planning import plan_alone
@@ -43,15 +43,16 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps([_json(result) for result in results], indent=2))
     else:
         for result in results:
-            print("\n".join(_lines(result)))
+            print("\n".join(_lines(result, options.definitions)))
         print(f"{len(results) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
 def _results(directory: Path) -> Iterator[CaseResult]:
-    definitions = load(read_directory(directory))
+    definitions = load_directory(directory)
     tests = directory / "tests"
-    cases = read_cases(read_tests(directory), definitions) if tests.is_dir() else ()
+    with files_below(directory):
+        cases = read_cases(read_tests(directory), definitions)
     if not cases:
         raise StatestoreError(f"there are no tests in {tests}; write {tests / 'PRODUCT.yaml'} (docs/definitions.md)")
     settings = read_settings({"log_values": True})
@@ -62,12 +63,12 @@ def _results(directory: Path) -> Iterator[CaseResult]:
         yield CaseResult(case=case, failures=failures, milliseconds=(perf_counter() - began) * 1000)
 
 
-def _lines(result: CaseResult) -> Iterator[str]:
-    case, word = result.case, "FAILED" if result.failures else "passed"
+def _lines(result: CaseResult, directory: Path) -> Iterator[str]:
+    case, file, word = result.case, directory / result.case.file, "FAILED" if result.failures else "passed"
     word = coloured(word, "red" if result.failures else "green")
-    yield f"{word} {case.file}:{case.line} {case.name} ({result.milliseconds:.1f} ms)"
+    yield f"{word} {file}:{case.line} {case.name} ({result.milliseconds:.1f} ms)"
     for failure in result.failures:
-        yield f"  {case.file}:{failure.line}: {failure.what}"
+        yield f"  {file}:{failure.line}: {failure.what}"
         for line in failure.diff[2:]:
             mark = line[:1]
             yield "    " + coloured(line, {"-": "red", "+": "green"}.get(mark, ""))

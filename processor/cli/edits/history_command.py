@@ -10,6 +10,7 @@ from typing import Any
 from processor.cli.arguments import positive
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.visible_text import visible
+from processor.first_of import shortened
 from processor.settings.open_registry import open_registry
 from registry.model import HistoryEntry
 
@@ -78,4 +79,4 @@ def _name(entry: str, row: Mapping[str, Any]) -> str:
 
 def _short(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return shortened(text, LONGEST)

@@ -1,4 +1,5 @@
-"""`statestore local up|status|down`: starts embedded parts that run on between commands, shows them, stops them.
+"""`statestore local up|status|produce|down`: starts embedded parts that run on between commands, shows them, puts recorded topics
+into their Kafka, stops them.
 
 Results go to stdout (with `--json` one object), progress goes to stderr.
 """
@@ -8,14 +9,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processor.embedded.parts import Addresses
+from processor.embedded.parts import BROKER, Addresses
 from processor.embedded.shared_parts import PartsStatus, down, status, up
 from processor.errors import PartError
 from processor.local.state import LOCAL_DIR
+from processor.records.recorded_topics import read_records
+from processor.settings.settings import Settings
 from processor.stores.kinds import KINDS, embedded_kind
 from processor.text_table import table_lines
 
@@ -29,12 +33,13 @@ def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb `local` with its three actions."""
     local = subparsers.add_parser(
         "local",
-        help="start, show or stop embedded parts on this machine: Kafka and Postgres, or also the part of another store",
+        help="start, show, feed or stop embedded parts on this machine: Kafka and Postgres, or also the part of another store",
     )
-    actions = local.add_subparsers(dest="action", required=True, metavar="up|status|down")
+    actions = local.add_subparsers(dest="action", required=True, metavar="up|status|produce|down")
     for name, run, help_text in (
         ("up", run_up, "start the parts that do not run, and print their addresses"),
         ("status", run_status, "print the addresses and which parts run; exit with 1 unless all run"),
+        ("produce", run_produce, "put recorded topics into the Kafka that runs, and make the topics that it lacks"),
         ("down", run_down, "stop the parts, and remove their data"),
     ):
         action = actions.add_parser(name, help=help_text, description=help_text)
@@ -47,6 +52,8 @@ def add_parser(subparsers: Subparsers) -> None:
             usual = embedded_kind().name
             text = f"where jobs keep their table ({usual} by default); a store with a part of its own also starts that"
             action.add_argument("--store", choices=tuple(KINDS), default=usual, help=text)
+        if name == "produce":
+            action.add_argument("file", metavar="FILE", help="recorded topics; - for standard input")
 
 
 def run_up(args: argparse.Namespace) -> int:
@@ -70,6 +77,24 @@ def run_status(args: argparse.Namespace) -> int:
         return FAILED
     _print(args, {"up": found.all_alive, "alive": found.alive} | found.addresses.named, _status_lines(found))
     return DONE if found.all_alive else FAILED
+
+
+def run_produce(args: argparse.Namespace) -> int:
+    """Puts the records of a file into the topics that they name, behind what these hold. The counts go to stdout."""
+    from processor.job.feed import produce_records
+
+    found = status(args.dir)
+    if found is None or not found.alive[BROKER]:
+        _print_progress("Kafka does not run; start it with `statestore local up`")
+        return FAILED
+    records = list(read_records(args.file))
+    partitions: dict[str, int] = {}
+    for record in records:
+        partitions[record.topic] = max(record.partition + 1, partitions.get(record.topic, 1))
+    produce_records(Settings(bootstrap_servers=found.addresses.bootstrap_servers), records, partitions)
+    counts = dict(sorted(Counter(record.topic for record in records).items()))
+    _print(args, {"records": counts}, list(table_lines([(topic, f"{n:,}") for topic, n in counts.items()], right=(1,))))
+    return DONE
 
 
 def run_down(args: argparse.Namespace) -> int:

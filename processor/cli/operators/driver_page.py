@@ -26,8 +26,9 @@ def shown_status(settings: WatchSettings, signals: StopSignals) -> Iterator[None
         report = signals.job.monitor.report if signals.job is not None else None
         if report is None:
             return RunState(None, (), degraded)
-        age = now - report["at"]
-        silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if age > SILENT_SECONDS else []
+        age, ended = now - report["at"], signals.job is None or signals.job.ended
+        lost = age > SILENT_SECONDS and not ended  # one that has ended gives its lease back, or another one opens
+        silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if lost else []
         return RunState(report, (*silent, *wrong_in_report(report)), degraded)
 
     with status_server(settings.status_host, settings.status_port, read) as port:

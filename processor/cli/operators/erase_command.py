@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.chosen_plan import stored_state
+from processor.cli.chosen_row import chosen_entity, typed_key
 from processor.cli.operators.dead_letter_choice import positions
 from processor.cli.operators.operator_run import open_operator_run
 from processor.cli.operators.stop_signals import StopSignals
@@ -17,13 +18,10 @@ from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.cli.printing.job_log import JobLog, add_log_flags
 from processor.cli.printing.visible_text import visible_line, visible_lines
-from processor.definitions.problems import suggest
-from processor.errors import SettingError, StatestoreError
+from processor.errors import SettingError
 from processor.inspect.references import Reference, references
 from processor.inspect.verification import with_open_changes
 from processor.plan.declared_columns import declared_columns
-from processor.plan.plan import EntityPlan, Plan
-from processor.product.document_key import read_root_key
 from processor.records import canonical_json
 from processor.records.record import Value
 from processor.rounds.step_runner import StepRunner
@@ -37,18 +35,16 @@ if TYPE_CHECKING:
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "erase", help="remove a row, its documents and its dead letters for good; prints a certificate"
-    )
+    parser = verbs.add_parser("erase", help="remove a row, its documents and its dead letters for good")
     parser.add_argument("entity", metavar="ENTITY")
     parser.add_argument(
         "key",
         metavar="KEY",
-        help='the row\'s key: a JSON object ({"email": "a@example.org"}), or the value of a key with one column',
+        help="its key: a JSON object, or the value of one column",
     )
     parser.add_argument("--json", action="store_true", help="print the certificate as one JSON object")
     parser.add_argument(
-        "--without-key", action="store_true", help="leave the key out of the certificate, which has its hash"
+        "--without-key", action="store_true", help="leave the key out of the certificate: its hash is there"
     )
     parser.add_argument(
         "--referring",
@@ -57,17 +53,17 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument(
         "--letter",
-        metavar="POSITION",
+        metavar="P",
         action="append",
         default=[],
-        help="erase this dead letter too, such as user/0/17: nobody can read its key, and it is one of the row",
+        help="erase this dead letter (as user/0/17), whose key nobody can read: it is of this row",
     )
     parser.add_argument(
         "--other-letter",
-        metavar="POSITION",
+        metavar="P",
         action="append",
         default=[],
-        help="leave this dead letter: it has the text of the key, nobody can read its own key, and it is one of another row",
+        help="leave this dead letter, whose key nobody can read: it is of another row",
     )
     parser.add_argument("--take-over", action="store_true", help="take over from a job that still holds the lease")
     add_log_flags(parser)
@@ -79,8 +75,8 @@ def run(options: argparse.Namespace) -> int:
     own, others = (frozenset(map(_place, texts)) for texts in (options.letter, options.other_letter))
     with reachable_settings(options) as settings:
         with stored_state(settings) as (plan, store):
-            entity = _entity(plan, options.entity)
-            key = _key(entity, options.key)
+            entity = chosen_entity(plan, options.entity)
+            key = typed_key(entity, options.key)
             sk = keys.encode(key) or ""
             runner = with_open_changes(StepRunner(store=store))
             item = store.get([entity.key(sk)]).get(entity.key(sk))
@@ -132,19 +128,6 @@ def _place(text: str) -> "LetterPlace":
     if len(found) != 1:
         raise SettingError(f"{text!r} is not a position: give TOPIC/PARTITION/OFFSET, such as user/0/17")
     return found[0][:3]
-
-
-def _entity(plan: Plan, name: str) -> EntityPlan:
-    if name not in plan.entities:
-        raise StatestoreError(f"there is no entity `{name}`; {suggest(name, plan.entities)}")
-    return plan.entities[name]
-
-
-def _key(entity: EntityPlan, text: str) -> tuple[Value, ...]:
-    try:
-        return read_root_key(entity.entity, text)
-    except ValueError as error:
-        raise StatestoreError(str(error)) from None
 
 
 def _print_commands(found: tuple[Reference, ...], *, known: bool) -> int:

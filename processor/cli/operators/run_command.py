@@ -52,11 +52,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         metavar="FILE",
         help="recorded topics that the job produces first, in the order of the file",
     )
-    parser.add_argument("--to", metavar="FILE", help="file for the published messages, written when the job has ended")
+    parser.add_argument("--to", metavar="FILE", help="file for the published messages")
     parser.add_argument("--rejects", metavar="FILE", help="file for dead letters (default: --to with .rejects.jsonl)")
-    parser.add_argument(
-        "--once", action="store_true", help="end when the job has processed the records that the topics hold now"
-    )
+    parser.add_argument("--once", action="store_true", help="end after the records that the topics hold now")
     parser.add_argument("--batch", dest="batch_size", metavar="N", type=positive, help="most records in a micro-batch")
     parser.add_argument("--take-over", action="store_true", help="take over from a job that still holds the lease")
     parser.add_argument(

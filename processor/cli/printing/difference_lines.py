@@ -7,6 +7,7 @@ from operator import getitem
 
 from processor.cli.printing.colour import coloured
 from processor.cli.printing.visible_text import visible_line
+from processor.first_of import shortened
 from processor.inspect.verification import Difference
 from processor.records import canonical_json
 from processor.records.record import Value
@@ -101,4 +102,4 @@ def _text(document: bytes | None, place: Place) -> str:
         text = ABSENT
         with suppress(LookupError, TypeError):  # the document has no such place
             text = canonical_json.dumps(reduce(getitem, place, value))
-    return visible_line(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")
+    return visible_line(shortened(text, LONGEST))

@@ -113,6 +113,9 @@ class ExpressionConverter:
                 return self._apply("position", node.this, node.args["substr"])
             case exp.Extract():
                 return self._apply(f"extract {str(node.this).lower()}", node.expression)
+            case exp.Distinct():
+                what = f"`{self._sql_text(node)}`: an aggregate reads every row, and `distinct` is not offered"
+                raise WrongDefinition(what, "join an entity that has each value once, or count in the source")
         raise WrongDefinition(f"an expression cannot have `{self._sql_text(node)}`", PLAIN_SQL)
 
     def _apply(self, name: str, *args: Any) -> ParsedCall:

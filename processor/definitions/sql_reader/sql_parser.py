@@ -30,7 +30,7 @@ def parse_expression(text: str, names: Collection[str]) -> ParsedExpression:
 
     dialect, converter = _dialect()
     try:
-        tokens = dialect.tokenize(text)
+        tokens = _tokens(dialect, text)
         if not tokens:
             raise WrongDefinition(f"the expression `{text}` is empty", PLAIN_SQL)
         _quote(tokens, names)
@@ -63,7 +63,7 @@ def parse_query(text: str) -> tuple[Any, Any]:
 
     dialect, _ = _dialect()
     try:
-        trees = dialect.parser().parse(dialect.tokenize(text), text)
+        trees = dialect.parser().parse(_tokens(dialect, text), text)
     except ParseError as error:
         details = (error.errors or [{}])[0]
         near = f" near `{details['highlight']}`" if details.get("highlight") else ""
@@ -76,6 +76,15 @@ def parse_query(text: str) -> tuple[Any, Any]:
     if len(trees) != 1:
         raise WrongDefinition(f"`sql` has {len(trees)} statements", "write one `select` per product")
     return trees[0], exp
+
+
+def _tokens(dialect: Any, text: str) -> list[Any]:
+    """The tokens of a text. Raises WrongDefinition for `==`, which sqlglot takes for `=`, and Postgres refuses."""
+    tokens: list[Any] = dialect.tokenize(text)
+    for token in tokens:
+        if token.text == "==" and token.token_type.name == "EQ":
+            raise WrongDefinition(f"SQL has no operator `==` (`{text}`)", "write `=`", token.line)
+    return tokens
 
 
 def _depth(parsed: ParsedExpression) -> int:

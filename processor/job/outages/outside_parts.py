@@ -1,10 +1,16 @@
-"""The parts outside of a job, and the errors by which each says that it does not answer, or takes no work now."""
+"""The parts outside of a job: their addresses, a small question to some of them, and the errors by which each says that it does
+not answer, or takes no work now."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 
+from processor.progress.identity import IDENTITY
 from processor.rounds.spending import REQUEST
+from processor.schema_registry.open_schemas import open_client
 from processor.settings.settings import Settings
-from processor.stores.kinds import kind_of
+from processor.stores.kinds import kind_of, open_store
+from processor.stores.store_kind import Effort
+from registry.repository.connection import registry_place
 from statestore.store import THROTTLES
 
 REGISTRY, STORE, SCHEMA_REGISTRY, BROKER = "registry", "store", "schema registry", "broker"
@@ -51,6 +57,37 @@ def broker_away(servers: str, error: Exception) -> tuple[str, str]:
     return text, OUTAGES["processor.errors.KafkaError"][1]
 
 
+def cure_of(part: str) -> str:
+    """What an operator can do about a part that does not answer."""
+    return next(cure for name, cure in OUTAGES.values() if name == part)
+
+
 def places(settings: Settings) -> Mapping[str, str]:
-    """The address of the parts whose errors may not name it, without user and password."""
-    return {STORE: kind_of(settings.store).where(settings), BROKER: settings.bootstrap_servers}
+    """The address of each part that the settings name, without user and password."""
+    found = {
+        REGISTRY: registry_place(settings.registry),
+        STORE: kind_of(settings.store).where(settings),
+        BROKER: settings.bootstrap_servers,
+        SCHEMA_REGISTRY: dict(settings.schema_registry).get("url", ""),
+    }
+    return {part: place for part, place in found.items() if place}
+
+
+Question = Callable[[Settings], AbstractContextManager[Callable[[], object]]]
+"""Opens a client of a part. The function that it makes asks the part a small question."""
+
+
+@contextmanager
+def _ask_store(settings: Settings) -> Iterator[Callable[[], object]]:
+    with closing(open_store(settings, Effort.ONCE)) as store:
+        yield lambda: store.get([IDENTITY])
+
+
+@contextmanager
+def _ask_schema_registry(settings: Settings) -> Iterator[Callable[[], object]]:
+    with closing(open_client(settings.schema_registry)) as client:
+        yield client.kinds
+
+
+QUESTIONS: Mapping[str, Question] = {STORE: _ask_store, SCHEMA_REGISTRY: _ask_schema_registry}
+"""Of the parts that nobody else asks now and then."""

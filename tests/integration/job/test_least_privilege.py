@@ -54,7 +54,16 @@ def test_the_policies_allow_exactly_what_each_role_does(scene: Any, rows: Simple
     assert job.used == job.allowed
 
     reader, endpoint = as_role("reader")
-    reads = [["get", "profile", "1"], ["explain", "profile", "1"], ["statistics"], ["verify"], ["rejects", "list"]]
+    reads = [
+        ["get", "profile", "1"],
+        ["explain", "profile", "1"],
+        ["row", "user", "1"],
+        ["rows", "user"],
+        ["keys", "profile"],
+        ["statistics"],
+        ["verify"],
+        ["rejects", "list"],
+    ]
     assert [_verb(scene, endpoint, *verb).returncode for verb in reads] == [0] * len(reads)
     assert reader.used == reader.allowed
     more_slots = ["add-slots", "4", "--why", "a test"]

@@ -78,6 +78,22 @@ def test_a_table_without_its_last_writes_is_refused_until_an_operator_goes_on(be
 
 
 @pytest.mark.rest
+def test_a_table_in_postgres_that_lacks_rows_without_a_document_is_refused_too(
+    new_scene: Callable[..., Scene], rows: SimpleNamespace
+) -> None:
+    scene = new_scene(store="postgres")
+    scene.produce(rows.user(1, "ann"))
+    scene.run()
+    standby = Standby(scene)
+    scene.produce(rows.star("nobody", "repo"))
+    assert scene.run().published == 0
+    standby.takes_over()
+    with pytest.raises(ForeignPart, match=WENT_BACK + r"the registry knows that round \d+ of run 2 ended" + CURE):
+        scene.run()
+    goes_on(scene)
+
+
+@pytest.mark.rest
 def test_a_registry_that_went_back_with_the_table_is_no_excuse_because_the_topics_did_not(behind: Scene) -> None:
     edit_leases(behind, "ended_run = NULL, ended_round = NULL, generation = 1")
     with pytest.raises(ForeignPart, match=WENT_BACK + r"topic .*profile, .* has message \d+ of a root" + CURE):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.contract.postgres_servers import crashing_postgres, execute
 from tests.faulty.proxy import WRITES, Answer, Relay, Request, proxy
 from tests.integration.job.running_job import wait_until
 from tests.integration.job.surviving_job import goes_on, surviving
+from tests.outages.cut_connections import CutConnections
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -92,6 +94,34 @@ def test_a_job_outlives_crashes_of_the_postgres_of_its_store(
             scene.produce(rows.star(f"user{number}", "next"))
         goes_on(scene, survivor, rows.star("user1", "another"))
     assert survivor.failures == []
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("part", ["store", "registry"])
+def test_a_job_names_a_part_that_holds_its_connections_and_never_answers(
+    new_scene: Callable[..., Scene], rows: SimpleNamespace, server: SimpleNamespace, part: str
+) -> None:
+    place = urlsplit(server.url)
+    cut = CutConnections((str(place.hostname), int(place.port or 0)))
+    behind = urlunsplit(place._replace(netloc=f"{place.netloc.rpartition(':')[0]}:{cut.port}"))
+    where = {"store": "postgres", "store_url": behind} if part == "store" else {"registry": behind}
+    scene = new_scene(**where)
+    try:
+        with surviving(scene) as survivor:
+            goes_on(scene, survivor, rows.user(1, "ada"))
+            cut.silence()
+            scene.produce(rows.user(2, "bob"))
+            wait_until(lambda: survivor.says("degraded", part), survivor)
+            (text,) = [text for what, text in survivor.lines if what == "degraded"]
+            assert f"the {part} at 127.0.0.1:{cut.port}/" in text
+            assert "has given no answer since" in text
+            cut.open()
+            wait_until(lambda: scene.documents() == scene.truth(), survivor)
+            wait_until(lambda: not survivor.troubles.now, survivor)
+    finally:
+        cut.close()
+    assert survivor.failures == []
+    assert survivor.says("recovered", part)
 
 
 class Weather:

@@ -95,7 +95,14 @@ def test_the_documents_equal_the_sql_answer(
     assert "40 documents compared, 0 differ" in capsys.readouterr().err
     assert main(["get", "profile", '{"id": 3}']) == 0
     assert '"name":"another name"' in capsys.readouterr().out
-    for verb in (["status"], ["explain", "profile", '{"id": 3}'], ["rejects", "list"], ["slots"], ["statistics"]):
+    for verb in (
+        ["status"],
+        ["explain", "profile", '{"id": 3}'],
+        ["keys", "profile"],
+        ["rejects", "list"],
+        ["slots"],
+        ["statistics"],
+    ):
         assert main(verb) == 0, verb
     assert main(["add-slots", "5", "--why", "more joins"]) == 0
     with closing(open_store(killed.settings)) as store:

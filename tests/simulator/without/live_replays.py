@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import processor.rounds.replay_part as part
+import processor.steps.replay as step
 from processor.driver.live_replays import LiveReplays
 from statestore.store import Done
 from tests.simulator.without.switch import always, replacing
@@ -16,6 +17,15 @@ unpublished = replacing((LiveReplays, "_unpublished", always(())))
 
 taken_again = replacing((LiveReplays, "_ended", always({})))
 """A run takes letters whose replay has ended."""
+
+any_version_seen = replacing(
+    (
+        step,
+        "merge_image",
+        lambda make: lambda image, seen, keep_from: make(image, seen, keep_from=keep_from)._replace(when=None),
+    )
+)
+"""A replay writes over any row, also where another run has replayed a newer letter meanwhile."""
 
 
 def _entry_after_write(step: Callable[..., Any]) -> Callable[..., Any]:

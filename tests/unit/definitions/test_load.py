@@ -195,8 +195,8 @@ def test_all_files_that_are_not_text_are_reported(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError) as caught:
         read_directory(tmp_path)
     assert str(caught.value).splitlines() == [
-        "entities.yaml: the file is not UTF-8 (byte 3); save it as UTF-8",
-        "p.yaml: the file cannot be read: No such file or directory; make it readable, or remove it",
+        f"{tmp_path}/entities.yaml: the file is not UTF-8 (byte 3); save it as UTF-8",
+        f"{tmp_path}/p.yaml: the file cannot be read: No such file or directory; make it readable, or remove it",
     ]
 
 

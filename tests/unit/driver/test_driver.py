@@ -78,6 +78,17 @@ def test_a_round_without_messages_writes_nothing_but_the_next_end_names_its_atte
     assert job.log[2:] == ["check lease", write_part, end_of_round(1, before=-1, attempts=[[0, 1, 2], [1, 0, 1]])]
 
 
+def test_the_end_of_a_round_that_wrote_rows_only_is_durable_where_a_failover_may_lose_them(job: Job) -> None:
+    rows = Counter(read=1, applied=1)
+    job.batch(lane(tally=rows))
+    assert job.log == ["check lease", write_part]
+    job.store.consistent = True
+    job.batch(lane(tally=rows))
+    assert job.log[2:] == ["check lease", write_part, end_of_round(1, before=-1)]
+    job.batch(lane(tally=Counter(read=1, ignored=1)))
+    assert job.log[5:] == ["check lease", write_part]
+
+
 def test_a_record_without_an_account_ends_no_round(job: Job) -> None:
     with pytest.raises(AccountError):
         job.batch(lane(tally=Counter(read=2, applied=1, published=1)))

@@ -1,4 +1,4 @@
-"""The access paths of a product, and the source rows of a document."""
+"""The access paths of a product."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from processor.definitions.load import load, read_directory
 from processor.errors import PlanError
 from processor.inspect.access_paths import explain, explanation_lines
-from processor.inspect.lineage import lineage, lineage_lines
+from processor.inspect.lineage import lineage
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, product_of
 from processor.records import canonical_json
@@ -103,23 +103,10 @@ def test_explain_counts_the_requests_that_a_document_takes() -> None:
     trial = trial_of(people(), {"id": 1, "boss": 2, "city": "Rome"}, {"id": 2, "boss": 2, "city": "Oslo"})
     before = trial.store.requests.copy()
     product = trial.plan.products["persons"]
-    StepRunner(store=trial.store).run([lineage(trial.plan, product, "1")])
+    StepRunner(store=trial.store).run([lineage(trial.plan, product, "1", {})])
     requests = trial.store.requests - before
     requests["BatchGetItem"] -= 1  # lineage reads the rows again for their versions
     assert dict(requests) == explain(trial.plan, product).requests
-
-
-def test_lineage_gives_each_row_of_a_document_its_position_and_request() -> None:
-    trial = trial_of(people(), {"id": 1, "boss": 2, "city": "Rome"}, {"id": 2, "boss": None, "city": "Oslo"})
-    product = trial.plan.products["persons"]
-    (rows,) = StepRunner(store=trial.store).run([lineage(trial.plan, product, "2")])
-    (no_rows,) = StepRunner(store=trial.store).run([lineage(trial.plan, product, "3")])
-    assert list(lineage_lines(rows)) == [
-        "person 2; epoch 1, partition 0, offset 1; by PK = 'TABLE#person#01' AND SK = '2'",
-        "  reports: person 1; epoch 1, partition 0, offset 0; by GSI_2 = '2' AND begins_with(GSI_SK, 'person#')",
-        "  others: person 1; epoch 1, partition 0, offset 0; by GSI_2 = '2' AND begins_with(GSI_SK, 'person#')",
-    ]
-    assert no_rows == ()
 
 
 def test_an_error_about_an_unknown_product_names_the_nearest_product() -> None:

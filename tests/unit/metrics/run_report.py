@@ -84,6 +84,7 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
         last_batch=LastBatch(number=3, at=90.0, records=12, documents=5),
         settings=trial.settings,
         paused=False,
+        work=None,
     )
 
 

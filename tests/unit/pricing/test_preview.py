@@ -7,14 +7,15 @@ import json
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import takewhile
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from processor.cli.authors.plan_command import empty_registry, preview_lines
+from processor.cli.authors.plan_command import empty_registry
 from processor.cli.main import main
+from processor.cli.printing.plan_details import detail_lines
+from processor.cli.printing.plan_text import plan_lines
 from processor.definitions.load import load, read_directory
 from processor.plan.planning import requirements_of
 from processor.pricing.preview import preview
@@ -75,8 +76,8 @@ def stored(definitions: Definitions, slots: int = 20) -> Snapshot:
 
 
 def plan_text(definitions: Definitions, registry: Snapshot, statistics: Statistics | None = None) -> str:
-    found = preview(definitions, registry, frozenset(), Settings(), statistics)
-    return "\n".join(preview_lines(replace(found, plan="ID"), DEFAULT)) + "\n"
+    found = replace(preview(definitions, registry, frozenset(), Settings(), statistics), plan="ID")
+    return "\n".join(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT))) + "\n"
 
 
 def compare(name: str, text: str) -> None:
@@ -109,23 +110,53 @@ def test_the_text_of_a_hundred_products_is_bounded() -> None:
     files = {f"p{n}.yaml": stars.replace("product: stars", f"product: p{n}") for n in range(100)}
     wanted = load({"entities.yaml": ENTITIES, **files})
     found = preview(wanted, empty_registry(Settings()), frozenset())
-    lines = list(preview_lines(found, DEFAULT))
+    lines = list(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT)))
     assert [line for line in lines if "more" in line] == [
         "  user: p0, p1, p10 and 97 more",
         "  and 81 more: `plan --json` shows all",
     ]
-    assert len([line for line in lines if not line.startswith("  product p")]) < 50
+    assert len([line for line in lines if not line.startswith("  + product p")]) < 70
     registry = edited(
         empty_registry(Settings()), apply(empty_registry(Settings()), requirements_of(wanted), frozenset())
     )
     one = preview(load({"entities.yaml": ENTITIES, "forks.yaml": FORKS}), registry, frozenset())
-    lines = list(preview_lines(one, DEFAULT))
+    lines = list(plan_lines(one, DEFAULT))
     assert len(lines) < 50
-    assert [line for line in lines if line.startswith("  not named here")] == [
-        "  not named here, and kept: "
+    kept = "\n".join(lines).partition("  not named here")[2].partition("\n\n")[0]
+    assert " ".join(kept.split()) == (
+        ", and kept: "
         + ", ".join(f"product {name}" for name in sorted(files)[:10]).replace(".yaml", "")
         + " and 90 more"
-    ]
+    )
+
+
+def test_each_line_is_at_most_100_columns_wide_and_no_line_is_there_twice() -> None:
+    """The examples, and a hundred products with long names, with prices and all details."""
+    long = "a_product_with_a_name_as_long_as_a_topic_may_be_" * 3
+    many = {f"p{n}.yaml": STARS.replace("product: stars", f"product: p{n}{long}") for n in range(100)}
+    sets = [load(read_directory(path.parent)) for path in sorted(EXAMPLE.parent.glob("*/entities.yaml"))]
+    for wanted in (*sets, load({"entities.yaml": ENTITIES, **many})):
+        registry, nothing = stored(wanted), empty_registry(Settings())
+        priced = preview(wanted, registry, frozenset(), Settings(), statistics(registry, {}))
+        for found in (priced, preview(wanted, nothing, frozenset())):
+            lines = list(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT)))
+            assert max(map(len, lines)) <= 100
+            changes = [line for line in lines if line.startswith("  + ")]
+            assert len(changes) == len({*changes})
+
+
+def test_a_hundred_products_have_their_prices_in_one_table_by_product() -> None:
+    files = {f"p{n}.yaml": STARS.replace("product: stars", f"product: p{n}") for n in range(100)}
+    found = preview(
+        load({"entities.yaml": ENTITIES, **files}), empty_registry(Settings()), frozenset(), Settings(), None
+    )
+    lines = list(plan_lines(found, DEFAULT))
+    assert lines[0] == (
+        "3 entities and 100 products to add, 2 slots to add; 100 products: $0.8 to $9.9 a million events"
+    )
+    (head,) = [number for number, line in enumerate(lines) if line.split() == ["product", "from", "to"]]
+    table = lines[head + 1 :][:100]
+    assert [line.split()[0] for line in table] == sorted(f"p{n}" for n in range(100))
 
 
 @pytest.mark.parametrize(
@@ -192,27 +223,47 @@ def test_a_plan_warns_of_a_row_near_the_limit_of_an_item() -> None:
     )
 
 
-def waits(text: str) -> list[str]:
-    """The backfills of a preview's text."""
-    lines = text.splitlines()
-    first = lines.index("the job fills these in stored rows, and products that need them wait until then:") + 1
-    return list(takewhile(lambda line: line.startswith("  "), lines[first:]))
-
-
 def test_a_plan_names_each_backfill_with_its_rows_its_price_and_its_time() -> None:
     registry = stored(definitions(STARS, entities=SHARDED))
     wanted = definitions(STARS, SAME, entities=SHARDED)
     has_run = frozenset({"user", "star"})
     found = preview(wanted, registry, has_run, statistics=statistics(registry, {}))
     assert found.changes[-1] == "product same: added, version 1 waits until its slots are full"
-    assert waits("\n".join(preview_lines(found, DEFAULT))) == [
-        "  star: GSI_2 holds ok, in 1,000,000 rows: 3,000,000 write units, $1.88, about 0:16:40 at 1,000 write units a "
-        "second and shard",
-        "  user: GSI_2 holds ok, GSI_3 holds city, in 1,000,000 rows: 4,000,000 write units, $2.50, about 0:08:20 at "
-        "1,000 write units a second and shard",
+    lines = list(plan_lines(found, DEFAULT))
+    assert lines[0] == "1 product to add, 4 slots to fill; 2,000,000 rows, 25 minutes, $4.38"
+    assert "  + product same, version 1, once its slots are full" in lines
+    assert [line for line in lines if line.startswith("  ~ ")] == [
+        "  ~ 1,000,000 rows of star to fill: 3,000,000 write units, $1.88, about 0:16:40 at 1,000 write units",
+        "  ~ 1,000,000 rows of user to fill: 4,000,000 write units, $2.50, about 0:08:20 at 1,000 write units",
     ]
-    uncounted = "\n".join(preview_lines(preview(wanted, registry, has_run), DEFAULT))
-    assert waits(uncounted)[0] == "  star: GSI_2 holds ok; `statestore statistics` counts its rows"
+    uncounted = plan_lines(preview(wanted, registry, has_run), DEFAULT)
+    assert "  ~ rows of star to fill: `statestore statistics` counts them" in uncounted
+
+
+def test_a_plan_says_what_changes_in_an_entity_and_in_a_product() -> None:
+    registry = stored(definitions(STARS))
+    other = STARS.replace("root: user", "root: user\n    where: ok").replace(
+        "limit: 10, fields: [id]", "fields: [who, id]"
+    )
+    wanted = definitions(other, entities=ENTITIES.replace("ok: bool, city: string", "ok: bool, city: json"))
+    found = preview(wanted, registry, frozenset())
+    lines = list(plan_lines(found, DEFAULT))
+    assert lines[:8] == [
+        "1 entity and 1 product to change",
+        "",
+        "  ~ entity user",
+        "      columns.city: string -> json",
+        "  ~ product stars, version 2",
+        "      embed.stars.limit: removed, was 10",
+        "      embed.stars.fields.who: added, who",
+        "      where: added, ok",
+    ]
+
+
+def test_a_plan_without_changes_shows_no_slots() -> None:
+    registry = stored(definitions(STARS, FORKS))
+    lines = list(plan_lines(preview(definitions(STARS, FORKS), registry, frozenset()), DEFAULT))
+    assert lines == ["nothing would change"]
 
 
 def test_a_plan_prices_a_waiting_product_as_it_is_once_it_is_live() -> None:
@@ -247,7 +298,7 @@ def test_a_plan_can_leave_prices_out(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["plan", "--offline", "--no-price", "--definitions", str(EXAMPLE)]) == 0
     out = capsys.readouterr().out
     assert "price" not in out
-    assert "slots:\n" in out
+    assert "GSI_1 of user holds username" in out
 
 
 def test_a_refusal_names_the_slots_that_could_be_freed() -> None:

@@ -27,11 +27,13 @@ def row(value: Any) -> Any:
     ("values", "expected"),
     [
         ([row("12.34"), row("1000"), row(None), row(7)], {"x": {"text", "either"}}),
-        ([row("BNI="), row("free")], {"x": {"bytes"}}),
+        ([row("BNI="), row("free")], {"x": {"bytes", "either"}}),
+        ([row("AYag")], {"x": {"either"}}),
         ([row(1), row("NaN"), row("Infinity"), row({"scale": 1, "value": "Nw=="}), row("twelve")], {}),
         ([envelope("d", before={"id": 1, "x": "BNI="}), None, b"\0\0\0\0\1", b"{", envelope("t")], {}),
         ([{"id": 1, "x": "12.34"}, {"id": 1, "x": "1000"}], {}),  # a plain row has digits in its text
         ([{"id": 1, "x": "1000"}, {"id": 1, "x": "BNI="}], {"x": {"unread"}}),
+        ([{"id": 1, "x": "AYag"}], {"x": {"unread"}}),
         ([with_schema({"id": 1, "x": "12.34"}, [PRICE])], {}),
         ([with_schema(row("12.34"), [{"field": "after", "type": "struct", "fields": [PRICE]}])], {}),
     ],

@@ -74,9 +74,12 @@ def test_a_value_is_json_text_or_base64(read: Read, member: str, data: bytes | N
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "not JSON: expecting property name enclosed in double quotes at character 2"),
+        ("{ ", "this begins an object of several lines: write one record a line"),
+        ('{"topic":', "not JSON: expecting value at character 10"),
         (b"\xff", "not UTF-8 at byte 1"),
-        ("[]", 'not an object: expected {"topic": ..., "key": ..., "value": ...}'),
+        ("1", 'not an object: expected {"topic": ..., "key": ..., "value": ...}'),
+        ('[{"topic":"a","value":1}]', "this begins a JSON array: write one record a line, as `jq -c '.[]' FILE` does"),
+        ("[", "this begins a JSON array: write one record a line"),
         ('{"value":1}', 'no topic: add "topic": "name"'),
         ('{"topic":"a"}', 'no value: add "value", null for a tombstone, or "value_base64"'),
         ('{"topic":"a","value":1,"value_base64":""}', "both value and value_base64: keep one of them"),

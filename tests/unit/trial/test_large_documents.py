@@ -138,7 +138,7 @@ def test_get_and_verify_say_that_the_document_has_not_gone_out(
     for root, line in (("1", f"names {{'id': 1}}: {UNFIT_LINE}\n"), ("2", "")):
         asked = RequestedDocument(plan, plan.products["names"], root, runner)
         monkeypatch.setattr(get_command, "requested_document", lambda *_, asked=asked: nullcontext(asked))
-        options = argparse.Namespace(product="names", key={"id": int(root)}, json=False)
+        options = argparse.Namespace(product="names", key={"id": int(root)}, json=False, pretty=False)
         monkeypatch.setattr(get_command, "reachable_settings", lambda _: nullcontext(Settings()))
         assert get_command.run(options) == 0
         assert capsys.readouterr().err == line

@@ -156,6 +156,6 @@ def test_the_command_shows_a_diff_and_exits_with_1(tmp_path: Path, capsys: pytes
     )
     assert main(["test", str(tmp_path)]) == 1
     out = capsys.readouterr().out
-    assert "FAILED tests/wrong.yaml:1 wrong" in out
+    assert f"FAILED {tmp_path}/tests/wrong.yaml:1 wrong" in out
     assert '    -  "username": "bob"\n    +  "username": "ada"\n' in out
     assert out.endswith("0 passed, 1 failed\n")

@@ -1,0 +1,127 @@
+"""Products as Flink SQL: a table for the topic of each entity and of each product, and a query for each product.
+
+Promises: the topics and the documents of statestore; but a list may be in any order, and null takes the place of an empty one.
+Equal parts of two products have the same text, so that Flink's planner finds and shares them. Does not: know more of products
+than what `benchmarks.old_ways.workload` makes with at most three joins: plain columns, `one`, and `many` without joins below.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from processor.product.expressions.expression import Column, Expression
+from processor.product.product import BareValue, Fields, Join, Product, Selection
+from processor.records.entity import Entity
+
+TYPES = {"int": "BIGINT", "string": "STRING", "timestamp": "STRING", "bool": "BOOLEAN"}
+"""The types of columns. A timestamp stays the text that the topic has."""
+UPSERT = """PRIMARY KEY ({key}) NOT ENFORCED) WITH (
+  'connector' = 'upsert-kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{servers}',
+  'key.format' = 'json', 'value.format' = 'json'{more})"""
+EXACTLY_ONCE = """,
+  'key.fields-prefix' = 'key_', 'value.fields-include' = 'EXCEPT_KEY',
+  'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = '{topic}',
+  'properties.transaction.timeout.ms' = '600000'"""
+Entities = Mapping[str, Entity]
+Members = list[tuple[str, str, str]]
+"""The name, the SQL type and the expression of each member of a document."""
+
+
+def source_table(entity: Entity, servers: str) -> str:
+    """The table of an entity: rows by their key, a record without a value deletes one."""
+    columns = ", ".join(f"{_quote(name)} {TYPES[column.name]}" for name, column in entity.columns.items())
+    end = UPSERT.format(key=_list(entity.key), topic=entity.topic, servers=servers, more="")
+    return f"CREATE TABLE {_quote(entity.name)} ({columns}, {end}"
+
+
+def target_table(product: Product, entities: Entities, servers: str) -> str:
+    """The table of a product: documents by the key of their root, in transactions that end with a checkpoint."""
+    root = entities[product.root]
+    key = [(f"key_{name}", TYPES[root.columns[name].name]) for name in root.key]
+    members = [(name, kind) for name, kind, _ in _members(root, product.selection, product.joins, entities)]
+    columns = ", ".join(f"{_quote(name)} {kind}" for name, kind in key + members)
+    more = EXACTLY_ONCE.format(topic=product.topic)
+    end = UPSERT.format(key=_list(name for name, _ in key), topic=product.topic, servers=servers, more=more)
+    return f"CREATE TABLE {_quote(product.name)} ({columns}, {end}"
+
+
+def insert(product: Product, entities: Entities) -> str:
+    """The query of a product, into its table."""
+    root = entities[product.root]
+    shown = [expression for *_, expression in _members(root, product.selection, product.joins, entities)]
+    selected = ", ".join([*(f"t.{_quote(name)}" for name in root.key), *shown])
+    tables = _joined(_quote(root.name), product.joins, entities)
+    return f"INSERT INTO {_quote(product.name)} SELECT {selected} FROM {tables}"
+
+
+def _members(entity: Entity, selection: Selection, joins: Iterable[Join], entities: Entities) -> Members:
+    """The members of a level: those of its columns, then one for each join."""
+    if not isinstance(selection, Fields):
+        raise NotImplementedError(f"{entity.name}: a level with joins needs `fields`")
+    named = [(name, *_column(entity, expression)) for name, expression in selection.members]
+    return named + [(join.name, _join_type(join, entities), f"{_quote(join.name)}.`v`") for join in joins]
+
+
+def _joined(table: str, joins: Iterable[Join], entities: Entities) -> str:
+    """A table `t`, and next to each row the value of each join: a table with its name, the join key and the value `v`."""
+    text = f"{table} AS t"
+    for join in joins:
+        name = _quote(join.name)
+        on = " AND ".join(f"t.{_quote(parent)} = {name}.{_quote(child)}" for child, parent in join.on)
+        text += f"\nLEFT JOIN ({_values(join, entities)}) AS {name} ON {on}"
+    return text
+
+
+def _values(join: Join, entities: Entities) -> str:
+    """The query for the value of a join, by join key."""
+    entity, key = entities[join.entity], _list(join.child_columns)
+    limit = join.limit if join.many else 1
+    order = ", ".join(f"{_quote(_plain(entity, term.by))}{' DESC' * term.descending}" for term in join.order_by)
+    order = ", ".join(filter(None, (order, _list(entity.key))))
+    ranked = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {order}) AS `place` FROM {_quote(entity.name)}"
+    first = f"(SELECT * FROM ({ranked}) WHERE `place` <= {limit})"
+    value = _value(join, entities)
+    if join.many:
+        return f"SELECT {key}, ARRAY_AGG({value}) AS `v` FROM {first} AS t GROUP BY {key}"
+    keys = ", ".join(f"t.{_quote(name)}" for name in join.child_columns)
+    return f"SELECT {keys}, {value} AS `v` FROM {_joined(first, join.joins, entities)}"
+
+
+def _value(join: Join, entities: Entities) -> str:
+    """What a document shows of one row of a join."""
+    entity = entities[join.entity]
+    if isinstance(join.selection, BareValue):
+        return _column(entity, join.selection.expression)[1]
+    members = _members(entity, join.selection, join.joins, entities)
+    return f"CAST(ROW({', '.join(expression for *_, expression in members)}) AS {_row_type(members)})"
+
+
+def _join_type(join: Join, entities: Entities) -> str:
+    entity = entities[join.entity]
+    if isinstance(join.selection, BareValue):
+        one, _ = _column(entity, join.selection.expression)
+    else:
+        one = _row_type(_members(entity, join.selection, join.joins, entities))
+    return f"ARRAY<{one}>" if join.many else one
+
+
+def _row_type(members: Members) -> str:
+    return f"ROW<{', '.join(f'{_quote(name)} {kind}' for name, kind, _ in members)}>"
+
+
+def _column(entity: Entity, expression: Expression) -> tuple[str, str]:
+    """The SQL type and the text of a plain column of a level."""
+    name = _plain(entity, expression)
+    return TYPES[entity.columns[name].name], f"t.{_quote(name)}"
+
+
+def _plain(entity: Entity, expression: Expression) -> str:
+    if not isinstance(expression, Column) or expression.path or expression.up:
+        raise NotImplementedError(f"{entity.name}: this benchmark translates plain columns only, not {expression}")
+    return expression.name
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(map(_quote, names))
+
+
+def _quote(name: str) -> str:
+    return f"`{name}`"

@@ -1,0 +1,73 @@
+"""A system that runs a whole job: its processes, the topics of an embedded broker, and state that survives the processes."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from benchmarks.job import descendants, seconds_of
+from processor.errors import StatestoreError
+
+Files = Mapping[str, str]
+"""A directory of definitions: name -> text."""
+ProgramSeconds = defaultdict[str, float]
+"""The CPU seconds of each program of a system."""
+
+
+class System(Protocol):
+    """A system with an empty state. `ordered`: its lists have the product's order."""
+
+    title: str
+    ordered: bool
+    servers: str
+    """The address of the broker."""
+
+    def start(self, files: Files) -> None:
+        """Starts the job with its first products."""
+
+    def restart(self) -> None:
+        """Starts the job again after `kill`; it goes on with the state that is there."""
+
+    def add(self, files: Files) -> None:
+        """Adds the products that `files` has more than before, while the job runs."""
+
+    def kill(self) -> None:
+        """Ends all processes of the job by SIGKILL. What stores its state and its topics stays."""
+
+    def state_bytes(self) -> int:
+        """The bytes of the state on the disk, without the topics."""
+
+    def check(self) -> None:
+        """Raises StatestoreError if the job has ended by itself."""
+
+
+def cpu_seconds() -> ProgramSeconds:
+    """CPU seconds of all processes below this one but the broker, with their ended children, by `program_of`."""
+    used: ProgramSeconds = defaultdict(float)
+    for pid in descendants():
+        with suppress(psutil.Error):  # it has ended, or nobody has collected it
+            if program := program_of(psutil.Process(pid).cmdline()):
+                used[program] += seconds_of({pid})
+    return used
+
+
+def program_of(words: Sequence[str]) -> str | None:
+    """The part of a system that a process is, by its command line. None: the broker, or a process without a program."""
+    if not words or "kafka.Kafka" in words:
+        return None
+    if "postgres" in words[0]:
+        return "Postgres"
+    if Path(words[0]).name == "java":
+        return "JVM"
+    return "Python workers" if any(word.endswith("daemon") for word in words) else "driver"
+
+
+def check_alive(ended: int | None, log: Path) -> None:
+    """Raises StatestoreError with the deepest cause in the log, if there is an exit status."""
+    if ended is not None:
+        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        causes = [line for line in lines if line.startswith("Caused by: ")]
+        raise StatestoreError(f"the job ended by itself with {ended}: {(causes or lines or ['no message'])[-1]}")

@@ -1,0 +1,122 @@
+"""The topics of the products, as a reader of committed messages has them, and their comparison with the answer of SQL."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event
+from time import perf_counter, sleep
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from benchmarks.job_process import background
+from benchmarks.whole_jobs.system import System
+from processor.errors import StatestoreError
+from processor.kafka.client import make_consumer
+from processor.records import canonical_json
+
+Documents = Mapping[str, Mapping[str, Any]]
+"""Topic -> message key -> document."""
+QUIET_SECONDS = 3.0
+"""The reader compares after so long without a message, so that it takes no time from the system."""
+SILENT_SECONDS = 600.0
+"""A system without a message for so long has ended its work."""
+TITLE = "event {:06}"
+_NUMBER = re.compile(rb'"event (\d{6})"')
+
+
+@dataclass(slots=True)
+class TargetTopics:
+    """`last`: (topic, key) -> last message; `fresh`: the keys that came since the last comparison; `count`, `at`: how many
+    messages came, and when the last one did; `shown`: the event with the highest number in a document, and when it came."""
+
+    consumer: Consumer
+    last: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
+    fresh: set[tuple[str, str]] = field(default_factory=set)
+    count: int = 0
+    at: float = 0.0
+    shown: int = -1
+    shown_at: float = 0.0
+    stopped: Event = field(default_factory=Event)
+
+    def read(self) -> None:
+        """Reads until it is stopped."""
+        while not self.stopped.is_set():
+            messages = [m for m in self.consumer.consume(1_000, timeout=0.05) if m.error() is None]
+            for message in messages:
+                self._take(message.topic() or "", message.key() or b"null", message.value())
+            if messages:
+                self.at = perf_counter()
+                self.count += len(messages)
+
+    def _take(self, topic: str, key: bytes, value: bytes | None) -> None:
+        place = topic, canonical_json.dumps(json.loads(key))
+        self.last[place] = value
+        self.fresh.add(place)
+        if numbers := _NUMBER.findall(value or b""):
+            newest = int(max(numbers))
+            if newest > self.shown:
+                self.shown, self.shown_at = newest, perf_counter()
+
+    def wait_until_right(self, answer: Documents, system: System) -> int:
+        """Waits until each document equals the answer, or the system ends its work: the number of wrong documents.
+        Raises StatestoreError if the system has none."""
+        began, wrong = perf_counter(), set[tuple[str, str]]()
+        todo = {(topic, key) for topic, documents in answer.items() for key in documents} | self.last.keys()
+        while True:
+            system.check()
+            if perf_counter() - self.at > QUIET_SECONDS:
+                changed, self.fresh = self.fresh | todo, set()
+                todo = set()
+                for topic, key in changed:
+                    expected = answer.get(topic, {}).get(key)
+                    is_right = same(self.last.get((topic, key)), expected, ordered=system.ordered)
+                    (wrong.discard if is_right else wrong.add)((topic, key))
+                if not wrong:
+                    return 0
+                if perf_counter() - max(self.at, began) > SILENT_SECONDS:
+                    if self.at < began:
+                        raise StatestoreError(f"no document came within {SILENT_SECONDS:.0f} s")
+                    return len(wrong)
+            sleep(0.2)
+
+    def wait_for_event(self, number: int, system: System) -> float:
+        """Waits for a document that shows this event or a later one: when it came."""
+        began = perf_counter()
+        while self.shown < number:
+            system.check()
+            if perf_counter() - began > SILENT_SECONDS:
+                raise StatestoreError(f"no document shows an event {SILENT_SECONDS:.0f} s after it")
+            sleep(0.02)
+        return self.shown_at
+
+
+def same(message: bytes | None, expected: Any, *, ordered: bool) -> bool:
+    """Whether a message has the expected document; None: no document. Without `ordered` a list may have any order, and null
+    means an empty list."""
+    if message is None or expected is None:
+        return message is None and expected is None
+    shown = canonical_json.loads(message)
+    return bool(shown == expected if ordered else _without_order(shown) == _without_order(expected))
+
+
+def _without_order(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_order(part) for name, part in value.items()}
+    return sorted(json.dumps(part, sort_keys=True) for part in value) or None if isinstance(value, list) else value
+
+
+@contextmanager
+def target_topics(servers: str, topics: Mapping[str, int]) -> Iterator[TargetTopics]:
+    """A reader of these topics, each with its number of partitions, from their beginning until the block ends."""
+    consumer = make_consumer(servers, {})
+    consumer.assign([TopicPartition(name, p, OFFSET_BEGINNING) for name, n in topics.items() for p in range(n)])
+    reader = TargetTopics(consumer)
+    with background(reader.read):
+        try:
+            yield reader
+        finally:
+            reader.stopped.set()
+    consumer.close()

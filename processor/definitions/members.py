@@ -1,0 +1,58 @@
+"""The keys of the mappings that authors write, each with its meaning. The readers know no other keys, and the JSON Schemas that
+editors use (processor/editors) have exactly these. Pure.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+Members = Mapping[str, str]
+"""The keys of a mapping, in their order: key -> meaning, with the default."""
+
+ENTITY: Final[Members] = {
+    "topic": "The Kafka topic of the changes. Default: the name of the entity.",
+    "key": "The columns of the primary key, in order. Each is a declared column, not json and not an array.",
+    "columns": "Columns with their types. The job stores other columns too, and passes them through as they came.",
+    "shards": "The number of partitions of the table for the rows; it never changes later. Default: 1.",
+    "format": "The form of the values. Default: each record shows its own form.",
+    "decimals": "The form of text in decimal and float columns without a schema, for all or by column: text is digits "
+    "(decimal.handling.mode string), bytes is Base64 (precise). Default: the first clear record of a decimal(p,s) decides.",
+    "truncate": "What the job does when the source empties the table. Default: refuse, which stops the job.",
+}
+_WHERE: Final[Members] = {
+    "where": "The rows that count: an SQL condition. At the root: the rows that have a document.",
+}
+_SHOWN: Final[Members] = {
+    "fields": "The members of the object: a list of columns, or a mapping `name: expression`. Default: the whole row.",
+    "value": "One expression in place of an object; for a list, a list of values; an aggregate such as count(*).",
+    "join": "Joins that `fields`, `value`, `where` and `order_by` of this level use, and that show nothing themselves.",
+    "embed": "Joins that the document shows under their names.",
+}
+PRODUCT: Final[Members] = {
+    "product": "The name of the product.",
+    "root": "The entity at the top: one document for each of its rows.",
+    "topic": "The Kafka topic of the documents. Default: the name of the product.",
+    "format": "The form of the documents in the topic. Default: json.",
+    **_WHERE,
+    **_SHOWN,
+    "sql": "The whole product as one SELECT, in place of root, fields, join and embed.",
+}
+JOIN: Final[Members] = {
+    "one": "The joined entity: an object, or null without a match.",
+    "many": "The joined entity: a list, empty without a match.",
+    "on": "Child column: parent column, for one or several. `column[]` on one side joins by the elements of an array.",
+    "strong": "true: read the join without an index. Default: false.",
+    **_WHERE,
+    "required": "true: without a match the row above is left out. Default: false, a left join.",
+    "order_by": "The order of the rows: columns or expressions, `-` before one for descending. Default: the primary key.",
+    "limit": "The longest list. Default: all rows.",
+    "total": "true: add NAME_total, the number of rows before the limit. Default: false.",
+    **_SHOWN,
+}
+TEST: Final[Members] = {
+    "test": "The name of the test.",
+    "product": "The product. Default: the only one.",
+    "given": "Rows by entity, stored first.",
+    "changes": "Then lines of recorded topics, in order.",
+    "expect": "Whole documents by their keys; null for no document.",
+    "contains": "Some members of documents by their keys.",
+}

@@ -1,0 +1,83 @@
+"""What a source shows of its tables: the values between the readers of sources and the writers of definitions. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from processor.product.join_fields import parse_element
+from processor.records.column_types import parse_type
+from statestore.items import MAX_COLUMNS
+
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+class DraftColumn(NamedTuple):
+    """A column. `type`: the text of its type; empty where the source shows none. `guess`: why the type may be another one."""
+
+    type: str
+    guess: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKey:
+    """A foreign key: `columns` of the entity equal the key or a unique key of `parent`. `guess`: why it may be none."""
+
+    columns: tuple[str, ...]
+    parent: str
+    parent_columns: tuple[str, ...]
+    guess: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftEntity:
+    """A table. `key` is empty where the source shows none; `key_guess`: why the key may be another one. `note`: what the source
+    is, or what it does not show."""
+
+    name: str
+    topic: str
+    key: tuple[str, ...]
+    columns: Mapping[str, DraftColumn]
+    key_guess: str = ""
+    comment: str = ""
+    note: str = ""
+    decimals: str | None = None
+    references: tuple[ForeignKey, ...] = field(default=())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the entity can be declared: it has a key, and a type for each of its columns."""
+        return bool(self.key) and all(self.columns.get(name, DraftColumn("")).type for name in self.key)
+
+
+def legal_name(text: str) -> str:
+    """The text as the name of an entity or a topic: Debezium writes `_` for each other character, too."""
+    name = _ILLEGAL.sub("_", text)
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+
+
+def short_names(topics: Iterable[str]) -> dict[str, str]:
+    """The name of an entity for each topic: the part behind the last dot, or the whole topic where two have the same part."""
+    known = list(topics)
+    last = [topic.rpartition(".")[2] for topic in known]
+    return {
+        topic: legal_name(short if short and last.count(short) == 1 else topic)
+        for topic, short in zip(known, last, strict=True)
+    }
+
+
+def fit_limits(entity: DraftEntity) -> DraftEntity:
+    """The entity as entities.yaml takes it: at most MAX_COLUMNS columns, with those of the key; key columns that compare; no
+    name that means the elements of an array."""
+    columns = {name: column for name, column in entity.columns.items() if name and parse_element(name) is None}
+    for name in entity.key:
+        if name in columns and columns[name].type and parse_type(columns[name].type).kind is None:
+            columns[name] = DraftColumn("string", f"a key column cannot be {columns[name].type}", columns[name].comment)
+    if len(columns) > MAX_COLUMNS:
+        others = [name for name in columns if name not in entity.key][: MAX_COLUMNS - len(entity.key)]
+        kept = {*entity.key, *others}
+        note = f"{entity.note}; {len(columns) - len(kept)} more columns are not declared".removeprefix("; ")
+        columns = {name: column for name, column in columns.items() if name in kept}
+        entity = replace(entity, note=note)
+    return replace(entity, columns=columns)

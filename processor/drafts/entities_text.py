@@ -1,0 +1,51 @@
+"""Writes drafts of entities as entities.yaml: block style, with guesses and suggestions of joins in comments. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from processor.drafts.draft import DraftColumn, DraftEntity
+from processor.drafts.yaml_words import comment, flow_list, flow_map, type_word, with_comment, word
+
+
+def entities_text(entities: Sequence[DraftEntity], header: Sequence[str]) -> str:
+    """The text of the file. `header`: lines of comments at its top."""
+    known = {entity.name: entity for entity in entities}
+    blocks = ["\n".join(entity_lines(entity, known)) for entity in entities]
+    return "\n".join(header) + "\n\n" + "\n\n".join(blocks) + "\n"
+
+
+def entity_lines(entity: DraftEntity, known: Mapping[str, DraftEntity]) -> Iterator[str]:
+    """The lines of an entity. One that cannot be declared is a comment. `known`: the entities that joins may name."""
+    for text in (entity.comment, entity.note):
+        if line := comment(text):
+            yield line
+    if not entity.is_whole:
+        yield comment(f"{entity.name}, topic {entity.topic}: not declared, because nothing shows its key. Write:")
+        key = flow_list(entity.key or ["COLUMN"])
+        yield comment(f"{word(entity.name)}: {{topic: {word(entity.topic)}, key: {key}, columns: {{COLUMN: type}}}}")
+        return
+    yield f"{word(entity.name)}:"
+    if entity.topic != entity.name:
+        yield f"  topic: {word(entity.topic)}"
+    yield with_comment(f"  key: {flow_list(entity.key)}", _guess(entity.key_guess))
+    yield "  columns:"
+    for name, column in entity.columns.items():
+        yield f"    {column_line(name, column)}"
+    if entity.decimals:
+        yield f"  decimals: {entity.decimals}"
+    for reference in entity.references:
+        if reference.parent in known and known[reference.parent].is_whole:
+            on = flow_map(dict(zip(reference.parent_columns, reference.columns, strict=True)))
+            join = f"join: {{one: {word(reference.parent)}, on: {on}}}"
+            yield f"  {comment(f'{join} ({_guess(reference.guess)})' if reference.guess else join)}"
+
+
+def column_line(name: str, column: DraftColumn) -> str:
+    """`name: type`, with the guess and the source's comment behind it; a column without a type is a comment."""
+    if not column.type:
+        return comment(f"{word(name)}: {column.guess}")
+    said = "; ".join(text for text in (_guess(column.guess), column.comment) if text)
+    return with_comment(f"{word(name)}: {type_word(column.type)}", said)
+
+
+def _guess(text: str) -> str:
+    return f"guess: {text}" if text else ""

@@ -1,0 +1,144 @@
+"""JSON Schemas of entities.yaml, product files and tests, made from the rules of their readers. Pure.
+
+A schema refuses no file that the readers take. It knows the shape of a file; names of entities and columns, and expressions, stay
+the readers' own: `statestore check` names their mistakes.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+
+from processor.definitions.entities import MOST_SHARDS
+from processor.definitions.joins import MAX_LIMIT
+from processor.definitions.members import ENTITY, JOIN, PRODUCT, TEST, Members
+from processor.definitions.shape import NAME, TOPIC
+from processor.product.product import DocumentFormat
+from processor.records.entity import DecimalForm, RecordFormat, TimestampUnit, TruncateChoice, TypeName
+from statestore.items import MAX_COLUMNS
+
+JsonSchema = dict[str, Any]
+DRAFT: Final = "http://json-schema.org/draft-07/schema#"
+"""The editors' language servers know this draft best."""
+
+_TEXT: Final[JsonSchema] = {"type": "string", "minLength": 1}
+_FLAG: Final[JsonSchema] = {"type": "boolean", "default": False}
+_NAME: Final[JsonSchema] = {"type": "string", "pattern": f"^{NAME.pattern}$"}
+_TOPIC: Final[JsonSchema] = {"type": "string", "pattern": f"^{TOPIC.pattern}$"}
+_EXPRESSION: Final[JsonSchema] = {"type": ["string", "number", "boolean", "null"]}
+_COLUMNS: Final[JsonSchema] = {"type": "array", "items": _TEXT}
+_JOINS: Final[JsonSchema] = {"$ref": "#/definitions/joins"}
+_SELECTION: Final[Mapping[str, JsonSchema]] = {
+    "where": _EXPRESSION,
+    "fields": {"anyOf": [{**_COLUMNS, "uniqueItems": True}, {"type": "object", "additionalProperties": _EXPRESSION}]},
+    "value": _EXPRESSION,
+    "join": _JOINS,
+    "embed": _JOINS,
+}
+_NOT_BOTH: Final[JsonSchema] = {"not": {"required": ["fields", "value"]}}
+
+
+def entities_schema() -> JsonSchema:
+    """Of entities.yaml."""
+    columns = {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": MAX_COLUMNS,
+        "additionalProperties": _column_type(),
+    }
+    form = {"enum": list(get_args(DecimalForm))}
+    entity = _mapping(
+        ENTITY,
+        {
+            "topic": _TOPIC,
+            "key": {**_COLUMNS, "minItems": 1, "uniqueItems": True},
+            "columns": columns,
+            "shards": {"type": "integer", "minimum": 1, "maximum": MOST_SHARDS, "default": 1},
+            "format": {"enum": list(get_args(RecordFormat))},
+            "decimals": {"anyOf": [form, {"type": "object", "additionalProperties": form}]},
+            "truncate": {"enum": list(get_args(TruncateChoice)), "default": "refuse"},
+        },
+        required=("key", "columns"),
+    )
+    return _file(
+        "entities.yaml: the tables of the source",
+        {"type": "object", "minProperties": 1, "propertyNames": _NAME, "additionalProperties": entity},
+    )
+
+
+def product_schema() -> JsonSchema:
+    """Of a product file."""
+    shapes = {
+        "product": _NAME,
+        "root": _TEXT,
+        "topic": _TOPIC,
+        "format": {"enum": list(get_args(DocumentFormat)), "default": "json"},
+        "sql": _TEXT,
+        **_SELECTION,
+    }
+    product = _mapping(PRODUCT, shapes, required=("product",)) | {
+        "oneOf": [{"required": ["root"]}, {"required": ["sql"]}],
+        "allOf": [_NOT_BOTH, *({"not": {"required": ["sql", name]}} for name in ("root", *_SELECTION))],
+    }
+    joins = {"type": "object", "minProperties": 1, "additionalProperties": _join()}
+    return _file("a product: one document for each row of its root", product) | {"definitions": {"joins": joins}}
+
+
+def tests_schema() -> JsonSchema:
+    """Of a file of tests."""
+    row = {"type": "object", "minProperties": 1}
+    change = {
+        "type": "object",
+        "properties": {"topic": _TEXT},
+        "required": ["topic"],
+        "anyOf": [{"required": ["value"]}, {"required": ["value_base64"]}],
+    }
+    shapes: dict[str, JsonSchema] = {
+        "test": _TEXT,
+        "product": _TEXT,
+        "given": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "array", "items": row}},
+        "changes": {"type": "array", "items": change},
+        "expect": {"type": "object", "minProperties": 1},
+        "contains": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "object"}},
+    }
+    expects = {"anyOf": [{"required": ["expect"]}, {"required": ["contains"]}]}
+    test = _mapping(TEST, shapes, required=("test",)) | expects
+    return _file("tests of products", {"type": "array", "items": test})
+
+
+def _join() -> JsonSchema:
+    shapes: dict[str, JsonSchema] = {
+        "one": _TEXT,
+        "many": _TEXT,
+        "on": {"type": "object", "minProperties": 1, "additionalProperties": _TEXT},
+        "strong": _FLAG,
+        "required": _FLAG,
+        "order_by": {"anyOf": [_TEXT, _COLUMNS]},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
+        "total": _FLAG,
+        **_SELECTION,
+    }
+    kinds = {"oneOf": [{"required": ["one"]}, {"required": ["many"]}]}
+    return _mapping(JOIN, shapes, required=("on",)) | kinds | _NOT_BOTH
+
+
+def _column_type() -> JsonSchema:
+    """The type of a column: the common ones to choose from, and all that the reader of types takes."""
+    names, units = "|".join(get_args(TypeName)), "|".join(get_args(TimestampUnit))
+    arguments = rf"decimal\s*\(\s*\d+\s*(,\s*\d+\s*)?\)|timestamp\s*\(\s*({units})\s*\)|({names})"
+    common = [*get_args(TypeName), "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "string[]", "int[]", "json[]"]
+    every = {"type": "string", "pattern": rf"^\s*({arguments})\s*(\[\s*\])?\s*$"}
+    return {"anyOf": [{"enum": common}, every], "description": "The type of the column. `[]` makes an array."}
+
+
+def _mapping(members: Members, shapes: Mapping[str, JsonSchema], required: tuple[str, ...]) -> JsonSchema:
+    """The schema of a mapping with exactly these members. Raises KeyError for a member without a shape."""
+    properties = {name: {**shapes[name], "description": text} for name, text in members.items()}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _file(title: str, schema: JsonSchema) -> JsonSchema:
+    return {"$schema": DRAFT, "title": f"statestore: {title}", **schema}

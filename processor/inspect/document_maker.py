@@ -1,0 +1,102 @@
+"""Makes the documents of one side of a diff, counts what its joins find, and meters its reads."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, NamedTuple
+
+from processor.inspect.join_findings import JoinCounter
+from processor.inspect.unfilled_rows import UnfilledRows, with_unfilled
+from processor.plan.plan import Plan
+from processor.plan.product_plan import ProductPlan
+from processor.plan.step import Lookup, Step
+from processor.plan.tree import merge
+from processor.product.avro_datum import avro_datum
+from processor.product.document import GONE, Renderer
+from processor.records import canonical_json
+from processor.records.record import Value
+from processor.rounds.publish_part import root_message_key
+from processor.rounds.step_runner import StepRunner
+from processor.steps.assemble import assemble_tree, shown_rows
+from statestore.attribute_values import item_size
+from statestore.metered import READ_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffSide:
+    """A plan, and the state that it reads. `unfilled`: rows that slots and edges of the state lack for this plan."""
+
+    plan: Plan
+    runner: StepRunner
+    unfilled: UnfilledRows = field(default_factory=UnfilledRows)
+
+
+class MadeDocument(NamedTuple):
+    """A document. `value`: None where there is none; `error`: why it cannot be published; `units`: of its reads."""
+
+    key: str
+    value: bytes | None
+    error: str = ""
+    units: float = 0.0
+
+
+class DocumentMaker:
+    """Makes the documents of a product of one side."""
+
+    def __init__(self, side: DiffSide, product: ProductPlan, *, counts: bool) -> None:
+        entities = {name: planned.entity for name, planned in side.plan.entities.items()}
+        self.side, self.product = side, product
+        self._tree = merge([product])
+        self._to_avro = avro_datum(product.product, entities).write if product.product.format == "avro" else None
+        self._renderer = Renderer(product=product.product, entities=entities, tally=Counter())
+        self.joins = JoinCounter(product=product, entities=entities) if counts else None
+
+    def document(self, root: str) -> Step[MadeDocument]:
+        """The document of a root."""
+        plan, name, units = self.side.plan, self.product.product.name, list[float]()
+        step = _metered(assemble_tree(plan, self._tree, root), units.append)
+        found = yield from with_unfilled(step, self.side.unfilled)
+        if found is None:
+            return MadeDocument("", None, units=sum(units))
+        shape = self._tree.shape[name]
+        key = root_message_key(plan, self.product.product.root, found.match)
+        try:
+            document = self._renderer.document(shown_rows(found, shape))
+            value = None if document is GONE else self._encoded(document)
+        except Exception as error:  # such a document stops the product of a job, or is a dead letter there
+            return MadeDocument(key, None, f"{type(error).__name__}: {error}", sum(units))
+        if value is not None and self.joins is not None:
+            self.joins.count(shown_rows(found, shape))
+        return MadeDocument(key, value, units=sum(units))
+
+    def _encoded(self, document: Value) -> bytes:
+        """The document as JSON. Raises ValueError or TypeError for one that the format of the product does not hold."""
+        if self._to_avro is not None:
+            self._to_avro(document)
+        return canonical_json.encode(document)
+
+
+def _metered(step: Step[Any], spend: Callable[[float], object]) -> Step[Any]:
+    """The step. `spend` gets the read units of each request, as `statestore.metered` counts them."""
+    try:
+        asked = next(step)
+        while True:
+            answers = yield asked
+            for request, answer in zip(asked, answers, strict=True):
+                spend(_units(request, answer))
+            asked = step.send(answers)
+    except StopIteration as end:
+        return end.value
+
+
+def _units(request: object, answer: Any) -> float:
+    if not isinstance(request, Lookup):
+        return _whole_units(0 if answer is None else item_size(answer))
+    if isinstance(request.source, str):
+        return 1 + sum(_whole_units(item_size(item)) for item in answer.items)
+    return _whole_units(sum(map(item_size, answer.items))) / 2
+
+
+def _whole_units(bytes: int) -> int:
+    return max(1, ceil(bytes / READ_BYTES))

@@ -1,0 +1,86 @@
+"""What the table knows of a stored row: the change that wrote it last, and why a column of it has no value."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from processor.plan.declared_columns import declared_columns
+from processor.plan.plan import EntityPlan
+from registry.model import EpochBoundary
+from statestore.item_attributes import version_of_item
+from statestore.items import read_more, read_row
+from statestore.store import Item
+from statestore.versions import decode_version
+
+FormerTopics = Mapping[tuple[str, int], str]
+"""(entity, epoch) -> the topic that the entity read in this epoch. Without an entry, the entity's own topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The record that wrote a row last. A row keeps this position, and no time."""
+
+    topic: str
+    epoch: int
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}, epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyColumn:
+    """A column of a row without a value. `why`: the record that left it so, or the reason that no record gave it one."""
+
+    column: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.column} ({self.why})"
+
+
+def former_topics(boundaries: Iterable[EpochBoundary]) -> FormerTopics:
+    """The topics of the entities by their epochs."""
+    return {(boundary.entity, boundary.epoch): boundary.topic for boundary in boundaries if boundary.entity}
+
+
+def origin_of(item: Item, entity: EntityPlan, topics: FormerTopics) -> Origin:
+    """The record that wrote the row, or its delete marker."""
+    return _origin(version_of_item(item), entity, topics)
+
+
+def absence_text(entity: EntityPlan, sk: str) -> str:
+    """What can be the cause where the table has neither the row nor its delete marker. `sk`: the row's encoded key."""
+    return (
+        f"the table has no row {entity.name} {sk}: no record of it came from topic {entity.entity.topic}, "
+        "`statestore rejects list` has it, or a delete or an erasure is long ago"
+    )
+
+
+def empty_columns(
+    item: Item, entity: EntityPlan, columns: Iterable[str], topics: FormerTopics
+) -> tuple[EmptyColumn, ...]:
+    """Those of the columns that have no value in the row, in their order."""
+    shown = declared_columns(item, entity) or {}
+    return tuple(
+        EmptyColumn(column=name, why=_why_empty(item, entity, name, topics))
+        for name in columns
+        if shown.get(name) is None
+    )
+
+
+def _why_empty(item: Item, entity: EntityPlan, column: str, topics: FormerTopics) -> str:
+    row = read_row(item)
+    if column in (row.columns or {}):
+        wrote = _origin(row.since.get(column, row.version), entity, topics)
+        same = wrote.epoch == decode_version(row.version)[0]
+        return f"null since offset {wrote.offset} or longer" if same else f"null since {wrote} or longer"
+    if column in read_more(item):
+        return "the row is older than the declaration of the column, and its value has another type"
+    return "no record of the row had a value"
+
+
+def _origin(version: str, entity: EntityPlan, topics: FormerTopics) -> Origin:
+    epoch, partition, offset = decode_version(version)
+    topic = topics.get((entity.name, epoch), entity.entity.topic)
+    return Origin(topic=topic, epoch=epoch, partition=partition, offset=offset)

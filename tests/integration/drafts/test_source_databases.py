@@ -1,0 +1,165 @@
+"""Drafts of real databases: types, keys, foreign keys and comments as PostgreSQL and MariaDB have them.
+
+The records that Debezium captured from tables with each type of docs/types.md must fit the drafts.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from sqlalchemy import Engine, create_engine
+
+from processor.cli.main import main
+from processor.definitions.load import load, read_directory
+from processor.records.entity import Entity
+from processor.records.record import Rejected
+from processor.records.recorded_topics import read_records
+from processor.steps.decode import decode
+from tests.capture import mariadb_types, postgres_types
+from tests.capture.servers import mariadb
+from tests.support.required import required_program
+
+SAMPLES = Path(__file__).parents[2] / "data" / "debezium"
+EXTENSIONS = ("citext", "isbn", "hstore", "ltree")
+"""Types of PostgreSQL's contrib, which the embedded server lacks. `tests/unit/drafts` has their rows of the page."""
+SHOP = """
+create table customer (id bigint primary key, email varchar(50) not null unique);
+create table purchase (id int primary key, customer_id bigint, placed_by bigint, at timestamp(3) null, total decimal(12,2));
+alter table purchase add constraint a foreign key (customer_id) references customer (id);
+alter table purchase add constraint b foreign key (placed_by) references customer (id);
+create table line (purchase_id int, number int, article varchar(20), primary key (purchase_id, number));
+alter table line add constraint c foreign key (purchase_id) references purchase (id);
+create table log (text varchar(20));
+create table pair (a int not null, b int not null, unique (a, b));
+"""
+
+
+def statements(sql: str) -> list[str]:
+    return [each for each in sql.split(";") if each.strip()]
+
+
+def init(directory: Path, *words: str) -> int:
+    return main(["init", str(directory), "--database", "env:SOURCE", "--topic-prefix", "app", *words])
+
+
+def rejected(entity: Entity, file: str) -> list[str]:
+    """The reasons why ordinary rows of a capture do not fit: its snapshot row, and the streamed row with all values."""
+    records = list(read_records(str(SAMPLES / f"{file}.jsonl.gz")))[:2]
+    found = [decode(record, entity) for record in records]
+    assert len(found) == 2
+    return [one.reason for one in found if isinstance(one, Rejected)]
+
+
+@pytest.fixture
+def postgres(psql: Engine, schema: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A schema of a source, whose address is in the variable SOURCE."""
+    monkeypatch.setenv("SOURCE", postgres_url.replace("+psycopg", ""))
+    with psql.connect() as connection:
+        connection.exec_driver_sql(f"create schema {schema}")
+        connection.commit()
+    return schema
+
+
+def run(psql: Engine, sql: str) -> None:
+    with psql.begin() as connection:
+        for statement in statements(sql):
+            connection.exec_driver_sql(statement)
+
+
+def test_every_type_of_postgres_gets_a_type_that_takes_its_records(tmp_path: Path, psql: Engine, postgres: str) -> None:
+    columns = [(name, kind) for name, kind, _ in postgres_types.COLUMNS if kind not in EXTENSIONS]
+    types = "".join(line for line in postgres_types.TYPES.splitlines(keepends=True) if "extension" not in line)
+    run(psql, f"{types}; create table sample (id int primary key, {', '.join(map(' '.join, columns))})")
+    for mode, settings in postgres_types.MODES.items():
+        directory, decimals = tmp_path / mode, settings["decimal.handling.mode"]
+        assert init(directory, "--schemas", postgres, "--times", mode, "--decimals", decimals) == 0
+        (entity,) = load(read_directory(directory)).entities.values()
+        assert entity.topic == f"app.{postgres}.sample"
+        assert len(entity.columns) >= len(columns) - 3  # box, pair and pg_lsn
+        for file in (f"postgres-types-{mode}", f"postgres-types-{mode}-schema"):
+            reasons = rejected(entity, file)
+            assert all(reason.startswith("column 'span'") for reason in reasons), (file, reasons)
+
+
+def test_foreign_keys_become_a_product_and_comments_stay(
+    tmp_path: Path, psql: Engine, postgres: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(psql, SHOP + "comment on table customer is 'who buys'; comment on column customer.email is E'in lower\ncase'")
+    directory = tmp_path / "new"
+    assert init(directory, "--schemas", postgres, "--root", "customer", "--depth", "2") == 0
+    text, found = (directory / "entities.yaml").read_text(), load(read_directory(directory))
+    assert "# who buys\ncustomer:\n" in text
+    assert "    email: string  # in lower case\n" in text
+    assert "# log: {topic: " in text
+    assert "key: [a, b]  # guess: a unique key, which the connector must know (message.key.columns)" in text
+    assert list(found.entities) == ["customer", "line", "pair", "purchase"]
+    joins = {join.name: join for join in found.products["customer_document"].joins}
+    assert {name: join.on for name, join in joins.items()} == {
+        "purchase": (("customer_id", "id"),),
+        "purchase_by_placed_by": (("placed_by", "id"),),
+    }
+    assert [(join.name, join.many) for join in joins["purchase"].joins] == [("customer", False), ("line", True)]
+    capsys.readouterr()
+    assert init(directory, "--schemas", postgres, "--check") == 0
+    run(psql, "alter table customer add phone text; alter table purchase drop column total; drop table pair")
+    assert init(directory, "--schemas", postgres, "--check") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line[:1] in "+-" and line[1] == " "] == [
+        "+     phone: string",
+        "-     total: decimal(12,2)",
+        f"- pair: the source has no table for topic app.{postgres}.pair",
+    ]
+
+
+def test_a_database_that_does_not_answer_or_has_no_such_schema_is_named(
+    tmp_path: Path, postgres: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert init(tmp_path, "--schemas", "nowhere") == 1
+    assert "--schemas: the database has no schema 'nowhere'; it has " in capsys.readouterr().err
+    assert init(tmp_path, "--schemas", postgres) == 1
+    assert "the source shows no entity: it has no table, or no topic with rows" in capsys.readouterr().err
+    monkeypatch.setenv("SOURCE", "postgresql://user:secret@127.0.0.1:1/d")
+    assert init(tmp_path) == 1
+    err = capsys.readouterr().err
+    assert "--database postgresql://user:***@127.0.0.1:1/d: " in err
+    assert "secret" not in err
+
+
+@pytest.fixture
+def mariadb_port() -> Iterator[int]:
+    required_program("mariadbd", "apt-get install -y mariadb-server")
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # under root the server runs as another user
+        with mariadb(Path(folder, "server")) as port:
+            yield port
+
+
+@pytest.mark.rest
+def test_every_type_of_mariadb_gets_a_type_that_takes_its_records(
+    tmp_path: Path, mariadb_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"mysql://debezium:debezium@127.0.0.1:{mariadb_port}"
+    monkeypatch.setenv("SOURCE", f"{address}/inventory")
+    columns = ", ".join(f"`{name}` {kind}" for name, kind, _ in mariadb_types.COLUMNS)
+    server = create_engine(address.replace("mysql", "mysql+pymysql"))
+    run(
+        server,
+        "create database inventory; use inventory;"
+        f"create table sample (id int primary key, {columns}) comment 'all types'; {SHOP}",
+    )
+    server.dispose()
+    for mode, settings in mariadb_types.MODES.items():
+        directory = tmp_path / mode
+        words = ("--times", mode, "--decimals", settings["decimal.handling.mode"], "--root", "customer")
+        assert init(directory, *words) == 0
+        found = load(read_directory(directory))
+        entity = found.entities["sample"]
+        assert entity.topic == "app.inventory.sample"
+        assert len(entity.columns) == len(mariadb_types.COLUMNS) + 1
+        for file in (f"mariadb-types-{mode}", f"mariadb-types-{mode}-schema"):
+            assert all(reason.startswith("column 'big_u'") for reason in rejected(entity, file)), file
+    assert "# all types\nsample:" in (directory / "entities.yaml").read_text()
+    assert list(found.entities) == ["customer", "line", "pair", "purchase", "sample"]
+    joins = [join.name for join in found.products["customer_document"].joins]
+    assert joins == ["purchase", "purchase_by_placed_by"]

@@ -1,0 +1,77 @@
+"""The protections of the forms of decimals, of two runs at the same replay, and against a table that loses writes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tests.simulator.lost_writes import OVERRIDES as LOST
+from tests.simulator.protection import Protection, protection
+from tests.simulator.settled_forms import OVERRIDES as PRICES
+from tests.simulator.without import forms, live_replays, lost_writes
+from tests.simulator.worlds import CALM, CRASHES, ZOMBIES
+
+
+def other_protections() -> Iterator[Protection]:
+    """Each with the kind of its runs."""
+    yield replace(
+        protection(
+            "a task reads decimals by the form in the table",
+            "two tasks that read one column by two forms",
+            forms.answer_ignored,
+            {**CALM, "events": 14, "many_moves": True, "batch_records": 8, "slice_records": 100, **PRICES},
+        ),
+        kind="settled forms",
+    )
+    yield replace(
+        protection(
+            "the form is in the table before a row is",
+            "two attempts of a batch that read one column by two forms",
+            forms.after_the_round,
+            {**CRASHES, "max_faults": 8, "checkpoint_loss_chance": 1.0, **PRICES},
+        ),
+        kind="settled forms",
+    )
+    yield replace(
+        protection(
+            "a replay writes under the version seen",
+            "two runs at the same replay",
+            live_replays.any_version_seen,
+            {**ZOMBIES, "unavailable_chance": 0.3},
+        ),
+        kind="live replays",
+    )
+    yield replace(
+        protection(
+            "a run takes the outcome of a replay that another run ended",
+            "two runs at the same replay",
+            live_replays.taken_again,
+            CRASHES,
+        ),
+        kind="live replays",
+    )
+    yield replace(
+        protection(
+            "a round ends only after the end that the run knows",
+            "a table that lost its last writes while the run works",
+            lost_writes.unconditional_end,
+            LOST,
+        ),
+        kind="lost writes",
+    )
+    yield replace(
+        protection(
+            "a round that wrote rows only records its end",
+            "a table that lost rows without a document",
+            lost_writes.ends_with_messages_only,
+            {**CRASHES, **LOST},
+        ),
+        kind="lost writes",
+    )
+    yield replace(
+        protection(
+            "a start compares the table with the registry's mark",
+            "a table that lost its last writes between two runs",
+            lost_writes.no_mark,
+            {**CRASHES, **LOST},
+        ),
+        kind="lost writes",
+    )

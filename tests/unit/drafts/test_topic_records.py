@@ -1,0 +1,143 @@
+"""Drafts from records: keys and types as the records show them, and their guesses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processor.definitions.load import load
+from processor.drafts.draft import DraftEntity
+from processor.drafts.entities_text import entities_text
+from processor.drafts.guessed_references import guess_references
+from processor.drafts.product_text import product_text
+from processor.drafts.topic_records import draft_topics
+from processor.records.record import Record
+from processor.records.recorded_topics import read_records
+from processor.steps.decode import decode
+
+SAMPLES = Path(__file__).parents[2] / "data" / "debezium"
+
+
+def record(topic: str, key: Any, value: Any) -> Record:
+    data = None if key is None else key if isinstance(key, bytes) else json.dumps(key).encode()
+    return Record(topic=topic, partition=0, offset=0, key=data, value=json.dumps(value).encode())
+
+
+def draft(*records: Record) -> DraftEntity:
+    (found,) = draft_topics(records)
+    return found
+
+
+def types(entity: DraftEntity) -> dict[str, str]:
+    return {name: column.type for name, column in entity.columns.items()}
+
+
+def test_plain_rows_show_key_and_types() -> None:
+    row = {"id": 1, "n": "Ada", "on": True, "w": 1.5, "at": "2026-01-01T10:00:00Z", "d": "2026-01-01", "j": {"a": 1}}
+    found = draft(record("app.users", {"id": 1}, {**row, "tags": ["x", None], "lines": [{"a": 1}], "gone": None}))
+    assert (found.name, found.topic, found.key) == ("users", "app.users", ("id",))
+    assert types(found) == {
+        "id": "int", "n": "string", "on": "bool", "w": "decimal", "at": "timestamp", "d": "date", "j": "json",
+        "tags": "string[]", "lines": "json[]", "gone": "",
+    }  # fmt: skip
+    assert found.note == "guess: 10 types by the values of 1 records without a schema"
+
+
+def test_a_value_of_another_kind_widens_the_type() -> None:
+    rows = [{"id": 1, "a": 1, "b": "x", "c": 1}, {"id": 1, "a": 1.5, "b": "2026-01-01", "c": "x"}]
+    found = types(draft(*(record("t", {"id": 1}, row) for row in rows)))
+    assert found == {"id": "int", "a": "decimal", "b": "string", "c": "json"}
+
+
+@pytest.mark.parametrize(
+    ("key", "row", "expected", "guess"),
+    [
+        (7, {"a": 7, "b": 8}, ("a",), "its values equal the Kafka key"),
+        (b"octocat", {"a": "octocat"}, ("a",), "its values equal the Kafka key"),
+        (b"42", {"a": "42"}, ("a",), "its values equal the Kafka key"),
+        (7, {"a": 7, "b": 7}, ("a",), "the Kafka key equals each of a, b"),
+        (None, {"id": 7}, ("id",), "by its name: the records have no Kafka key"),
+        (None, {"a": 7}, (), ""),
+        (9, {"a": 7}, (), ""),
+    ],
+)
+def test_a_key_without_names_is_a_guess(key: Any, row: dict[str, Any], expected: tuple[str, ...], guess: str) -> None:
+    found = draft(record("t", key, row))
+    assert (found.key, found.key_guess) == (expected, guess)
+
+
+def test_a_table_without_a_key_is_a_comment_and_the_file_still_loads() -> None:
+    text = entities_text(draft_topics([record("log", None, {"a": 7}), record("t", {"id": 1}, {"id": 1})]), ["# top"])
+    assert "# log: {topic: log, key: [COLUMN], columns: {COLUMN: type}}" in text
+    assert list(load({"entities.yaml": text}).entities) == ["t"]
+
+
+def test_controls_and_topics_that_nobody_can_read_declare_nothing() -> None:
+    transaction = {"status": "END", "id": "1", "event_count": 1, "data_collections": []}
+    broken = Record(topic="broken", partition=0, offset=0, key=None, value=b"{")
+    (found,) = draft_topics([record("app.transaction", {"id": "1"}, transaction), broken])
+    assert found.name == "broken"
+    assert found.note.startswith("no record of topic broken can be read: ")
+    assert not found.is_whole
+
+
+def test_two_topics_with_one_last_part_keep_their_whole_names() -> None:
+    found = draft_topics([record(topic, {"id": 1}, {"id": 1}) for topic in ("a.t", "b.t", "9.x y")])
+    assert [entity.name for entity in found] == ["x_y", "a.t", "b.t"]
+
+
+def test_a_column_named_after_an_entity_and_its_key_is_a_guessed_join() -> None:
+    rows = [
+        record("users", {"id": 1}, {"id": 1}),
+        record("orders", {"no": 1}, {"no": 1, "user_id": 1, "users_id": "x"}),
+        record("repo", {"owner": "a", "name": "b"}, {"owner": "a", "name": "b"}),
+        record("star", {"n": 1}, {"n": 1, "repo_owner": "a", "repo_name": "b"}),
+    ]
+    drafts = guess_references(draft_topics(rows))
+    found = [(e.name, r.columns, r.parent, r.parent_columns) for e in drafts for r in e.references]
+    assert found == [
+        ("orders", ("user_id",), "users", ("id",)),
+        ("star", ("repo_owner", "repo_name"), "repo", ("owner", "name")),
+    ]
+    header = ["# top"]
+    texts = {"entities.yaml": entities_text(drafts, header), "p.yaml": product_text(drafts, "users", 2, header)}
+    (product,) = load(texts).products.values()
+    assert [(join.name, join.many, join.limit) for join in product.joins] == [("orders", True, 100)]
+
+
+def test_names_that_yaml_reads_otherwise_are_quoted() -> None:
+    columns = {"on": 1, "null": 1, "a: b": 1, "#x": 1, "1": 1, "Zoë": 1, "quote\"'": 1}
+    (found,) = draft_topics([record("yes", {"on": 1}, columns)])
+    entities = load({"entities.yaml": entities_text([found], ["# top"])}).entities
+    assert list(entities["yes"].columns) == list(columns)
+
+
+ORDINARY = [
+    path
+    for path in sorted(SAMPLES.glob("*.jsonl*"))
+    if not path.name.startswith(("postgres-types", "postgres-evolution-schema"))
+]
+
+
+@pytest.mark.parametrize("path", ORDINARY, ids=lambda path: path.name.partition(".")[0])
+def test_captured_records_fit_their_own_draft(path: Path) -> None:
+    """A draft of all records takes each of them. The two kinds left out hold values that no type takes."""
+    records = list(read_records(str(path)))
+    entities = load({"entities.yaml": entities_text(draft_topics(records), ["# top"])}).entities
+    by_topic = {entity.topic: entity for entity in entities.values()}
+    assert by_topic
+    decoded = [decode(each, by_topic[each.topic]) for each in records if each.topic in by_topic]
+    assert [one for one in decoded if type(one).__name__ == "Rejected"] == []
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "connect", "isostring", "nanoseconds"])
+def test_a_schema_gives_the_types_of_the_page(mode: str) -> None:
+    (found,) = draft_topics(read_records(str(SAMPLES / f"postgres-types-{mode}-schema.jsonl.gz")))
+    unit = {"adaptive": "(us)", "connect": "(ms)", "isostring": "", "nanoseconds": "(ns)"}[mode]
+    some = types(found)
+    assert (some["at6"], some["moment"], some["date"]) == (f"timestamp{unit}", "timestamp", "date")
+    assert (some["jsonb"], some["ints"], some["uuid"], some["point"]) == ("json", "int[]", "string", "json")
+    if mode in ("adaptive", "nanoseconds"):
+        assert (some["price"], some["free"], some["prices"]) == ("decimal(12,2)", "decimal", "decimal(8,2)[]")
+    assert found.note == ""
