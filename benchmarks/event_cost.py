@@ -1,6 +1,8 @@
 """Measure what an event of the history costs on DynamoDB: request units and requests, by purpose, settling included.
 
-    python -m benchmarks.event_cost [--events 40000] [--lag 0 | --consistent] [--stars 10 1000 100000]
+    python -m benchmarks.event_cost [--events 40000] [--wide] [--unread] [--lag 0 | --consistent] [--stars 10 1000 100000]
+
+`--wide` adds 2.5 KB to each row, and `--unread` makes half of the events updates that no product reads (`benchmarks.real_rows`).
 
 Promises: units as AWS documents them (`statestore.metered`), of the second half of the events, with the settle work of that
 half. Does not: meet DynamoDB; the store is a map in memory, and its indexes answer `lag` seconds late.
@@ -15,7 +17,9 @@ from decimal import Decimal
 from time import process_time
 from typing import Any
 
-from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, generate_records
+from benchmarks.history import generate_history
+from benchmarks.real_rows import widened, with_unread_updates
+from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, number_records
 from processor.driver.executor import InProcessExecutor
 from processor.pricing import price_list
 from processor.progress.overlay import DriverOverlay
@@ -103,8 +107,15 @@ class PurposeExecutor(InProcessExecutor):
         return InProcessExecutor.run_round(self, part, work, round_, overlay)
 
 
-def measure_event_cost(events: int, users: int, lag: float = 0.0, *, consistent: bool = False) -> EventCost:
-    """The cost of the second half of a history. `consistent`: whether the store says that its indexes are never late."""
+def cost_records(events: int, users: int, *, wide: bool = False, unread: bool = False) -> list[Record]:
+    """The records of a history. `wide`, `unread`: as the options."""
+    lines = generate_history(1, events // 2 if unread else events, users)
+    lines = widened(lines) if wide else lines
+    return number_records(with_unread_updates(lines, 1) if unread else lines)
+
+
+def measure_event_cost(records: Sequence[Record], lag: float = 0.0, *, consistent: bool = False) -> EventCost:
+    """The cost of the second half of some records. `consistent`: whether the store says that its indexes are never late."""
     settings = Settings()
     outbox = DiscardingOutbox()
     trial = Trial(plan=demo_plan(), settings=settings, published=outbox)
@@ -118,7 +129,6 @@ def measure_event_cost(events: int, users: int, lag: float = 0.0, *, consistent:
 
     trial.driver.progress.store = store
     trial.driver.rounds.executor = PurposeExecutor(store=store, begin=begin, rejects=DiscardingOutbox())
-    records = generate_records(events, users)
     half = len(records) // 2
     _process(trial, records[:half])
     units, asked, requests, cpu = store.units.copy(), store.asked.copy(), store.requests.copy(), process_time()
@@ -215,8 +225,11 @@ def main() -> None:
     options.add_argument("--lag", type=float, default=0.0, help="seconds after which the indexes show a write")
     options.add_argument("--stars", type=int, nargs="*", default=[], help="stars of a popular repository")
     options.add_argument("--consistent", action="store_true", help="a store whose indexes are never late")
+    options.add_argument("--wide", action="store_true", help="rows of 2.5 KB more that no product reads")
+    options.add_argument("--unread", action="store_true", help="half of the events are updates that no product reads")
     given = options.parse_args()
-    cost = measure_event_cost(given.events, given.users, given.lag, consistent=given.consistent)
+    records = cost_records(given.events, given.users, wide=given.wide, unread=given.unread)
+    cost = measure_event_cost(records, given.lag, consistent=given.consistent)
     print(format_event_cost(cost))
     print(format_group_cost([measure_group_cost(stars) for stars in given.stars]))
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from statestore.errors import Terminal
-from statestore.item_attributes import key_of_item, shows, version_of_item
+from statestore.item_attributes import key_of_item, shows, version_shown
 from statestore.keys import Key
 from statestore.limits import is_slot, key_text
 from statestore.store import Absent, Delete, Item, Query, Read, Store, Write
-from statestore.table import ROW, TTL
+from statestore.table import ROW, TTL, shown
 
 PAGE: Final = 1_000
 """The items of a page, and so of a step."""
@@ -129,7 +129,7 @@ def _compare(source: Store, target: Store, items: list[Item]) -> list[Item]:
 def _late_rows(target: Store, items: list[Item]) -> Iterator[int]:
     """Asks the indexes for these rows, until each index shows them. After each look: how many entries they lack."""
     versions = {
-        Query(slot, item[slot], row=key_of_item(item)): version_of_item(item)
+        Query(slot, item[slot], row=key_of_item(item)): version_shown(shown(item, slot))
         for item in items
         if not target.consistent
         for slot in filter(is_slot, item)

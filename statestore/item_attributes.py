@@ -43,9 +43,16 @@ def version_of_item(item: Item) -> str:
     return version
 
 
+def version_shown(item: Item) -> str:
+    """The version of the last change of what the indexes show of a row, by its item or by an index. Empty for an index entry that
+    nobody keeps: the entity has given up its slots."""
+    version: str = item.get("_indexed_v") or item.get("_v", "")
+    return version
+
+
 def shows(probe: Query, page: Page, version: str) -> bool:
-    """Whether the answer to a query of one row shows the row at this version or newer."""
-    return any(key_of_item(item) == probe.row and version_of_item(item) >= version for item in page.items)
+    """Whether the answer to a query of one row shows the row at this version in indexes, or at a newer one."""
+    return any(key_of_item(item) == probe.row and version_shown(item) >= version for item in page.items)
 
 
 def replace_older(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[Item]:
@@ -55,7 +62,7 @@ def replace_older(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> lis
     for key, row in rows.items():
         if row is None:
             answer.pop(key, None)
-        elif key not in answer or answer[key]["_v"] <= row["_v"]:
+        elif key not in answer or version_shown(answer[key]) <= version_shown(row):
             answer[key] = row
     return list(answer.values())
 

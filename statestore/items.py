@@ -6,8 +6,10 @@
                         epoch all versions of a row have the same partition; then a count, where a later write filled columns
                         (`statestore.versions`)
     _l                  the layout that the row's slots and edges follow
-    <column>            a declared column; a name that could be one of these attributes has a leading `.`
-    _more               the undeclared columns, as one JSON text
+    _indexed            a map: the columns that the indexes show, in a row with slots. Of a row that they show whole, also `_more`
+    _indexed_v          the version of the last change of `_indexed`, the slots or the edges, in an item with slots
+    <column>            any other declared column; a name that could be one of these attributes has a leading `.`
+    _more               the undeclared columns, as one JSON text, compressed where that pays
     GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
     GSI_SK              the row's name in all indexes, which the store adds to a row with slots
     prev_k              the content of GSI_k before the last write; that write itself sets it
@@ -16,22 +18,19 @@
     _pending            former keys, left by writes of batches without a commit: [slot or fields, key, version] each
     _deleted, ttl       a delete marker, and the time after which DynamoDB may remove it (seconds since 1970)
 
-Text, booleans, nulls, and numbers that DynamoDB holds exactly are stored as such; other values as {"json": text}. A value that
-is older than the row's version is {"value": as above, "since": its own version}.
+`statestore.column_values` says how an attribute, or an entry of `_indexed`, holds a value.
 Promises: one request writes a row and keeps its previous keys (rule 3 of docs/architecture.md). Does not send anything.
 """
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import simplejson
-
 from statestore import keys
 from statestore.attribute_values import fits
+from statestore.column_values import dumps, load_value, loads, pack_values, store_value, unpack_values
 from statestore.item_format import FORMAT
 from statestore.keys import Key
 from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Item, Write
@@ -45,7 +44,7 @@ MAX_COLUMNS = 300
 `limits.MAX_CHANGES` together."""
 _OWN = re.compile(r"PK|SK|GSI_SK|ttl|(GSI|prev)_\d+|[_.].*")
 _SLOTS = re.compile(r"(GSI|prev)_(\d+)")
-_MAX_NUMBER = 10**38
+_INDEXED, _INDEXED_VERSION, _MORE = "_indexed", "_indexed_v", "_more"
 
 
 Edge = tuple[str, str]
@@ -67,7 +66,9 @@ class Image(NamedTuple):
     declared column that `columns` leaves out keeps its value. `slots`: slot -> encoded key, None for no key. `since`: column ->
     the version of its value, where that is older than `version`. `edges`: the keys by which edges name the row, None for an
     entity without edges. `layout`: the number of the layout that `slots` and `edges` follow. It rises when the entity gets
-    another slot or other edges. `dropped`: columns whose attributes the write removes."""
+    another slot or other edges. `dropped`: columns whose attributes the write removes. `indexed`: the columns that the indexes
+    show, None for whole rows; none without slots. `indexed_version`: that of the row in the table, where the write leaves alone
+    all that the indexes show; empty where it does not."""
 
     key: Key
     version: str
@@ -80,10 +81,13 @@ class Image(NamedTuple):
     forget: int = 0
     layout: int = 0
     dropped: tuple[str, ...] = ()
+    indexed: frozenset[str] | None = frozenset()
+    indexed_version: str = ""
 
 
 class Row(NamedTuple):
-    """A row as the table holds it. `columns` None: a delete marker. `since`, `layout`: as in `Image`."""
+    """A row as the table holds it. `columns` None: a delete marker. `since`, `layout`, `indexed`: as in `Image`.
+    `indexed_version`: the version of the last change of all that the indexes show; empty where it is the row's own."""
 
     key: Key
     version: str
@@ -94,6 +98,12 @@ class Row(NamedTuple):
     since: Mapping[str, str] = {}
     edges: frozenset[Edge] = frozenset()
     layout: int = 0
+    indexed: frozenset[str] | None = frozenset()
+    indexed_version: str = ""
+
+    def version_in_indexes(self) -> str:
+        """The version at which the indexes show the row in the end."""
+        return self.indexed_version or self.version
 
     def keys(self) -> frozenset[JoinKey]:
         """The present join keys of the row."""
@@ -123,8 +133,10 @@ def leaves_room(image: Image, write: Write) -> bool:
 
 
 def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
-    """The second write of a change, over a row `seen` of an attempt that never committed. The store refuses it when the row is no
-    longer `seen`. The former keys of `seen` with versions from `keep_from` on stay pending."""
+    """The write of a change over a row `seen`. The store refuses it when the row is no longer `seen`. The former keys of `seen`
+    with versions from `keep_from` on stay pending. An image with an `indexed_version` leaves alone all that the indexes show."""
+    if image.indexed_version and seen is not None:
+        return _write_unshown(image, seen)
     pending: list[PendingKey] = []
     if seen is not None:
         pending = [p for p in seen.pending if p.version >= keep_from]
@@ -139,6 +151,21 @@ def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
     return Write(key=image.key, set=sets, remove=gone, when=when)
 
 
+def keep_indexed(image: Image, seen: Row) -> Image:
+    """The image, which leaves alone all that the indexes show of `seen`, if that is the same before and after."""
+    slots = {slot: key or keys.no_key(image.key) for slot, key in image.slots.items()}
+    same = (
+        slots
+        and image.columns is not None
+        and seen.columns is not None
+        and (image.layout, image.indexed) == (seen.layout, seen.indexed)
+        and slots.items() <= seen.slots.items()
+        and (image.edges or frozenset()) == seen.edges
+        and _indexed(image) == _indexed(image._replace(columns=seen.columns, since=seen.since, more=seen.more))
+    )
+    return image._replace(indexed_version=seen.version_in_indexes()) if same else image
+
+
 def read_row(item: Item) -> Row:
     """The row that an item holds."""
     layout = _layout(tuple(item))
@@ -147,10 +174,23 @@ def read_row(item: Item) -> Row:
     edges = read_edges(item.get("_edges"))
     former += read_edges(item.get("_edges_before"))
     version = item["_v"]
-    pending = tuple(_pending(item, {*slots.items(), *edges}, former, version))
-    since = _since(item, layout) if dict in map(type, item.values()) else {}
-    key = Key(item["PK"], item["SK"])
-    return Row(key, version, read_columns(item), read_more(item), slots, pending, since, edges, item.get("_l", 0))
+    indexed_version = item.get(_INDEXED_VERSION, version)
+    pending = tuple(_pending(item, {*slots.items(), *edges}, former, indexed_version))
+    shown = item.get(_INDEXED, {})
+    since = _since(item) if dict in map(type, item.values()) else {}
+    return Row(
+        key=Key(item["PK"], item["SK"]),
+        version=version,
+        columns=read_columns(item),
+        more=read_more(item),
+        slots=slots,
+        pending=pending,
+        since=since | _since(shown),
+        edges=edges,
+        layout=item.get("_l", 0),
+        indexed=None if _MORE in shown else frozenset(column for _, column in _layout(tuple(shown)).columns),
+        indexed_version="" if indexed_version == version else indexed_version,
+    )
 
 
 def read_columns(item: Item) -> dict[str, Any] | None:
@@ -158,21 +198,23 @@ def read_columns(item: Item) -> dict[str, Any] | None:
     if DELETED in item:
         return None
     columns = {column: item[name] for name, column in _layout(tuple(item)).columns}
+    if shown := item.get(_INDEXED):
+        columns |= {column: shown[name] for name, column in _layout(tuple(shown)).columns}
     if dict in map(type, columns.values()):
         for column, value in columns.items():
             if type(value) is dict:
-                columns[column] = _loaded(value)
+                columns[column] = load_value(value)
     return columns
 
 
 def read_more(item: Item) -> dict[str, Any]:
     """The undeclared columns of the row that an item holds."""
-    more = item.get("_more")
-    return _loads(more) if more else {}
+    more = item.get(_MORE) or item.get(_INDEXED, {}).get(_MORE)
+    return unpack_values(more) if more else {}
 
 
 def written_row(image: Image, old: Row | None) -> Row:
-    """The row after `write_image` replaced `old`."""
+    """The row after `write_image` or `merge_image` replaced `old`."""
     columns = image.columns
     if columns is not None and len(columns) < len(image.declared) and old is not None and old.columns is not None:
         columns = {**old.columns, **columns}
@@ -183,12 +225,23 @@ def written_row(image: Image, old: Row | None) -> Row:
         former: list[JoinKey] = [(k, key) for k, key in old.slots.items() if k in slots]
         former += old.edges
         pending = tuple(_pending({}, {*slots.items(), *edges}, former, image.version))
-    return Row(image.key, image.version, columns, image.more, slots, pending, {}, edges, image.layout)
+    return Row(
+        key=image.key,
+        version=image.version,
+        columns=columns,
+        more=image.more,
+        slots=slots,
+        pending=pending,
+        edges=edges,
+        layout=image.layout,
+        indexed=image.indexed,
+        indexed_version=image.indexed_version,
+    )
 
 
 def read_edges(text: str | None) -> frozenset[Edge]:
     """The edges in an attribute of a row."""
-    return frozenset((fields, key) for fields, key in _loads(text)) if text else frozenset()
+    return frozenset((fields, key) for fields, key in loads(text)) if text else frozenset()
 
 
 @lru_cache(maxsize=65536)
@@ -197,31 +250,50 @@ def attribute(column: str) -> str:
     return "." + column if _OWN.fullmatch(column) else column
 
 
-def store_value(value: Any) -> Any:
-    """A column's value as an attribute's value."""
-    kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return value
-    plain = -_MAX_NUMBER < value < _MAX_NUMBER if kind is int else kind is Decimal and _fits(value)
-    return value if plain else {"json": _json(value)}
+def _write_unshown(image: Image, seen: Row) -> Write:
+    """The write of the columns that no index shows."""
+    sets = {"_f": FORMAT, "_v": image.version, **_unshown(image)}
+    gone = () if _MORE in sets or image.indexed is None else (_MORE,)
+    return Write(image.key, sets, remove=(*map(attribute, image.dropped), *gone), when=Equals("_v", seen.version))
 
 
 def _sets(image: Image) -> dict[str, Any]:
     sets: dict[str, Any] = {"_f": FORMAT, "_v": image.version, "_l": image.layout}
     if image.edges is not None:
-        sets["_edges"] = _json(sorted(image.edges))
+        sets["_edges"] = dumps(sorted(image.edges))
     if image.columns is None:
         sets |= {DELETED: True, TTL: image.forget}
     else:
-        for name, value in image.columns.items():
-            sets[attribute(name)] = value if type(value) is str else store_value(value)
-        for name in image.since.keys() & image.columns.keys():
-            sets[attribute(name)] = {"value": sets[attribute(name)], "since": image.since[name]}
-        if image.more:
-            sets["_more"] = _json(image.more)
+        sets |= _unshown(image)
     for slot, key in image.slots.items():
         sets[slot_name(slot)] = key or keys.no_key(image.key)
+    if image.slots:
+        sets[_INDEXED_VERSION] = image.version
+        if image.columns is not None:
+            sets[_INDEXED] = _indexed(image)
     return sets
+
+
+def _unshown(image: Image) -> dict[str, Any]:
+    """The attributes of the columns that no index shows."""
+    if image.indexed is None:
+        return {}
+    found = _stored(image, [name for name in image.columns or () if name not in image.indexed])
+    return found | {_MORE: pack_values(image.more)} if image.more else found
+
+
+def _indexed(image: Image) -> dict[str, Any]:
+    """The map of the columns that the indexes show."""
+    columns = image.columns or {}
+    if image.indexed is None:
+        return _stored(image, columns) | {_MORE: dumps(image.more)}
+    return _stored(image, [name for name in columns if name in image.indexed])
+
+
+def _stored(image: Image, names: Iterable[str]) -> dict[str, Any]:
+    """The attributes of these columns."""
+    columns, since = image.columns or {}, image.since
+    return {attribute(name): store_value(columns[name], since.get(name)) for name in names}
 
 
 @lru_cache(maxsize=4096)
@@ -237,10 +309,20 @@ def _older(version: str) -> Condition:
 
 
 def _unset(image: Image) -> tuple[str, ...]:
-    gone = tuple(map(attribute, image.dropped)) if image.dropped else ()
-    if image.columns is None:
-        return ("_more", *map(attribute, image.declared), *gone)
-    return (DELETED, TTL, *gone) if image.more else (DELETED, TTL, "_more", *gone)
+    """The attributes that a write removes: the row holds each value once, and some no more."""
+    deleted = image.columns is None
+    gone = image.declared if deleted or image.indexed is None else image.indexed
+    own = [_INDEXED] if deleted else [DELETED, TTL]
+    if deleted or image.indexed is None or not image.more:
+        own.append(_MORE)
+    if not image.slots:
+        own += [_INDEXED_VERSION] if deleted else [_INDEXED, _INDEXED_VERSION]
+    return (*own, *_gone(gone, image.dropped))
+
+
+@lru_cache(maxsize=1024)
+def _gone(columns: Collection[str], dropped: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(attribute, (*(sorted(columns) if isinstance(columns, frozenset) else columns), *dropped)))
 
 
 def _pending(item: Item, now: Collection[JoinKey], former: Iterable[JoinKey], version: str) -> Iterable[PendingKey]:
@@ -251,8 +333,8 @@ def _pending(item: Item, now: Collection[JoinKey], former: Iterable[JoinKey], ve
         yield PendingKey(k if type(k) is str else int(k), key, since)
 
 
-def _since(item: Item, layout: "_Layout") -> dict[str, str]:
-    columns = [(column, item[name]) for name, column in layout.columns]
+def _since(attributes: Mapping[str, Any]) -> dict[str, str]:
+    columns = [(column, attributes[name]) for name, column in _layout(tuple(attributes)).columns]
     return {column: value["since"] for column, value in columns if type(value) is dict and "since" in value}
 
 
@@ -272,22 +354,3 @@ def _layout(names: tuple[str, ...]) -> _Layout:
     slots = tuple((name, k) for name, kind, k in numbered if kind == "GSI")
     former = tuple((name, k) for name, kind, k in numbered if kind == "prev")
     return _Layout(tuple(columns), slots, former)
-
-
-def _fits(value: Decimal) -> bool:
-    _, digits, exponent = value.as_tuple()
-    return isinstance(exponent, int) and len(digits) <= 38 and exponent >= -130 and len(digits) + exponent <= 126
-
-
-def _loaded(stored: Any) -> Any:
-    if type(stored) is not dict:
-        return stored
-    return _loaded(stored["value"]) if "since" in stored else _loads(stored["json"])
-
-
-def _json(value: Any) -> str:
-    return str(simplejson.dumps(value, use_decimal=True, ensure_ascii=False, separators=(",", ":")))
-
-
-def _loads(text: str) -> Any:
-    return simplejson.loads(text, use_decimal=True)

@@ -16,9 +16,9 @@ from statestore.keys import LIMIT, Key, index_row, stored_bytes
 from statestore.store import Absent, AbsentOrWithin, Condition, Equals, Query, Write
 from statestore.table import ROW
 
-MAX_CHANGES = 350
+MAX_CHANGES = 355
 """The most attributes in one write. An update expression has 4 KB: a set takes at most 10 bytes of it, a copy 30. A row has no
-more copies than slots and one more, so 350 always fit."""
+more copies than slots and one more, so 355 always fit."""
 
 _ORDERED = (str, int, Decimal)
 _SLOT = re.compile(r"GSI_\d+")

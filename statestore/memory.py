@@ -6,7 +6,7 @@ items by their TTL.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from operator import itemgetter
@@ -32,21 +32,22 @@ from statestore.store import (
     Write,
     WriteOutcome,
 )
-from statestore.table import MAX_SLOTS, ROW, slot_names, too_few
+from statestore.table import MAX_SLOTS, ROW, shown, slot_names, too_few
 
 _NAME = "memory"
 
 
 class _Index:
-    """One index: slot value -> key -> item, and for each row the value under which the index shows it."""
+    """The index of `slot`: slot value -> key -> what it shows of the item, and for each row the value under which it does."""
 
-    def __init__(self) -> None:
+    def __init__(self, slot: str) -> None:
+        self._slot = slot
         self.values: dict[str, dict[Key, Item]] = {}
         self.shown: dict[Key, str] = {}
 
-    def show(self, key: Key, item: Item, value: str | None) -> None:
-        """Shows a row under `value` instead of its former value; None removes the row from the index."""
-        before = self.shown.get(key)
+    def show(self, key: Key, item: Item) -> None:
+        """Shows a row as `item`, under the value of its slot instead of the former one; removes an item without the slot."""
+        before, value = self.shown.get(key), item.get(self._slot)
         if before is not None and before != value:
             rows = self.values[before]
             del self.shown[key], rows[key]
@@ -54,7 +55,7 @@ class _Index:
                 del self.values[before]
         if value is not None:
             self.shown[key] = value
-            self.values.setdefault(value, {})[key] = item
+            self.values.setdefault(value, {})[key] = shown(item, self._slot)
 
 
 class MemoryStore:
@@ -75,7 +76,7 @@ class MemoryStore:
         self.spent: Counter[str] = Counter()
         self._items: dict[Key, Item] = {}
         self._partitions: dict[str, dict[Key, None]] = {}
-        self._indexes: dict[str, _Index] = {} if slots is None else {name: _Index() for name in slot_names(slots)}
+        self._indexes: dict[str, _Index] = {} if slots is None else _indexes(slot_names(slots))
         self._lag, self._clock = lag, clock
         self._late: deque[tuple[float, Key, Item, Collection[str]]] = deque()
         self._lock = Lock()
@@ -86,14 +87,14 @@ class MemoryStore:
         with self._lock:
             if self._indexes and len(self._indexes) < slots:
                 raise Terminal(f"table {_NAME} exists, but does not fit: {too_few(len(self._indexes), slots)}")
-            self._indexes = self._indexes or {name: _Index() for name in names}
+            self._indexes = self._indexes or _indexes(names)
 
     def add_slots(self, slots: int, progress: ReportIndex) -> None:
         """Adds the missing indexes, which show the stored items at once."""
         with self._lock:
             self._check_created()
             missing = [name for name in slot_names(slots) if name not in self._indexes]
-            self._indexes |= {name: _Index() for name in missing}
+            self._indexes |= _indexes(missing)
             for key, item in self._items.items():
                 self._show(key, item, missing)
             for name in missing:
@@ -256,7 +257,11 @@ class MemoryStore:
         """Shows a row in the indexes of these slots: all in which it has, or had, a key."""
         for name in names:
             if name in self._indexes:
-                self._indexes[name].show(key, item, item.get(name))
+                self._indexes[name].show(key, item)
+
+
+def _indexes(names: Iterable[str]) -> dict[str, _Index]:
+    return {name: _Index(name) for name in names}
 
 
 @lru_cache(maxsize=4096)

@@ -1,8 +1,8 @@
 """The memory store that also counts what DynamoDB would charge: request units, as AWS documents them for on-demand tables.
 
-    write   1 unit per KB of the larger item, the one before or after the write; the same for each index that shows the item,
-            twice where its key there changes, and nothing where the item stays the same; a refused write: 1 unit per KB of
-            the larger item, the stored one or the one that it would make
+    write   1 unit per KB of the larger item, the one before or after the write; the same for each index that shows the item, by
+            what it shows: twice where the key there changes, and nothing where that stays the same; a refused write: 1 unit per
+            KB of the larger item, the stored one or the one that it would make
     key     1 unit per 4 KB of each item (strongly consistent); 1 unit for a key without an item
     query   half a unit per 4 KB of the whole answer of an index (eventually consistent); 1 unit where the table itself answers,
             strongly consistent; half a unit where a walk reads the table
@@ -20,7 +20,7 @@ from statestore.keys import Key
 from statestore.limits import storable
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
-from statestore.table import MAX_SLOTS
+from statestore.table import MAX_SLOTS, shown
 
 WRITE_BYTES, READ_BYTES = 1024, 4096
 HALF = Decimal("0.5")
@@ -93,19 +93,20 @@ class MeteredStore(MemoryStore):
         match outcome:
             case Done(old):
                 new = self._items.get(key)
-                copied = sum(self._indexed(name, old or {}, new or {}) for name in self._indexes)
+                copied = sum(_copies(name, shown(old or {}, name), shown(new or {}, name)) for name in self._indexes)
                 self.written += _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) + copied
                 self.copied += copied
             case Refused(current):
                 self.written += _units(max(_bytes(current), _bytes(attempted)), WRITE_BYTES)
 
-    def _indexed(self, name: str, old: Item, new: Item) -> int:
-        """The units that one index takes."""
-        if old == new:
-            return 0
-        if old.get(name) == new.get(name):
-            return _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) if name in new else 0
-        return sum(_units(_bytes(item), WRITE_BYTES) for item in (old, new) if name in item)
+
+def _copies(name: str, old: Item, new: Item) -> int:
+    """The units that one index takes. `old`, `new`: what it shows of the item."""
+    if old == new:
+        return 0
+    if old.get(name) == new.get(name):
+        return _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) if name in new else 0
+    return sum(_units(_bytes(item), WRITE_BYTES) for item in (old, new) if name in item)
 
 
 def _bytes(item: Item | None) -> int:

@@ -1,7 +1,8 @@
 """The contract of a store: the table itself, four requests over its items, and their answers, as plain values.
 
 An item is a flat map from attribute name to value (str, int, Decimal, bool, bytes, None, or a list or map). `PK` and `SK` are
-among its attributes. `GSI_1 .. GSI_n` put it into the indexes, and the store adds `GSI_SK`, the item's name there. Three
+among its attributes. `GSI_1 .. GSI_n` put it into the indexes, and the store adds `GSI_SK`, the item's name there. An index shows
+only a part of an item: its keys, the slot, its name, and the attributes of `table.SHOWN`. Three
 implementations keep one contract (tests/contract): `statestore.memory`, the plainest, which defines the meaning,
 `statestore.dynamodb` and `statestore.postgres`.
 """
@@ -88,8 +89,8 @@ class Delete:
 
 
 class Query(NamedTuple):
-    """All items whose `slot` (`GSI_2`) holds `value`, eventually consistent, in the order of entities, then of sort keys. Where
-    given: only the rows of `entity`, or only the one `row`."""
+    """The shown parts of all items whose `slot` (`GSI_2`) holds `value`, eventually consistent, in the order of entities, then of
+    sort keys. Where given: only the rows of `entity`, or only the one `row`."""
 
     slot: str
     value: str
@@ -229,7 +230,8 @@ class Store(Protocol):
 
     def walk(self, source: Query | str, without: str) -> Iterator[Key]:
         """The keys of the items of a query, or of the partition of the table with this key, page by page, eventually consistent.
-        Leaves out items with the attribute `without`. For counts and samples of any number of items."""
+        Leaves out items with the attribute `without`, which indexes show (`table.SHOWN`). For counts and samples of any number of
+        items."""
 
     def scan(self, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of the whole table, strongly consistent, in the store's own order. Starts behind `after`,

@@ -20,6 +20,10 @@ ROW = "GSI_SK"
 one entity, or one row, however many rows share the value of the slot. DynamoDB also takes PK and SK together as range key (since
 November 2025), without this copy, but DynamoDB Local 2.6.1 does not."""
 
+SHOWN = ("_f", "_indexed", "_indexed_v", "_deleted")
+"""The attributes that an index shows of an item, with its keys and the slot. DynamoDB fixes them when it makes the index, and
+takes 100 names for all indexes together: four for each of 20."""
+
 MAX_SLOTS = 20
 """The most indexes that DynamoDB gives a table by default."""
 
@@ -30,6 +34,11 @@ _PREFIX = "GSI_"
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _KEYS = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
+
+
+def shown(item: Mapping[str, Any], slot: str) -> dict[str, Any]:
+    """What the index `slot` shows of an item."""
+    return {name: item[name] for name in ("PK", "SK", slot, ROW, *SHOWN) if name in item}
 
 
 def slot_names(slots: int) -> list[str]:
@@ -47,7 +56,7 @@ def table_name(name: str) -> str:
 
 
 def create_table(table: str, slots: int) -> dict[str, Any]:
-    """The CreateTable request: billing on demand, every index with all attributes."""
+    """The CreateTable request: billing on demand, every index with the attributes of `SHOWN`."""
     names = slot_names(slots)
     return {
         "TableName": table_name(table),
@@ -121,10 +130,10 @@ def misfits(description: Mapping[str, Any], slots: int) -> list[str]:
         wrong.append(too_few(found, slots))
     for index in description.get("GlobalSecondaryIndexes", ()):
         name = index["IndexName"]
-        fits = {"KeySchema": _schema(index), "Projection": {"ProjectionType": index["Projection"]["ProjectionType"]}}
+        fits = {"KeySchema": _schema(index), "Projection": _projection(index["Projection"])}
         if name.startswith(_PREFIX) and {"IndexName": name, **fits} != _index(name):
             wrong.append(
-                f"index {name} is not {name} (hash), {ROW} (range), projection ALL: delete it and create it again"
+                f"index {name} is not {name} (hash), {ROW} (range), projection {', '.join(SHOWN)}: delete it and create it again"
             )
     return wrong
 
@@ -140,9 +149,16 @@ def _schema(described: Mapping[str, Any]) -> list[dict[str, str]]:
     return sorted(keys, key=lambda key: key["KeyType"])
 
 
+def _projection(described: Mapping[str, Any]) -> dict[str, Any]:
+    """A projection, its attributes in the order of `SHOWN`."""
+    names = described.get("NonKeyAttributes", [])
+    known = [name for name in SHOWN if name in names]
+    return {"ProjectionType": described["ProjectionType"], "NonKeyAttributes": known + sorted({*names} - {*known})}
+
+
 def _index(name: str) -> dict[str, Any]:
     return {
         "IndexName": name,
         "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}, {"AttributeName": ROW, "KeyType": "RANGE"}],
-        "Projection": {"ProjectionType": "ALL"},
+        "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": [*SHOWN]},
     }

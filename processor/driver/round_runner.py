@@ -16,6 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from processor.driver.executor import Executor, Work
+from processor.driver.row_reads import RowReads
 from processor.driver.run_progress import RunProgress
 from processor.errors import Fenced, LostWrites
 from processor.progress.epochs import Incarnations, Partition
@@ -50,6 +51,7 @@ class RoundRunner:
     number: of the next round; batch: of the last micro-batch.
     partitions: of each topic of the next batch, one where it has none.
     incarnations: of these topics, or of those of the dead letters to replay, by their epochs.
+    row_reads: which rows a task reads before it writes them.
     """
 
     executor: Executor
@@ -60,6 +62,7 @@ class RoundRunner:
     batch: int = -1
     partitions: Mapping[str, int] = field(default_factory=dict)
     incarnations: Incarnations = field(default_factory=dict)
+    row_reads: RowReads = field(default_factory=RowReads)
 
     def run_round(self, part: Part, work: Work, starts: Mapping[Partition, int]) -> RoundOutcome:
         """One round over the work. `starts`: the first offset of its batch in each partition; empty for other work."""
@@ -67,6 +70,7 @@ class RoundRunner:
         before = spending(self.progress.store)
         lanes = self.executor.run_round(part, work, self.next_round(starts), self.progress.open_changes.overlay)
         parts = [result for lane in lanes for result in lane.parts]
+        self.row_reads = self.row_reads.after(result.updates for result in parts)
         tally: Counter[str] = Counter()
         for counts in (*(lane.tally for lane in lanes), *(result.tally for result in parts)):
             tally.update(counts)
@@ -107,6 +111,7 @@ class RoundRunner:
             incarnations=self.incarnations,
             release=statestore_version(),
             forms=progress.forms,
+            read_first=frozenset() if progress.store.consistent else self.row_reads.entities(progress.plan),
         )
 
     def _end_round(self, lanes: Iterable[LaneResult], tally: Mapping[str, int]) -> None:

@@ -1,6 +1,6 @@
 """Compiles definitions and slot assignments into the plan that a job runs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
@@ -70,6 +70,7 @@ def compile_plan(
             occurrences.setdefault(node.join.entity, []).append((name, i))
     used: dict[str, set[frozenset[str] | None]] = {}
     edges: dict[str, dict[str, Columns]] = {}
+    indexed: dict[str, set[frozenset[str] | None]] = {}
     for plan in [*products.values(), *chain.from_iterable(map(compiled, waiting))]:
         used.setdefault(plan.product.root, set()).add(plan.used)
         for node in plan.nodes:
@@ -77,6 +78,8 @@ def compile_plan(
             for entity, access, fields in node.sides():
                 if isinstance(access, EdgeRead):
                     edges.setdefault(entity, {})[access.fields] = fields
+        for entity, columns in _read_through_indexes(plan):
+            indexed.setdefault(entity, set()).add(columns)
     entities = {
         e.name: EntityPlan(
             entity=e,
@@ -87,6 +90,7 @@ def compile_plan(
             layout=layouts.get(e.name, version),
             instants=_instants(e, written.get(e.name, {}), edges.get(e.name, {})),
             dropped=dropped.get(e.name, ()),
+            indexed=_union({frozenset(e.key), *indexed.get(e.name, ())}) if written.get(e.name) else frozenset(),
         )
         for e in definitions.entities.values()
     }
@@ -188,6 +192,17 @@ def _compile(
     )
     top = compiler.level(product.root, None, (), product.joins)
     return ProductPlan(product=product, version=1, number=0, nodes=tuple(compiler.nodes), top=top, used=used[()])
+
+
+def _read_through_indexes(product: ProductPlan) -> Iterator[tuple[str, frozenset[str] | None]]:
+    """The columns that a product reads of rows in index answers, with their entity; None for all. On the way up a step reads the
+    columns that the row and its own parent join by."""
+    for node in product.nodes:
+        if isinstance(node.down, SlotRead):
+            yield node.join.entity, node.used
+        if isinstance(node.up, SlotRead):
+            above = () if node.parent is None else product.nodes[node.parent].child_columns
+            yield node.above, frozenset(map(column_of, (*node.parent_columns, *above)))
 
 
 def _instants(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str, Columns]) -> Columns:

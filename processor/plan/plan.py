@@ -26,7 +26,8 @@ from statestore.store import Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityPlan:
-    """An entity as the job stores it. `used`: the columns that some product reads, None for all of them. `edges`: the
+    """An entity as the job stores it. `used`: the columns that some product reads, None for all of them. `indexed`: those that
+    it reads through an index, and the key columns; none without slots. `edges`: the
     fields that edges name its rows by, as `keys.field_names` encodes them. `layout`: the registry version at which a slot or
     an edge of its rows was written first. `instants`: the columns of slots and edges that hold timestamps. `dropped`: columns
     that the entity declares no more, and that rows of older plans hold as declared ones."""
@@ -39,6 +40,7 @@ class EntityPlan:
     layout: int
     instants: Columns = ()
     dropped: Columns = ()
+    indexed: frozenset[str] | None = frozenset()
 
     @property
     def name(self) -> str:
@@ -52,6 +54,12 @@ class EntityPlan:
     def partitions(self) -> list[str]:
         """The partitions of the table that hold the rows."""
         return keys.partitions(self.entity.name, self.entity.shards)
+
+    def concerns_indexes(self, changed: frozenset[str] | None) -> bool:
+        """Whether a change of these columns (None: of all) changes what the indexes show of a row."""
+        return bool(self.slots) and (
+            changed is None or bool(changed if self.indexed is None else changed & self.indexed)
+        )
 
     def joined(self) -> frozenset[str]:
         """The columns that slots and edges hold."""

@@ -65,6 +65,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
         plan.edges_of(columns),
         layout=plan.layout,
         dropped=plan.dropped,
+        indexed=plan.indexed,
     )
 
 
@@ -81,12 +82,13 @@ def deleted_image(plan: EntityPlan, key: Key, version: str, expires_at: int) -> 
         forget=expires_at,
         layout=plan.layout,
         dropped=plan.dropped,
+        indexed=plan.indexed,
     )
 
 
 def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
     """The image that fills columns of a newer row: those whose values are older than the change, because later changes
-    did not send them. Where no column is older, the image that fills slots and edges, if the row lacks them; else None."""
+    did not send them. Where no column is older, the image of `layout_image`, or None."""
     if change.row is None or seen.columns is None:
         return layout_image(plan, seen)
     known = {name: value for name, value in change.row.items() if value is not UNAVAILABLE and name in seen.since}
@@ -96,24 +98,33 @@ def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
 
 
 def layout_image(plan: EntityPlan, seen: Row) -> Image | None:
-    """The image that fills the slots and edges of a row that follows an older layout than the plan's. None for other rows,
-    and for delete markers, which no join finds. The layout keeps a task of an older plan from undoing this."""
-    return _filled(plan, seen, {}, {}) if seen.layout < plan.layout and seen.columns is not None else None
+    """The image that fills the slots and edges of a row that follows an older layout than the plan's, or shows fewer columns in
+    indexes than products read there. None for other rows, and for delete markers, which no join finds. The layout keeps a task of
+    an older plan from undoing this; of one layout, the row shows the columns of both plans."""
+    shows_all = seen.indexed is None or (plan.indexed is not None and plan.indexed <= seen.indexed)
+    is_filled = seen.layout > plan.layout or (seen.layout == plan.layout and shows_all)
+    return None if is_filled or seen.columns is None else _filled(plan, seen, {}, {})
 
 
 def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mapping[str, str]) -> Image:
+    """The image of a row that gets some values, and the slots and edges of the plan. The indexes go on showing what they
+    show, and all that the plan reads there: null for a column that the source never sent."""
     columns = {**(seen.columns or {}), **fills}
+    indexed = None if plan.indexed is None or seen.indexed is None else plan.indexed | seen.indexed
+    moved = [name for name in dict.fromkeys((*columns, *plan.declared)) if indexed is None or name in indexed]
+    dates = dict(seen.since) | {name: "" for name in moved if name not in columns} | dict(since)
     return Image(
         key=seen.key,
         version=next_fill(seen.version),
-        columns=fills,
+        columns={**{name: columns.get(name) for name in moved}, **fills},
         more=seen.more,
         declared=plan.declared,
         slots=plan.slots_of(columns),
-        since=since,
+        since=dates,
         edges=plan.edges_of(columns),
         layout=plan.layout,
         dropped=plan.dropped,
+        indexed=indexed if plan.slots else frozenset(),
     )
 
 

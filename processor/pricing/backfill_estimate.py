@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
+from processor.plan.plan import Plan
 from processor.pricing.estimate import StatisticsIndex
 from registry.edits.edit import Edit
 from registry.model import Snapshot
@@ -16,9 +17,9 @@ BACKFILL_UNITS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """Rows of an entity that the job writes again. `holds`: the new slots and edges; `edges`: the fields of the edges alone.
-    `rows`, `write_units`, `seconds`: None if unknown. Left out: the reads of the rows, and documents that the job publishes
-    afterwards."""
+    """Rows of an entity that the job writes again. `holds`: the new slots, edges and columns in indexes; `edges`: the
+    fields of the edges alone. `rows`, `write_units`, `seconds`: None if unknown. Left out: the reads of the rows, and
+    documents that the job publishes afterwards."""
 
     entity: str
     holds: str
@@ -29,22 +30,29 @@ class Backfill:
 
 
 def needed_backfills(
-    stored: Snapshot, change: Edit, after: Snapshot, has_run: frozenset[str], index: StatisticsIndex | None
+    stored: Snapshot,
+    change: Edit,
+    after: Snapshot,
+    has_run: frozenset[str],
+    index: StatisticsIndex | None,
+    plans: tuple[Plan, Plan] | None,
 ) -> Iterator[Backfill]:
     """The backfills that an edit leads to, by entity. `has_run`: the entities that a job has run with; `index`: None without
-    statistics."""
+    statistics. `plans`: before and after the edit, where the registry has a plan before."""
     edges = [edge for edge in after.edge_paths() if edge not in stored.edge_paths()]
     for entity in (one for one in after.entities if one.name in has_run):
         slots = [one for one in change.assignments if one.entity == entity.name]
         fields = tuple("#".join(edge.fields) for edge in edges if edge.entity == entity.name)
         holds = [f"{slot_name(one.slot)} holds {'#'.join(one.columns)}" for one in slots]
         holds += [f"edges by {one}" for one in fields]
+        held = frozenset(column for one in slots for column in one.columns)
+        holds += _shown_columns(entity.name, *plans, held) if plans else ()
         counted = index.entities.get(entity.name) if index else None
         rows, write_units, seconds = None, None, None
         if counted:
             rows = counted.rows
             row = rows * max(1, ceil(counted.mean_bytes / WRITE_BYTES))
-            write_units = row * (1 + len(after.assignments_of(entity.name))) + rows * len(fields)
+            write_units = row + rows * (len(after.assignments_of(entity.name)) + len(fields))
             seconds = ceil(row / BACKFILL_UNITS / entity.shards)
         if holds:
             yield Backfill(
@@ -55,3 +63,14 @@ def needed_backfills(
                 write_units=write_units,
                 seconds=seconds,
             )
+
+
+def _shown_columns(name: str, before: Plan, after: Plan, held: frozenset[str]) -> Iterator[str]:
+    """The columns that indexes begin to show of an entity that they show already, without those that new slots hold."""
+    old, new = (plan.entities[name].indexed if name in plan.entities else frozenset() for plan in (before, after))
+    if old is None or not old:
+        return
+    if new is None:
+        yield "the indexes show whole rows"
+    elif columns := new - old - held:
+        yield f"the indexes show {', '.join(sorted(columns))}"

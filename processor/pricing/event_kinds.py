@@ -38,7 +38,8 @@ ProductNode = tuple[str, int | None]
 class Event:
     """One event on the row of `WORLD`, or on a `new` row. `row`: after the event, None if it is deleted; `replay`: the same
     change arrives again; `decides`: the event changes a column that a `where` or an expression reads, and with it whether a row
-    counts, or the value of the expression. The sample values need not change them: a date may stay in its year."""
+    counts, or the value of the expression. The sample values need not change them: a date may stay in its year.
+    `unread`: no product reads the columns that the event changes."""
 
     entity: str
     name: str
@@ -46,6 +47,7 @@ class Event:
     new: bool = False
     replay: bool = False
     decides: bool = False
+    unread: bool = False
 
 
 class World:
@@ -70,7 +72,7 @@ class World:
                 row = self.row(entity.name, WORLD)
                 yield Event(entity=entity.name, name="first seen", row=self._new(entity, row), new=True)
                 yield from self._updates(entity, row)
-                yield Event(entity=entity.name, name="update of nothing that is used", row=row)
+                yield Event(entity=entity.name, name="update of nothing that is used", row=row, unread=True)
                 yield Event(entity=entity.name, name="delete", row=None)
                 yield Event(entity=entity.name, name="replay", row=row, replay=True)
 

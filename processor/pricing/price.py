@@ -19,6 +19,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from processor.driver.clock import VirtualClock
+from processor.driver.row_reads import RowReads
 from processor.plan.plan import EntityPlan, Plan
 from processor.pricing.event_kinds import OTHER, WORLD, Event, RowValues, World, without_filters
 from processor.progress.ledger import Mark
@@ -26,6 +27,7 @@ from processor.records import canonical_json
 from processor.records.change_formats import row_value
 from processor.records.record import Record
 from processor.rounds.step_runner import StepRunner
+from processor.rounds.update_counts import UpdateCounts
 from processor.settings.settings import Settings
 from processor.steps.publish import invalidate
 from processor.trial.trial import MemoryOutbox, Trial
@@ -110,6 +112,8 @@ class EventTrials:
         trial = self._continued(store)
         if events[0].decides:
             _forget_published(self._plan, self._worlds, store)
+        if events[0].unread:  # the price of an entity that has many of them
+            trial.driver.rounds.row_reads = RowReads(counts={events[0].entity: UpdateCounts(BATCH, BATCH)})
         written, read = store.written, store.read_units
         batch = trial.batch(self._changes(events))
         trial.finish()

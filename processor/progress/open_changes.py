@@ -2,12 +2,12 @@
 
     OPEN, <run>.<round>.<part>.<n>    the open changes that a write part made, as JSON, compressed by zlib
 
-Each changed row has one open change. It names the version that the indexes have yet to show, the join keys that the row
-has now, and its former keys, under which a late index may still show the row. While the change is open, the runner lays
-the row itself over every index answer that lacks it (`processor.rounds.step_runner`). An answer that shows the row at
-this version is evidence for its slot, and the runner hands it to the driver. S seconds after the change the driver
-settles it, and again until every slot has shown the row. W seconds after that the driver closes it, unless the row
-changed meanwhile.
+Each changed row has one open change. It names the version that the indexes have yet to show (`Row.version_in_indexes`),
+the join keys that the row has now, and its former keys, under which a late index may still show the row. While the
+change is open, the runner lays the row itself over every index answer that lacks it (`processor.rounds.step_runner`).
+An answer that shows the row at this version is evidence for its slot, and the runner hands it to the driver. S seconds
+after the change the driver settles it, and again until every slot has shown the row. W seconds after that the driver
+closes it, unless the row changed meanwhile.
 
 Settling finds roots again only for a change of `again`: the overlay of this run did not cover all that happened to it. A
 start reloaded it, also from another run, a replay opened it, or a slot did not show it in time.
@@ -89,7 +89,7 @@ class SettleOutcome(NamedTuple):
 
 def open_change(entity: str, row: Row, former_keys: frozenset[JoinKey]) -> OpenChange:
     """The change that a write of a row opens, also a refused write."""
-    return OpenChange(entity, row.key, row.version, tuple(sorted(row.slots.items())), former_keys)
+    return OpenChange(entity, row.key, row.version_in_indexes(), tuple(sorted(row.slots.items())), former_keys)
 
 
 @dataclass(slots=True, kw_only=True)

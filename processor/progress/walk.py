@@ -27,14 +27,15 @@ UnseenRow = tuple[str, str, str]
 
 
 class FillGoal(NamedTuple):
-    """The goal of a fill. `used`: the columns whose changes are open, None for all of them."""
+    """The goal of a fill. `indexed`: the columns that the indexes show of each row, None for whole rows."""
 
     layout: int
-    used: frozenset[str] | None
+    indexed: frozenset[str] | None
 
-    def uses(self, other: "FillGoal") -> bool:
-        """Whether changes of all columns of the other goal are open."""
-        return self.used is None or (other.used is not None and other.used <= self.used)
+    def covers(self, other: "FillGoal") -> bool:
+        """Whether each row that has reached this goal has reached the other one."""
+        shows = self.indexed is None or (other.indexed is not None and other.indexed <= self.indexed)
+        return shows and other.layout <= self.layout
 
 
 class PublishGoal(NamedTuple):
@@ -101,8 +102,8 @@ def walk_key(name: WalkName) -> Key:
 def write_walk(name: WalkName, walk: Walk, run: int) -> Write:
     """The write that makes a walk durable; refused when a later run has written it."""
     goal: dict[str, Any] = walk.goal._asdict()
-    if goal.get("used") is not None:
-        goal["used"] = sorted(goal["used"])
+    if goal.get("indexed") is not None:
+        goal["indexed"] = sorted(goal["indexed"])
     values = {field: getattr(walk, field) for field in Walk.__slots__ if field != "goal"}
     return write_note(
         walk_key(name), {"run": run, "walk": json.dumps({"goal": goal, **values})}, when=AbsentOrBelow("run", run + 1)
@@ -119,5 +120,5 @@ def read_walk(item: Item) -> tuple[WalkName, Walk]:
         return ("publish", name), Walk(goal=PublishGoal(goal["version"]), unseen=unseen, **values)
     if kind == "truncate":
         return ("truncate", name), Walk(goal=TruncateGoal(**goal), unseen=unseen, **values)
-    used = None if goal["used"] is None else frozenset(goal["used"])
-    return ("fill", name), Walk(goal=FillGoal(goal["layout"], used), unseen=unseen, **values)
+    indexed = None if goal["indexed"] is None else frozenset(goal["indexed"])
+    return ("fill", name), Walk(goal=FillGoal(goal["layout"], indexed), unseen=unseen, **values)

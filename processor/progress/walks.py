@@ -1,15 +1,14 @@
 """Walks: passes over all stored rows of an entity, in pages over several rounds. The job needs them after an edit of the
 registry, because live work touches a row only when it changes, and after a truncate, which names no row.
 
-    WALKS, fill#<entity>        every row follows the layout of the entity, and every index has shown it
+    WALKS, fill#<entity>        every row follows the layout of the entity, and every index has shown all that products read there
     WALKS, publish#<product>    the job has published every root of this version of the product
     WALKS, truncate#<entity>    every row that is older than the last truncate is deleted, and its documents are published
 
-A fill first writes the rows that follow an older layout. Then it *verifies*: it asks the indexes for every row, and keeps the
-rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill that is done stays true, since every run
-writes rows by the layout, and opens each change of the columns that its products use. A plan that uses fewer columns opens
-fewer changes, so the goal of the fill shrinks with the plan. Where no index is late, a fill does not verify, and its goal has no
-columns.
+A fill first writes the rows that follow an older layout, or show too few columns in the indexes. Then it *verifies*: it asks the
+indexes for every row, and keeps the rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill that
+is done stays true, since every run writes rows by the layout, and shows in the indexes what its products read there. A plan that
+reads fewer columns shows fewer, so the goal of the fill shrinks with the plan. Where no index is late, a fill does not verify.
 
 The job publishes nothing of a product whose walk is *held*: live work drops its roots, and the walk finds all of them later.
 
@@ -25,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from processor.plan.plan import EntityPlan, Plan
+from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
 from processor.progress.ledger import group_partition
 from processor.progress.walk import (
@@ -86,19 +85,17 @@ class Walks:
         before, self.walks = self.walks, {}
         self.stuck, self.shown_at = {}, {}
 
-        def new(goal: FillGoal | PublishGoal, partitions: Iterable[str], *, verifies: bool = False) -> Walk:
+        def new(goal: FillGoal | PublishGoal, partitions: Iterable[str]) -> Walk:
             left = {pk: None for pk in partitions if not is_empty(pk)}
-            passes = 2 if isinstance(goal, FillGoal) and self.verifies and not verifies else 1
-            return Walk(goal=goal, left=left, verifies=verifies, passes=passes, done=not left, began=int(date))
+            passes = 2 if isinstance(goal, FillGoal) and self.verifies else 1
+            return Walk(goal=goal, left=left, passes=passes, done=not left, began=int(date))
 
         for entity in plan.entities.values():
             if entity.slots or entity.edges:
-                goal, walk = self._goal_of(entity), before.get(("fill", entity.name))
+                goal, walk = FillGoal(entity.layout, entity.indexed), before.get(("fill", entity.name))
                 known = walk.goal if walk is not None else None
-                if walk is None or not isinstance(known, FillGoal) or known.layout < goal.layout:
+                if walk is None or not isinstance(known, FillGoal) or not known.covers(goal):
                     walk = new(goal, entity.partitions())
-                elif not known.uses(goal):
-                    walk = new(goal, entity.partitions(), verifies=walk.verifies)
                 self.walks["fill", entity.name] = replace(walk, goal=goal)
                 if not walk.done:
                     self._finish(("fill", entity.name), plan, now)
@@ -263,10 +260,6 @@ class Walks:
         for name in begun:
             self.walks[name] = replace(self.walks[name], held=False)
         return iter(begun)
-
-    def _goal_of(self, entity: EntityPlan) -> FillGoal:
-        """The goal of the fill of an entity. Only late indexes need open changes, and edges are never late."""
-        return FillGoal(entity.layout, entity.used if self.verifies and entity.slots else frozenset())
 
     def _write(self, name: WalkName) -> Write:
         return write_walk(name, self.walks[name], self.run)

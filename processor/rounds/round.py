@@ -26,6 +26,7 @@ from processor.records.dead_letters import RefusedBy
 from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.freshness import RootTimes
 from processor.rounds.step_runner import StepRunner
+from processor.rounds.update_counts import UpdateCounts
 from statestore.keys import Key
 
 CHUNK = 500
@@ -75,7 +76,7 @@ class Round:
     one where it has none. `truncates`: of the entities that had one, until this round. `walk_page`: most rows of a page of
     a walk. `log_values`: whether texts for the log may show values of rows. `erased`: the rows that an operator erased.
     `incarnations`: of the topics, by their epochs. `release`: of statestore. `forms`: of decimals, as records settled
-    them."""
+    them. `read_first`: the entities whose rows a task reads before it writes them."""
 
     plan: Plan
     run: Run
@@ -96,6 +97,7 @@ class Round:
     incarnations: Incarnations = field(default_factory=dict)
     release: str = ""
     forms: Forms = field(default_factory=dict)
+    read_first: frozenset[str] = frozenset()
 
     @property
     def refused_by(self) -> RefusedBy:
@@ -110,7 +112,7 @@ class PartResult:
     holds them. `sights`: of open rows in index answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece
     of work. `truncates`: the truncates that the part read, as entity and version. `letters`: the code of a reason -> the place
     and the reason of its last dead letter; the last of all is at the end. `forms`: the forms of decimals that the part settled,
-    or found settled."""
+    or found settled. `updates`: the writes by entity."""
 
     tally: Counter[str] = field(default_factory=Counter)
     roots: RootTimes = field(default_factory=dict)
@@ -124,6 +126,7 @@ class PartResult:
     truncates: tuple[tuple[str, str], ...] = ()
     letters: Mapping[str, str] = field(default_factory=dict)
     forms: tuple[FormNote, ...] = ()
+    updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
 
     def open_changes(self) -> tuple[OpenChange, ...]:
         """The changes that the part opened."""

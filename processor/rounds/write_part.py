@@ -32,6 +32,7 @@ from processor.rounds.round import CHUNK, PartResult, Round
 from processor.rounds.settled_decode import SettledDecode
 from processor.rounds.split_erased import is_erased_letter, split_erased
 from processor.rounds.step_runner import Outbox, StepRunner
+from processor.rounds.update_counts import count_updates
 from processor.steps.dedupe import NetChange, dedupe, net_change
 from processor.steps.find_roots import find_roots
 from processor.steps.keep_edges import RowKeys, keep_edges
@@ -70,9 +71,10 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
         count_records(tally, "superseded" if touch.outcome == "superseded" else "applied", topic)
         count_records(tally, "superseded", topic, len(net.parts) - 1)
     runner.outbox.flush()
+    updates = count_updates((touch for _, touch in written), round_.plan)
     written = [(net, touch) for net, touch in written if touch.changed is None or touch.changed]
     touches = [touch for _, touch in written]
-    indexed = [touch for touch in touches if round_.plan.entities[touch.entity].slots]
+    indexed = [touch for touch in touches if round_.plan.entities[touch.entity].concerns_indexes(touch.changed)]
     part = ".".join(f"{topic}.{partition}" for topic, partition in sorted(first)[:1])
     opened = open_touched(indexed, round_, part, runner.store)
     overlay = overlay_of(chain.from_iterable(opened.values()))
@@ -88,6 +90,7 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
         truncates=truncates,
         letters=letters,
         forms=tuple(decoding.settled),
+        updates=updates,
     )
 
 
@@ -196,7 +199,8 @@ def _write(
         start = starts[change.record.topic, change.record.partition]
         start = min(start, round_.truncates.get(change.entity, NO_TRUNCATE).since)
         entity = round_.plan.entities[change.entity]
-        writing = write_state(change, entity, start=start, expires_at=round_.expires_at)
+        reads = entity.name in round_.read_first
+        writing = write_state(change, entity, start=start, expires_at=round_.expires_at, reads=reads)
         return keep_edges(writing, _row_keys) if entity.edges else writing
 
     written: list[tuple[NetChange, Touch]] = []

@@ -1,9 +1,11 @@
-"""Fills one stored row: gives it the slots and edges of the entity's layout, and asks the indexes whether they show it.
+"""Fills one stored row: gives it the slots and edges of the entity's layout, shows in the indexes all that products read there,
+and asks the indexes whether they show it.
 
-    1. A row that follows an older layout is written under the version seen, with a count behind its version. Refused: the same
-       with the row that the refusal returned. Live changes are newer than any fill, so the fill never overtakes them.
-    2. To verify: a query in each slot, pinned to the row. The row is seen if every index shows it at the version that the
-       fill found, or at a newer one.
+    1. A row that follows an older layout, or shows too few columns in the indexes, is written under the version seen,
+       with a count behind its version. Refused: the same with the row that the refusal returned. Live changes are
+       newer than any fill, so the fill never overtakes them.
+    2. To verify: a query in each slot, pinned to the row. The row is seen if every index shows it at the version in indexes
+       that the fill found, or at a newer one.
 
 A fill opens no change and publishes nothing. No product reads a slot before the fill of its entity is done.
 """
@@ -35,6 +37,7 @@ class FilledRow(NamedTuple):
 def fill(item: Item | None, plan: EntityPlan, *, verify: bool, version: str = "") -> Step[FilledRow]:
     """Fills the row that `item` holds. `version`: which the indexes must show, empty for that of the row."""
     before = row = declared_row(item, plan) if item is not None else None
+    written = False
     while row is not None and (image := layout_image(plan, row)):
         write = merge_image(image, row, keep_from="")
         outcome = (yield (write,))[0] if leaves_room(image, write) else TooLarge()
@@ -44,12 +47,11 @@ def fill(item: Item | None, plan: EntityPlan, *, verify: bool, version: str = ""
             case Refused(current):
                 row = declared_row(current, plan) if current is not None else None
             case _:
-                row = written_row(image, row)
-    written = before is not None and row is not None and before.layout != row.layout
+                row, written = written_row(image, row), True
     former_keys = before.keys() - row.keys() if before is not None and row is not None else frozenset()
     if not verify or row is None:
         return FilledRow(row, former_keys, written)
-    version = version or row.version
+    version = version or row.version_in_indexes()
     probes = [
         Query(slot=slot_name(slot), value=key, row=row.key) for slot, key in row.slots.items() if slot in plan.slots
     ]

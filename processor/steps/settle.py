@@ -39,7 +39,7 @@ def settle(change: OpenChange) -> Step[SettledChange]:
     earlier = (change.former | set(change.slots)) - {*row.slots.items(), *row.edges}
     former_keys = frozenset((slot, key) for slot, key in earlier if not keys.is_no_key(key))
     touch = Touch(entity=change.entity, row=row, former_keys=former_keys, changed=None, outcome="replayed")
-    outcome = SettleOutcome(change=change, version=row.version, slots=slots, shown=shown or item is None)
+    outcome = SettleOutcome(change=change, version=row.version_in_indexes(), slots=slots, shown=shown or item is None)
     return SettledChange(outcome=outcome, touch=touch)
 
 

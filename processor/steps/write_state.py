@@ -12,7 +12,10 @@ The first write is also refused over a row of the same epoch from another partit
 the change becomes a dead letter.
 
 A value that the source did not send (unavailable) keeps its stored value and the version of that value: the step reads
-the row first, and 3 writes it.
+the row first, and 3 writes it. The step also reads the row first where many updates of the entity change nothing that the
+indexes show. Over a row that a committed batch has published, 3 then leaves alone what the indexes show, so such an
+update costs no write of an index. A write that has not read the row always counts as a change there: the same content as
+before is no proof, because the row may have had another one in between.
 """
 
 from processor.plan.declared_columns import declared_row
@@ -22,19 +25,21 @@ from processor.plan.step import Step
 from processor.plan.touch import UNDECLARED, RefusedChange, Touch, TouchOutcome, oversized
 from processor.records.record import UNAVAILABLE, Change
 from statestore import keys
-from statestore.items import Image, JoinKey, Row, leaves_room, merge_image, write_image, written_row
+from statestore.items import Image, JoinKey, Row, keep_indexed, leaves_room, merge_image, write_image, written_row
 from statestore.keys import Key
 from statestore.store import Done, Refused, TooLarge
 
 
-def write_state(change: Change, plan: EntityPlan, *, start: str, expires_at: int) -> Step[Touch | RefusedChange]:
+def write_state(
+    change: Change, plan: EntityPlan, *, start: str, expires_at: int, reads: bool = False
+) -> Step[Touch | RefusedChange]:
     """Writes `change`. `start`: the version of the batch's first offset in the change's partition. `expires_at`: when
-    DynamoDB may drop a delete marker, in seconds since 1970."""
+    DynamoDB may drop a delete marker, in seconds since 1970. `reads`: the step reads the row first."""
     sk = keys.encode(change.key)
     if sk is None:
         raise ValueError(f"a {change.entity} without a key reached the table")
     key = plan.key(sk)
-    if change.row is not None and UNAVAILABLE in change.row.values():
+    if reads or (change.row is not None and UNAVAILABLE in change.row.values()):
         (item,) = yield (key,)
         seen = declared_row(item, plan) if item is not None else None
     else:
@@ -60,6 +65,8 @@ def _merge(
         outcome: TouchOutcome = "applied"
         if seen is None or seen.version < version_of(change):
             image = image_of(change, plan, key, seen, expires_at)
+            if seen is not None and seen.version < start:
+                image = keep_indexed(image, seen)
         else:
             outcome = "replayed" if seen.version == version_of(change) else "superseded"
             fills = filled_image(change, plan, seen)

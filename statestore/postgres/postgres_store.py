@@ -30,7 +30,7 @@ from statestore.postgres.durability import Durability, read_durability
 from statestore.postgres.postgres_session import ATTEMPTS, PostgresSession
 from statestore.postgres.run_fence import refusal, take_fence
 from statestore.postgres.statements import Statements
-from statestore.postgres.stored_text import key_of, read_item, stored_key
+from statestore.postgres.stored_text import key_of, read_item, read_shown, stored_key
 from statestore.postgres.turn_writes import Changes, evaluate, item_columns, key_columns, settable
 from statestore.request_names import RequestNames
 from statestore.store import (
@@ -152,8 +152,10 @@ class PostgresStore:
                     for slot, ns in asked
                 ]
                 for ns, cursor in sent:
-                    for number, text in cursor:
-                        found[ns[number - 1]].append(read_item(text))
+                    for number, *texts in cursor:
+                        source = reads[ns[number - 1]].source
+                        item = read_item(*texts) if isinstance(source, str) else read_shown(texts[0], source)
+                        found[ns[number - 1]].append(item)
 
         if asked:
             self._session.send({"Query": len(asked)}, self._where(self._names.reading(reads[0].source)), send)
@@ -187,7 +189,7 @@ class PostgresStore:
 
         def send(connection: _Connection) -> dict[Key, Item]:
             sent = [connection.execute(self._statements.get, columns, binary=True) for columns in asked]
-            return {key_of(item): item for item in (read_item(text) for (text,) in chain.from_iterable(sent))}
+            return {key_of(item): item for item in (read_item(*texts) for texts in chain.from_iterable(sent))}
 
         if not asked:
             return {}
@@ -219,7 +221,7 @@ class PostgresStore:
         """Reads at most `limit` items of the whole table, in the order of keys."""
         where, values = self._where("scanning"), [*map(stored_key, after or ("", "")), limit]
         rows = self._session.send({"Scan": 1}, where, lambda c: c.execute(self._statements.scan, values).fetchall())
-        items = [read_item(text) for (text,) in rows]
+        items = [read_item(*texts) for texts in rows]
         return Page(items, key_of(items[-1]) if len(items) == limit else None)
 
     def _pages(self, source: Query | str) -> Iterator[Item]:
@@ -243,7 +245,7 @@ class PostgresStore:
                 rows = connection.execute(self._statements.lock, locks, binary=True).fetchall()
                 if self._fence and held and held.fetchone() is None:
                     raise refusal(connection, self._statements, self.table, self._fence)
-                stored = {key_of(item): item for item in (read_item(text) for (text,) in rows)}
+                stored = {key_of(item): item for item in (read_item(*texts) for texts in rows)}
                 outcomes, changes = evaluate(requests, values, stored)
                 self._change(connection, stored, changes)
                 expired = self._expire(connection, now)

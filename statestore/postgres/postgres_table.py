@@ -1,6 +1,7 @@
 """Makes, checks, alters and describes a table: a schema of its own, `state_<table>`, with the tables `items` and `fences`.
 
-    items     pk, sk, gsi_1 .. gsi_20, gsi_sk, ttl, and the item as JSON. A slot is there when its index is.
+    items     pk, sk, gsi_1 .. gsi_20, gsi_sk, ttl, and the item as JSON: first what indexes show, then the rest, which Postgres
+              stores out of line where it is wide. A slot is there when its index is.
     fences    the generation of the newest run
 
 Both have the same form: logged, or unlogged, which is faster, and empty after a crash of the server. So a crash that takes the
@@ -33,7 +34,7 @@ _OPTIONS: Final = (
 _COLUMNS: Final = [
     *[("pk", _TEXT, True), ("sk", _TEXT, True)],
     *[(slot, _TEXT, False) for slot in SLOTS],
-    *[("gsi_sk", _TEXT, False), ("ttl", "bigint", False), ("item", "text", True)],
+    *[("gsi_sk", _TEXT, False), ("ttl", "bigint", False), ("shown", "text", False), ("item", "text", True)],
 ]
 """Name, type, and whether a row must have it."""
 

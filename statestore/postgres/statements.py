@@ -15,7 +15,7 @@ FENCES: Final = "fences"
 SLOTS: Final = [name.lower() for name in slot_names(MAX_SLOTS)]
 """The columns of all slots. A table has all of them from the start; a slot is there when its index is."""
 _KEY: Final = {"pk": "text", "sk": "text"}
-_OTHERS: Final = {**dict.fromkeys(SLOTS, "text"), "gsi_sk": "text", "ttl": "bigint", "item": "text"}
+_OTHERS: Final = {**dict.fromkeys(SLOTS, "text"), "gsi_sk": "text", "ttl": "bigint", "shown": "text", "item": "text"}
 _SAME_KEY: Final = SQL('t.pk = r.pk COLLATE "C" AND t.sk = r.sk COLLATE "C"')
 
 
@@ -31,7 +31,7 @@ class Statements:
         self._items = Identifier(schema_name(table), ITEMS)
         fences = Identifier(schema_name(table), FENCES)
         keys, rows = _rows(_KEY), _rows(_KEY | _OTHERS)
-        get = SQL("SELECT t.item FROM {} JOIN {} AS t ON {}").format(keys, self._items, _SAME_KEY)
+        get = SQL("SELECT t.item, t.shown FROM {} JOIN {} AS t ON {}").format(keys, self._items, _SAME_KEY)
         changes = SQL(", ").join(SQL("{0} = r.{0}").format(Identifier(name)) for name in _OTHERS)
         self.get = get.as_bytes()
         self.lock = SQL("{} ORDER BY t.pk, t.sk FOR UPDATE OF t").format(get).as_bytes()
@@ -62,23 +62,27 @@ class Statements:
         self.fences = SQL("SELECT 1 FROM {} LIMIT 1").format(fences).as_bytes()
         self.drop_others = SQL("DELETE FROM {} WHERE name <> %s").format(fences).as_bytes()
         self.scan = (
-            SQL('SELECT item FROM {} WHERE (pk, sk) > (%s COLLATE "C", %s COLLATE "C") ORDER BY pk, sk LIMIT %s')
+            SQL('SELECT item, shown FROM {} WHERE (pk, sk) > (%s COLLATE "C", %s COLLATE "C") ORDER BY pk, sk LIMIT %s')
             .format(self._items)
             .as_bytes()
         )
         self.read = cache(self._read)
 
     def _read(self, slot: str | None) -> bytes:
-        """The reads of one index, or of partitions of the table: a row for each item, with the number of its read, in order."""
-        value, name = ("pk", "sk") if slot is None else (slot.lower(), "gsi_sk")
+        """The reads of one index, or of partitions of the table: a row for each item, with the number of its read, in order. An
+        index shows only a part of an item, so the server leaves a wide rest alone."""
+        value, name, texts = ("pk", "sk", ["item", "shown"]) if slot is None else (slot.lower(), "gsi_sk", ["shown"])
         statement = SQL(
-            "SELECT q.n, t.item FROM unnest(%b::text[], %b::text[], %b::text[], %b::bigint[]) WITH ORDINALITY "
-            "AS q (value, first, last, most, n) CROSS JOIN LATERAL (SELECT {name}, item FROM {items} "
+            "SELECT q.n, {texts} FROM unnest(%b::text[], %b::text[], %b::text[], %b::bigint[]) WITH ORDINALITY "
+            "AS q (value, first, last, most, n) CROSS JOIN LATERAL (SELECT {name}, {texts} FROM {items} "
             'WHERE {value} = q.value COLLATE "C" AND {name} >= q.first COLLATE "C" '
             'AND {name} <= coalesce(q.last, repeat(chr(1114111), 257)) COLLATE "C" '
             "ORDER BY {name} LIMIT q.most) AS t ORDER BY q.n, t.{name}"
         )
-        return statement.format(items=self._items, value=Identifier(value), name=Identifier(name)).as_bytes()
+        texts_ = SQL(", ").join(map(Identifier, texts))
+        return statement.format(
+            items=self._items, value=Identifier(value), name=Identifier(name), texts=texts_
+        ).as_bytes()
 
 
 def _names(columns: dict[str, str]) -> Composed:

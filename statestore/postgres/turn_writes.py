@@ -7,7 +7,7 @@ from statestore.conditional_write import evaluate_delete, evaluate_write
 from statestore.keys import Key
 from statestore.limits import check_condition, check_key, storable
 from statestore.postgres.parameters import NumberColumn, TextColumn, byte_column, number_column, text_column
-from statestore.postgres.stored_text import item_text, stored_key
+from statestore.postgres.stored_text import item_text, shown_text, stored_key
 from statestore.store import Delete, Item, Write, WriteOutcome
 from statestore.table import MAX_SLOTS, ROW, TTL, slot_names
 
@@ -58,6 +58,7 @@ def item_columns(items: Sequence[tuple[Key, Item]]) -> list[TextColumn | NumberC
         values = [item.get(name) for _, item in items]
         columns.append(text_column([value and stored_key(value) for value in values] if any(values) else []))
     columns.append(number_column([_expiry(item) for _, item in items]))
+    columns.append(byte_column([shown_text(item) for _, item in items]))
     columns.append(byte_column([item_text(item) for _, item in items]))
     return columns
 

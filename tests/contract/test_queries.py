@@ -1,17 +1,20 @@
 """What every store finds in its indexes and partitions."""
 
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
 from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.store import Delete, Item, Query, Store
-from tests.contract.stored_items import item, put
+from tests.contract.stored_items import KEY, item, put, read
 
 
 def _stars(store: Store) -> dict[str, Item]:
     """Rows of three partitions under one value, and others that no query below may find."""
     rows: dict[str, Item] = {
-        name: item(Key(pk, name), GSI_1=value, stars=1)
+        name: item(Key(pk, name), GSI_1=value, _indexed={"stars": 1})
         for name, pk, value in (
             ("pull", "TABLE#pull_request", "octocat"),
             ("one", "TABLE#star#01", "octocat"),
@@ -21,7 +24,7 @@ def _stars(store: Store) -> dict[str, Item]:
         )
     }
     for row in rows.values():
-        put(store, Key(row["PK"], row["SK"]), GSI_1=row["GSI_1"], stars=1)
+        put(store, Key(row["PK"], row["SK"]), GSI_1=row["GSI_1"], _indexed={"stars": 1}, note="text")
     put(store, Key("TABLE#star#00", "elsewhere"), GSI_2="octocat")
     put(store, Key("TABLE#star#00", "nowhere"), name="octocat")
     return rows
@@ -66,8 +69,29 @@ def test_a_row_that_moves_is_found_under_its_new_value_only(store: Store) -> Non
     put(store, GSI_1="new")
 
     assert store.query(Query(slot="GSI_1", value="old")) == []
-    assert store.query(Query(slot="GSI_1", value="new")) == [item(GSI_1="new", GSI_2="same")]
-    assert store.query(Query(slot="GSI_2", value="same")) == [item(GSI_1="new", GSI_2="same")]
+    assert store.query(Query(slot="GSI_1", value="new")) == [item(GSI_1="new")]
+    assert store.query(Query(slot="GSI_2", value="same")) == [item(GSI_2="same")]
+
+
+def test_an_index_shows_the_keys_of_an_item_its_slot_and_four_attributes(store: Store) -> None:
+    indexed = {"n": Decimal("1.5"), "text": "é", "none": None, "more": {"json": "[]"}}
+    rest: dict[str, Any] = {"prev_1": "former", "_v": "2", "_l": 3, "note": "text", "GSI_2": "b"}
+    put(store, GSI_1="a", _f=1, _indexed=indexed, _indexed_v="1", _deleted=True, **rest)
+
+    shown = item(GSI_1="a", _f=1, _indexed=indexed, _indexed_v="1", _deleted=True)
+    assert store.query(Query(slot="GSI_1", value="a")) == [shown]
+    assert store.page(Query(slot="GSI_1", value="a", row=KEY), None, 5).items == [shown]
+    assert read(store) == shown | rest
+
+
+def test_a_write_of_what_no_index_shows_changes_no_answer(store: Store) -> None:
+    put(store, GSI_1="a", _indexed={"n": 1}, _indexed_v="1", note="old")
+    before = store.query(Query(slot="GSI_1", value="a"))
+    put(store, note="new", _v="2")
+
+    assert store.query(Query(slot="GSI_1", value="a")) == before == [item(GSI_1="a", _indexed={"n": 1}, _indexed_v="1")]
+    put(store, _indexed={}, _indexed_v="3")
+    assert store.query(Query(slot="GSI_1", value="a")) == [item(GSI_1="a", _indexed={}, _indexed_v="3")]
 
 
 def test_rows_of_one_partition_and_value_are_all_found(store: Store) -> None:
@@ -81,26 +105,26 @@ def test_rows_of_one_partition_and_value_are_all_found(store: Store) -> None:
 
 def test_a_walk_returns_the_keys_of_a_query_or_a_partition_without_marked_items(store: Store) -> None:
     rows = _stars(store)
-    put(store, Key("TABLE#star#00", "gone"), GSI_1="octocat", _gone=True)
+    put(store, Key("TABLE#star#00", "gone"), GSI_1="octocat", _deleted=True)
 
     query = Query(slot="GSI_1", value="octocat", entity="star")
-    assert list(store.walk(query, "_gone")) == [Key(rows[name]["PK"], rows[name]["SK"]) for name in ("one", "two")]
-    walked = list(store.walk("TABLE#star#00", "_gone"))
+    assert list(store.walk(query, "_deleted")) == [Key(rows[name]["PK"], rows[name]["SK"]) for name in ("one", "two")]
+    walked = list(store.walk("TABLE#star#00", "_deleted"))
     assert walked == [Key("TABLE#star#00", name) for name in ("elsewhere", "nowhere", "other", "two")]
-    assert list(store.walk("TABLE#nothing", "_gone")) == []
+    assert list(store.walk("TABLE#nothing", "_deleted")) == []
 
 
 def test_a_walk_goes_past_the_first_page(store: Store) -> None:
     for number in range(12):
-        put(store, Key("TABLE#star", f"{number:02}"), GSI_1="octocat", body="x" * 200_000)
+        put(store, Key("TABLE#star", f"{number:02}"), GSI_1="octocat", _indexed={"body": "x" * 200_000})
 
-    assert [key.sk for key in store.walk("TABLE#star", "_gone")] == [f"{number:02}" for number in range(12)]
-    assert len(list(store.walk(Query(slot="GSI_1", value="octocat"), "_gone"))) == 12
+    assert [key.sk for key in store.walk("TABLE#star", "_deleted")] == [f"{number:02}" for number in range(12)]
+    assert len(list(store.walk(Query(slot="GSI_1", value="octocat"), "_deleted"))) == 12
 
 
 def test_a_query_reads_past_the_first_page(store: Store) -> None:
     for number in range(12):
-        put(store, Key("TABLE#star", str(number)), GSI_1="octocat", body="x" * 200_000)
+        put(store, Key("TABLE#star", str(number)), GSI_1="octocat", _indexed={"body": "x" * 200_000})
 
     assert len(store.query(Query(slot="GSI_1", value="octocat"))) == 12
 

@@ -30,7 +30,7 @@ class Conditions:
     tick_chance: that time passes at a request. max_clock_skew: of a job's machine, in either direction.
 
     batch_records: most records of a partition in a batch. slice_records: most records that the job processes in one round.
-    small_round: the most pieces of work that one task does alone.
+    small_round: the most pieces of work that one task does alone. reads_first: whether tasks read each row before they write it.
     lanes: of the job. fan_out_page: rows of a page of a fan-out. task_retries: how often Spark tries a failed task again.
     interleaving_chance: that the tasks of a stage take turns, request by request.
     settle_first_chance: that settle work runs before the next batch, so that open changes close between batches.
@@ -55,6 +55,7 @@ class Conditions:
     batch_records: int
     slice_records: int
     small_round: int
+    reads_first: bool
     lanes: int
     max_faults: int
     fault_chance: float
@@ -109,6 +110,7 @@ def draw_conditions(rng: Random, overrides: Mapping[str, Any]) -> Conditions:
         batch_records=rng.choice((1, 2, 4, 8)),
         slice_records=rng.choice((2, 4, 100)),
         small_round=own.choice((0, 100)),
+        reads_first=own.choice((False, True)),
         lanes=rng.choice((1, 2)),
         max_faults=rng.choice((1, 2, 3, 5)) if faulty else 0,
         fault_chance=rng.choice((0.005, 0.02, 0.05)),

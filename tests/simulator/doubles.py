@@ -5,7 +5,7 @@ Only this module knows which names of the product the simulator replaces.
 
 import copy
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +13,29 @@ from typing import Any
 import processor.job.job
 import processor.spark.spark_executor
 import processor.spark.worker
+from processor.driver.row_reads import RowReads
 from processor.job.job import Job
 from processor.job.lease import lease_check
+from processor.plan.plan import Plan
 from processor.progress.open_changes import OpenChanges
+from processor.rounds.update_counts import UpdateCounts
 from processor.settings.settings import Settings
 from processor.spark.worker import Clients, transactional_id
 from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
 from tests.simulator.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedReads(RowReads):
+    """A choice that no measured share changes. `reads`: a task reads each row before it writes it."""
+
+    reads: bool
+
+    def after(self, parts: Iterable[Mapping[str, UpdateCounts]]) -> "FixedReads":
+        return self
+
+    def entities(self, plan: Plan) -> frozenset[str]:
+        return frozenset(plan.entities) if self.reads else frozenset()
 
 
 def copy_job(job: Job) -> Job:

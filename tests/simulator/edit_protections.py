@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulator.protection import Protection, protection
-from tests.simulator.without import publisher, walks
+from tests.simulator.without import indexed_columns, publisher, walks
 from tests.simulator.without.switch import Switch
 from tests.simulator.worlds import scripted
 
@@ -19,6 +19,12 @@ def edit_protections() -> Iterator[Protection]:
     yield _edited("a fill asks the indexes for every row", "an index that is late", walks.not_verified, CALM)
     yield _edited(
         "a fill asks again for rows that it did not see", "an index that is late", walks.unseen_forgotten, CALM
+    )
+    yield _edited(
+        "a fill shows in the indexes what products read there",
+        "rows without a column that a product begins to read",
+        indexed_columns.columns_not_filled,
+        CALM,
     )
     yield _edited("a publication reads the ledger too", "documents of rows that are gone", walks.rows_only, CALM)
     yield _edited(

@@ -31,7 +31,7 @@ CANARY = "canary"
 ErasedKey = tuple[str, tuple[Any, ...]]
 OVERRIDES = {"unavailable_chance": 0.0}
 """The conditions of such a run. A value that the source does not send again after the erasure stays null."""
-BARE = {"PK", "SK", "_v", "_deleted", "ttl", "_edges"}
+BARE = {"PK", "SK", "_v", "_indexed_v", "_deleted", "ttl", "_edges"}
 """The attributes of a bare marker, and the slots."""
 
 

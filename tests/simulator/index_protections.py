@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from tests.simulator.protection import Protection, protection
+from tests.simulator.without import indexed_columns, settling
 from tests.simulator.without import open_changes as s
-from tests.simulator.without import settling
 from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, scripted
 
 
@@ -27,6 +28,29 @@ def settle_protections() -> Iterator[Protection]:
             settling.not_after_a_replay,
         ),
         kind="replays",
+    )
+
+
+def version_protections() -> Iterator[Protection]:
+    """The version of the last change of what the indexes show, where tasks read rows before they write them."""
+    reads: dict[str, Any] = {"reads_first": True, "lag": "long"}
+    yield protection(
+        "an update that no index shows keeps their version",
+        "a change that stays open, because no index will show it",
+        indexed_columns.version_of_the_row,
+        scripted("a star changes, then its note", **reads, settle_first_chance=0),
+    )
+    yield protection(
+        "a change that the indexes show has a version of its own there",
+        "an index that shows the row, but an older one",
+        indexed_columns.version_stays,
+        scripted("a star changes", **reads),
+    )
+    yield protection(
+        "evidence is a version, not the same columns",
+        "a row that comes back to what a late index still shows",
+        indexed_columns.evidence_by_content,
+        scripted("a user takes its name back", lag="long", settle_first_chance=0.6),
     )
 
 

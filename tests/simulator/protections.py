@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tests.simulator.consistent_protections import consistent_protections
 from tests.simulator.edit_protections import edit_protections
 from tests.simulator.group_protections import group_protections
-from tests.simulator.index_protections import index_protections, settle_protections
+from tests.simulator.index_protections import index_protections, settle_protections, version_protections
 from tests.simulator.other_protections import other_protections
 from tests.simulator.protection import Protection, protection
 from tests.simulator.truncate_protections import truncate_protections
@@ -213,6 +213,7 @@ PROTECTIONS = {
     p.name: p
     for group in (
         index_protections,
+        version_protections,
         settle_protections,
         _writes,
         _publisher,

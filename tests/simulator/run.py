@@ -30,7 +30,7 @@ from processor.spark.spark_executor import BatchFrame, SparkExecutor
 from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck, TableClient
 from tests.simulator.batches import draw_ends, draw_tasks
 from tests.simulator.check import find_problem
-from tests.simulator.doubles import WorldClock, connect, copy_job
+from tests.simulator.doubles import FixedReads, WorldClock, connect, copy_job
 from tests.simulator.history import Event, Partition, Tables, tables_after
 from tests.simulator.shapes import Shape
 from tests.simulator.spark import Frame, Session
@@ -207,6 +207,7 @@ class Simulation:
                 run=Run(number=lease.generation),
                 check_lease=lease_check(registry, lease),
             )
+            driver.rounds.row_reads = FixedReads(reads=world.conditions.reads_first)
             job = Job(
                 driver=driver,
                 spark=spark,

@@ -27,7 +27,7 @@ class LateTable(MemoryStore):
     ) -> None:
         super().__init__(slots, clock=clock)
         self._draw_lags, self._pick_replica = draw_lags, pick_replica
-        self._replicas = [{name: _Index() for name in slot_names(slots)} for _ in draw_lags()]
+        self._replicas = [{name: _Index(name) for name in slot_names(slots)} for _ in draw_lags()]
         self._pending: list[tuple[float, int, int, str, Key, Item]] = []
         self._shown_at: dict[tuple[int, str, Key], float] = {}
         self._count = 0
@@ -35,7 +35,7 @@ class LateTable(MemoryStore):
     def _shown(self, query: Query) -> dict[Key, Item]:
         while self._pending and self._pending[0][0] <= self._clock():
             _, _, replica, name, key, item = heappop(self._pending)
-            self._replicas[replica][name].show(key, item, item.get(name))
+            self._replicas[replica][name].show(key, item)
         self._indexes = self._replicas[self._pick_replica()]
         return super()._shown(query)
 

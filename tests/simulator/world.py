@@ -111,10 +111,9 @@ class World:
     def write(self, write: Write) -> WriteOutcome:
         """One write. The world records the time at which each version of a row was written."""
         outcome = self.table.write(write)
-        if isinstance(outcome, Done) and isinstance(
-            write.set.get(STAMP), int
-        ):  # the change did not leave the stamp out
-            self.written_at.setdefault((write.key, write.set[STAMP]), self.now)
+        stamp = {**write.set, **write.set.get("_indexed", {})}.get(STAMP)
+        if isinstance(outcome, Done) and isinstance(stamp, int):  # the change did not leave the stamp out
+            self.written_at.setdefault((write.key, stamp), self.now)
         return outcome
 
     def get(self, keys: list[Key]) -> tuple[dict[Key, Item], list[Key]]:

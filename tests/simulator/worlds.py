@@ -11,6 +11,7 @@ QUIET = {
     "tick_chance": 0.1,
     "batch_records": 1,
     "slice_records": 100,
+    "reads_first": False,
     "lanes": 1,
     "max_faults": 0,
     "zombie_chance": 0,

@@ -36,9 +36,12 @@ resource "aws_dynamodb_table" "state" {
       name            = global_secondary_index.value
       hash_key        = global_secondary_index.value
       range_key       = local.row
-      projection_type = "ALL"
-      read_capacity   = try(var.provisioned.read.min, null)
-      write_capacity  = try(var.provisioned.write.min, null)
+      projection_type = "INCLUDE"
+
+      non_key_attributes = ["_f", "_indexed", "_indexed_v", "_deleted"] # SHOWN of statestore/table.py
+
+      read_capacity  = try(var.provisioned.read.min, null)
+      write_capacity = try(var.provisioned.write.min, null)
 
       dynamic "on_demand_throughput" {
         for_each = var.on_demand_maximum[*]

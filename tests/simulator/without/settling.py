@@ -7,7 +7,7 @@ import processor.rounds.follow_up_parts as follow_up_parts
 from processor.driver.driver import Driver
 from processor.progress.open_changes import OpenChanges
 from processor.rounds.step_runner import StepRunner
-from statestore.item_attributes import version_of_item
+from statestore.item_attributes import version_shown
 from statestore.store import Query
 from tests.simulator.without.switch import replacing, with_result
 
@@ -80,7 +80,7 @@ def _any_version_will_do(lacking: Any) -> Any:
         rows = lacking(self, lookup, page)
         if not isinstance(lookup.source, Query):
             return rows
-        shown = {(item["PK"], item["SK"]) for item in page.items if version_of_item(item)}
+        shown = {(item["PK"], item["SK"]) for item in page.items if version_shown(item)}
         return [key for key in rows if key not in shown]
 
     return changed

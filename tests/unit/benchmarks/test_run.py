@@ -155,9 +155,9 @@ def test_a_document_is_as_old_as_the_oldest_event_that_it_is_the_first_to_show()
 
 
 def test_the_cost_of_an_event_has_every_purpose_and_no_correction() -> None:
-    from benchmarks.event_cost import format_event_cost, measure_event_cost
+    from benchmarks.event_cost import cost_records, format_event_cost, measure_event_cost
 
-    cost = measure_event_cost(600, 40)
+    cost = measure_event_cost(cost_records(600, 40))
     purposes = {"row", "its index copies", "ledger", "open changes", "find roots", "assemble", "settle"}
     assert purposes <= cost.units.keys()
     assert cost.asked.total() == cost.requests.total()
@@ -166,11 +166,27 @@ def test_the_cost_of_an_event_has_every_purpose_and_no_correction() -> None:
 
 
 def test_over_a_consistent_store_an_event_costs_its_rows_its_queries_and_the_ledger() -> None:
-    from benchmarks.event_cost import measure_event_cost
+    from benchmarks.event_cost import cost_records, measure_event_cost
 
-    late, consistent = measure_event_cost(600, 40), measure_event_cost(600, 40, consistent=True)
+    records = cost_records(600, 40)
+    late, consistent = measure_event_cost(records), measure_event_cost(records, consistent=True)
     assert consistent.asked == Counter({p: n for p, n in late.asked.items() if p not in ("open changes", "settle")})
     assert consistent.documents == late.documents
+
+
+def test_what_no_product_reads_weighs_in_the_row_alone_and_its_updates_write_no_index() -> None:
+    from benchmarks.event_cost import cost_records, measure_event_cost
+
+    plain, wide, unread, both = (
+        measure_event_cost(cost_records(2_000, 100, wide=wide, unread=unread))
+        for unread in (False, True)
+        for wide in (False, True)
+    )
+    assert wide.units["its index copies"] == plain.units["its index copies"]
+    assert both.units["its index copies"] == unread.units["its index copies"]
+    assert unread.units["its index copies"] < 0.7 * plain.units["its index copies"]
+    assert wide.units["row"] < 2.2 * plain.units["row"]  # 2.5 KB more, compressed
+    assert {cost.corrections for cost in (plain, wide, unread, both)} == {0}
 
 
 def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:

@@ -152,7 +152,7 @@ def test_a_hundred_products_have_their_prices_in_one_table_by_product() -> None:
     )
     lines = list(plan_lines(found, DEFAULT))
     assert lines[0] == (
-        "3 entities and 100 products to add, 2 slots to add; 100 products: $1.2 to $9.9 a million events"
+        "3 entities and 100 products to add, 2 slots to add; 100 products: $0.8 to $9.9 a million events"
     )
     (head,) = [number for number, line in enumerate(lines) if line.split() == ["product", "from", "to"]]
     table = lines[head + 1 :][:100]
@@ -282,6 +282,18 @@ def test_a_plan_names_new_edges_of_stored_rows() -> None:
     assert needed.write_units == 3_000_000  # the row, its slot, and an edge
 
 
+@pytest.mark.parametrize(
+    ("fields", "shown"), [("[id, ok]", "the indexes show ok"), (None, "the indexes show whole rows")]
+)
+def test_a_plan_names_columns_that_the_indexes_of_stored_rows_begin_to_show(fields: str | None, shown: str) -> None:
+    registry = stored(definitions(STARS))
+    wider = STARS.replace(", fields: [id]}", f", fields: {fields}}}" if fields else "}")
+    found = preview(definitions(wider), registry, frozenset({"star"}), statistics=statistics(registry, {}))
+    (needed,) = found.backfills
+    assert (needed.entity, needed.holds, needed.write_units) == ("star", shown, 2_000_000)  # the row and its slot
+    assert not preview(definitions(STARS), stored(definitions(wider)), frozenset({"star"})).backfills
+
+
 def test_a_plan_can_leave_prices_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--offline", "--no-price", "--definitions", str(EXAMPLE)]) == 0
     out = capsys.readouterr().out
@@ -308,7 +320,7 @@ def test_the_command_prints_json_and_exits_with_1_on_errors(tmp_path: Path, caps
     assert found["slots"][1]["together"] == ["star"]
     assert found["prices"] == {"region": "us-east-1", "date": "2026-11", "write": "0.625", "read": "0.125"}
     cost = next(c for c in found["costs"] if (c["entity"], c["event"]) == ("star", "update of nothing that is used"))
-    assert (cost["dollars_per_million"], cost["batch_dollars_per_million"]) == (1.875, 1.875)
+    assert (cost["dollars_per_million"], cost["batch_dollars_per_million"]) == (0.75, 0.75)
     star = next(c for c in found["costs"] if (c["entity"], c["event"]) == ("star", "first seen"))
     assert (star["dollars_per_million"], star["batch_dollars_per_million"]) == (5.125, pytest.approx(3.25, abs=0.01))
     (tmp_path / "entities.yaml").write_text("user: {key: [idd], columns: {id: int}}\n")

@@ -66,8 +66,9 @@ def test_where_no_index_is_late_a_fill_reads_each_row_once() -> None:
     assert {one.of for one in job.walks.progress(0.0)} == {1}
 
 
-def test_where_no_index_is_late_a_product_with_more_columns_needs_no_new_fill() -> None:
-    job = WalkingJob(verifies=False)
+@pytest.mark.parametrize("verifies", [True, False], ids=["late indexes", "no late index"])
+def test_a_product_that_reads_more_columns_by_key_needs_no_new_fill(verifies: bool) -> None:
+    job = WalkingJob(verifies=verifies)
     job.adopt()
     job.finish()
     assert not any(walk.left for walk in job.walks.walks.values())
@@ -113,25 +114,27 @@ def test_what_is_done_stays_done_in_the_next_run() -> None:
     assert later.walks.published(PLAN) == {"p"}
 
 
+@pytest.mark.parametrize("verifies", [True, False], ids=["late indexes", "no late index"])
 @pytest.mark.parametrize(
-    ("plan", "verifies"),
+    "plan",
     [
-        (with_entity(PLAN, "star", layout=9), False),
-        (with_entity(PLAN, "star", used=frozenset({"id", "who", "note"})), True),
+        with_entity(PLAN, "star", layout=9),
+        with_entity(PLAN, "star", indexed=frozenset({"id", "who", "note"})),
+        with_entity(PLAN, "star", indexed=None),
     ],
-    ids=["another slot", "another column"],
+    ids=["another slot", "another column", "whole rows"],
 )
-def test_another_slot_fills_every_row_again_and_another_column_only_verifies(plan: Plan, verifies: bool) -> None:
-    job = WalkingJob()
+def test_another_slot_or_another_column_in_indexes_fills_every_row_again(plan: Plan, verifies: bool) -> None:
+    job = WalkingJob(verifies=verifies)
     job.adopt()
     job.finish()
     job.adopt(plan)
-    assert [(page.walk, page.verifies) for page in job.walks.next(())] == [(FILL_STAR, verifies)]
+    assert [(page.walk, page.verifies) for page in job.walks.next(())] == [(FILL_STAR, False)]
     assert job.walks.held == frozenset()  # the product that is published already goes on
 
 
-def test_a_column_that_was_not_used_for_a_while_is_verified_again() -> None:
-    wide = with_entity(PLAN, "star", used=frozenset({"id", "who", "note"}))
+def test_a_column_that_the_indexes_did_not_show_for_a_while_is_filled_again() -> None:
+    wide = with_entity(PLAN, "star", indexed=frozenset({"id", "who", "note"}))
     job = WalkingJob()
     for plan in (wide, PLAN):
         job.adopt(plan)

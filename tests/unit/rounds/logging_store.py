@@ -53,7 +53,7 @@ def star(name: str) -> Key:
 
 def put(store: LoggingStore, key: Key, version: str = V[1], **values: Any) -> Item:
     """Stores an item, which the indexes show at once; returns it."""
-    MemoryStore.write(store, Write(key, {"_f": 1, "_v": version, **values}))
+    MemoryStore.write(store, Write(key, {"_f": 1, "_v": version, "_indexed_v": version, **values}))
     store.seconds += 10
     return MemoryStore.get(store, [key])[key]
 

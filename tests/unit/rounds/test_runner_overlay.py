@@ -11,6 +11,7 @@ from processor.rounds.step_runner import StepRunner, apply_overlay
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Item, Page, Query, Write
+from statestore.table import shown
 from tests.unit.rounds.logging_store import ADA, STARS, LoggingStore, V, asks, put, star
 
 
@@ -41,15 +42,15 @@ def test_a_page_of_edges_is_a_page_of_their_rows(store: LoggingStore) -> None:
 
 
 def test_an_open_row_that_the_index_does_not_show_yet_is_in_the_answer(store: LoggingStore) -> None:
-    shown = put(store, star("1"), GSI_1="ice")
+    first = put(store, star("1"), GSI_1="ice")
     put(store, star("2"), GSI_1="ice")
-    MemoryStore.write(store, Write(star("2"), {"_v": V[2], "title": "new"}))
-    MemoryStore.write(store, Write(star("3"), {"_v": V[2], "GSI_1": "ice"}))
+    MemoryStore.write(store, Write(star("2"), {"_v": V[2], "_indexed_v": V[2], "title": "new"}))
+    MemoryStore.write(store, Write(star("3"), {"_v": V[2], "_indexed_v": V[2], "GSI_1": "ice"}))
     overlay: Overlay = {("GSI_1", "ice"): opened(star("2"), star("3")), ("GSI_1", "snow"): opened(star("4"))}
     (answers,) = StepRunner(store=store, overlays=(overlay,)).run([asks((Lookup(STARS),))])
     assert store.log == [STARS, ("get", star("2"), star("3"))]
     stored = MemoryStore.get(store, [star("2"), star("3")])
-    assert answers == [Page([shown, stored[star("2")], stored[star("3")]], None)]
+    assert answers == [Page([shown(first, "GSI_1"), stored[star("2")], stored[star("3")]], None)]
     assert stored[star("2")]["title"] == "new"
 
 
@@ -111,7 +112,7 @@ def test_a_lookup_without_overlay_gets_the_answer_of_the_index(store: LoggingSto
 
 
 @pytest.mark.parametrize(
-    ("shown", "version", "has", "reads"),
+    ("indexed", "version", "has", "reads"),
     [
         (V[2], V[2], True, False),
         (V[3], V[2], True, False),
@@ -123,15 +124,15 @@ def test_a_lookup_without_overlay_gets_the_answer_of_the_index(store: LoggingSto
     ids=["shown", "newer", "older", "missing", "missing where it only was", "still where it only was"],
 )
 def test_an_open_row_is_read_by_key_only_where_the_answer_lacks_it(
-    store: LoggingStore, shown: str | None, version: str, has: bool, reads: bool
+    store: LoggingStore, indexed: str | None, version: str, has: bool, reads: bool
 ) -> None:
-    if shown is not None:
-        put(store, star("1"), shown, GSI_1="ice")
+    if indexed is not None:
+        put(store, star("1"), indexed, GSI_1="ice")
     overlay: Overlay = {("GSI_1", "ice"): opened(star("1"), version=version, has=has)}
     runner = StepRunner(store=store, overlays=(overlay,))
     runner.run([asks((Lookup(STARS),))])
     assert store.log == [STARS, *([("get", star("1"))] if reads else [])]
-    assert runner.sights() == ((Sight(star("1"), "GSI_1", shown or ""),) if shown or reads else ())
+    assert runner.sights() == ((Sight(star("1"), "GSI_1", indexed or ""),) if indexed or reads else ())
 
 
 def test_a_row_that_a_page_lacks_is_no_lag_of_the_index_because_a_later_page_may_show_it(store: LoggingStore) -> None:

@@ -8,7 +8,8 @@ import pytest
 from processor.plan.step import Lookup, Send
 from processor.records.message import Message
 from processor.rounds.step_runner import StepRunner
-from statestore.store import Absent, Delete, Done, Page, Query, Read, Refused, Write, WriteOutcome
+from statestore.store import Absent, Delete, Done, Item, Page, Query, Read, Refused, Write, WriteOutcome
+from statestore.table import shown
 from tests.unit.rounds.logging_store import ADA, BOB, CYD, STARS, LoggingStore, V, asks, put, star
 
 # Reads
@@ -31,7 +32,7 @@ def test_keys_are_read_again_in_each_turn(store: LoggingStore) -> None:
 
 def test_equal_lookups_go_out_once_in_a_run(store: LoggingStore) -> None:
     """Two steps ask in one turn, and one of them asks again in a later turn."""
-    ice = put(store, star("1"), GSI_1="ice")
+    ice = shown(put(store, star("1"), GSI_1="ice"), "GSI_1")
     lookup = Lookup(STARS)
     results = StepRunner(store=store).run([asks((lookup,), (ADA,), (lookup,)), asks((lookup,))])
     assert store.log == [STARS, ("get", ADA)]
@@ -46,7 +47,7 @@ def test_the_next_run_asks_again(store: LoggingStore) -> None:
 
 
 def test_a_paged_lookup_reads_one_page(store: LoggingStore) -> None:
-    stars = [put(store, star(str(n)), GSI_1="ice") for n in range(3)]
+    stars: list[Item] = [shown(put(store, star(str(n)), GSI_1="ice"), "GSI_1") for n in range(3)]
     second = Lookup(STARS, paged=True, after=star("1"))
     results = StepRunner(store=store, page=2).run([asks((Lookup(STARS, paged=True),), (second,))])
     assert store.log == [("page", STARS, None, 2), ("page", STARS, star("1"), 2)]
@@ -85,7 +86,7 @@ def test_a_refusal_is_an_answer(store: LoggingStore) -> None:
 
 
 def test_a_step_gets_its_answers_in_the_order_of_its_requests(store: LoggingStore) -> None:
-    ada, ice = put(store, ADA), put(store, star("1"), GSI_1="ice")
+    ada, ice = put(store, ADA), shown(put(store, star("1"), GSI_1="ice"), "GSI_1")
     write, send = Write(BOB, {"_v": V[1]}), Send(Message("t", b"k", b"v"))
     runner = StepRunner(store=store, outbox=LoggingOutbox(store.log))
     results = runner.run([asks((write, Lookup(STARS), send, ADA, Delete(key=CYD), CYD)), asks((), (ADA,))])

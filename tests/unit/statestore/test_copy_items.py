@@ -19,7 +19,9 @@ def a_source() -> MemoryStore:
     """A store with rows, edges, progress, and an item of its own."""
     made = MemoryStore(3)
     for n in range(ROWS):
-        made.write(Write(Key("TABLE#star", f"{n:05d}"), {"_v": "2", "GSI_1": "ice", ".note": f"note {n}"}))
+        made.write(
+            Write(Key("TABLE#star", f"{n:05d}"), {"_v": "2", "_indexed_v": "2", "GSI_1": "ice", ".note": f"note {n}"})
+        )
     made.write(Write(Key("EDGE#star#ids[]=1", "00001"), {"_f": 1}))
     made.write(Write(Key("LEDGER#profile", "octocat"), {"_f": 1, "hash": b"\x00\x01", "parts": [1, None, "a"]}))
     made.write(Write(NAME, {"id": "source"}))

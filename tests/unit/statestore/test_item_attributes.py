@@ -80,6 +80,8 @@ def test_people_read_the_key_of_an_item_first_then_its_slots_then_the_rest() -> 
         ("GSI_1", "octocat"),
         ("GSI_2", keys.no_key(KEY)),
         ("._f", 1),
+        ("_indexed", {}),
+        ("_indexed_v", V1),
         ("_v", V1),
         ("username", "octocat"),
     ]

@@ -36,7 +36,10 @@ def test_a_table_is_made_on_demand_with_all_its_indexes() -> None:
                     {"AttributeName": "GSI_1", "KeyType": "HASH"},
                     {"AttributeName": "GSI_SK", "KeyType": "RANGE"},
                 ],
-                "Projection": {"ProjectionType": "ALL"},
+                "Projection": {
+                    "ProjectionType": "INCLUDE",
+                    "NonKeyAttributes": ["_f", "_indexed", "_indexed_v", "_deleted"],
+                },
             },
             {
                 "IndexName": "GSI_2",
@@ -44,7 +47,10 @@ def test_a_table_is_made_on_demand_with_all_its_indexes() -> None:
                     {"AttributeName": "GSI_2", "KeyType": "HASH"},
                     {"AttributeName": "GSI_SK", "KeyType": "RANGE"},
                 ],
-                "Projection": {"ProjectionType": "ALL"},
+                "Projection": {
+                    "ProjectionType": "INCLUDE",
+                    "NonKeyAttributes": ["_f", "_indexed", "_indexed_v", "_deleted"],
+                },
             },
         ],
     }
@@ -81,8 +87,15 @@ def test_a_table_name_that_dynamodb_refuses_is_refused(name: str) -> None:
 
 def test_a_table_fits_its_own_definition_whatever_else_dynamodb_answers() -> None:
     description = described(3)
+    names = ["_deleted", "_indexed_v", "_indexed", "_f"]
     description["GlobalSecondaryIndexes"] = [
-        {**index, "IndexStatus": "ACTIVE", "ItemCount": 7, "KeySchema": index["KeySchema"][::-1]}
+        {
+            **index,
+            "IndexStatus": "ACTIVE",
+            "ItemCount": 7,
+            "KeySchema": index["KeySchema"][::-1],
+            "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": names},
+        }
         for index in reversed(description["GlobalSecondaryIndexes"])
     ]
 
@@ -149,10 +162,24 @@ def test_a_key_of_another_type_is_named() -> None:
     ]
 
 
-def test_an_index_that_leaves_attributes_out_is_named() -> None:
+def test_all_indexes_together_name_at_most_100_attributes() -> None:
+    indexes = table.create_table("state", table.MAX_SLOTS)["GlobalSecondaryIndexes"]
+    assert sum(len(index["Projection"]["NonKeyAttributes"]) for index in indexes) <= 100
+
+
+@pytest.mark.parametrize(
+    "projection",
+    [
+        {"ProjectionType": "KEYS_ONLY"},
+        {"ProjectionType": "ALL"},
+        {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["_f", "_indexed"]},
+    ],
+)
+def test_an_index_that_shows_other_attributes_is_named(projection: dict[str, Any]) -> None:
     description = described(1)
-    description["GlobalSecondaryIndexes"][0]["Projection"] = {"ProjectionType": "KEYS_ONLY"}
+    description["GlobalSecondaryIndexes"][0]["Projection"] = projection
 
     assert table.misfits(description, 1) == [
-        "index GSI_1 is not GSI_1 (hash), GSI_SK (range), projection ALL: delete it and create it again"
+        "index GSI_1 is not GSI_1 (hash), GSI_SK (range), projection _f, _indexed, _indexed_v, _deleted: delete it and create it "
+        "again"
     ]

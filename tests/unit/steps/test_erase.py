@@ -101,6 +101,7 @@ def test_an_erased_row_leaves_a_bare_marker_and_no_document_shows_it() -> None:
         "SK",
         "_f",
         "_v",
+        "_indexed_v",
         "_l",
         "_edges",
         "_deleted",

@@ -31,7 +31,7 @@ PLAN = plan_alone(
     ),
     20,
 ).entities["star"]
-OLD: EntityPlan = replace(PLAN, slots={}, layout=0)
+OLD: EntityPlan = replace(PLAN, slots={}, indexed=frozenset(), layout=0)
 NEW: EntityPlan = replace(PLAN, slots={1: ("who",), 2: ("repo",)}, layout=7)
 STAR = Key("TABLE#star", "1")
 
@@ -84,7 +84,7 @@ def test_a_row_that_is_gone_needs_no_fill() -> None:
 
 def test_every_slot_must_show_the_row_at_the_version_that_the_fill_found() -> None:
     _, item = stored(NEW)
-    shown, older = Page([item], None), Page([{**item, "_v": "0"}], None)
+    shown, older = Page([item], None), Page([{**item, "_indexed_v": "0"}], None)
     probes = [probe("GSI_1", "ada"), probe("GSI_2", "r")]
     assert dialogue(fill(item, NEW, verify=True), [(probes[0], shown), (probes[1], shown)]).unseen == ""
     assert dialogue(fill(item, NEW, verify=True), [(probes[0], shown), (probes[1], older)]).unseen == item["_v"]
