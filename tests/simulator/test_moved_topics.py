@@ -51,7 +51,7 @@ FROM_THE_FIRST = replacing(
         (3, {}, NOT_TO_THE_END),
         (3, {}, AT_ONCE),
         (2, {}, SAME_EPOCH),
-        (322, {}, FROM_THE_FIRST),
+        (1, {}, FROM_THE_FIRST),
     ],
     ids=[
         "an erasure covers offsets of the incarnations that it knows",

@@ -15,7 +15,9 @@ from tests.simulator.shapes import SHAPES
 __all__ = ["postgres_url"]
 
 
-@pytest.mark.parametrize("shape", list(SHAPES))
+@pytest.mark.parametrize(
+    "shape", [name for name in SHAPES if name != "prices"]
+)  # its texts have no meaning of their own
 def test_nested_loops_and_postgres_answer_the_same_documents(shape: str, postgres_url: str) -> None:
     definitions = SHAPES[shape].definitions
     with oracle(postgres_url, f"simulator_{uuid.uuid4().hex[:8]}", definitions.entities) as postgres:

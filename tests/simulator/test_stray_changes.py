@@ -47,7 +47,7 @@ NO_PARTITIONS = replacing((write_part, "dedupe", lambda _: _dedupe_by_key_alone)
 
 @pytest.mark.parametrize(
     ("seed", "switch"),
-    [(1, NO_CONDITION), (1, NO_REFUSAL), (16, NO_PARTITIONS)],
+    [(12, NO_CONDITION), (1, NO_REFUSAL), (16, NO_PARTITIONS)],
     ids=[
         "the write is conditional on the partition",
         "a refused change is a dead letter",

@@ -1,9 +1,8 @@
 """Switches that turn the protections of the settled forms of decimals off (processor/rounds/settled_decode.py)."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
-from processor.driver.round_runner import RoundRunner
+from processor.driver.run_progress import RunProgress
 from processor.progress.form_notes import FormNote, with_notes, write_form
 from processor.rounds.settled_decode import SettledDecode
 from tests.simulator.without.switch import replacing
@@ -20,11 +19,11 @@ def _keeps_in_memory(decoding: SettledDecode, note: FormNote) -> None:
 
 
 def _writes_late(learn: Callable[..., None]) -> Callable[..., None]:
-    def changed(driver: Any, parts: Any) -> None:
-        parts = list(parts)
-        for note in (note for part in parts for note in part.forms):
-            driver.store.write(write_form(note))
-        learn(driver, parts)
+    def changed(progress: RunProgress, notes: Iterable[FormNote]) -> None:
+        settled = list(notes)
+        for note in settled:
+            progress.store.write(write_form(note))
+        learn(progress, settled)
 
     return changed
 
@@ -33,6 +32,6 @@ answer_ignored = replacing((SettledDecode, "_settle", lambda _: _trusts_itself))
 """A task reads by the form that its own record shows, although another task was first."""
 
 after_the_round = replacing(
-    (SettledDecode, "_settle", lambda _: _keeps_in_memory), (RoundRunner, "_learn_forms", _writes_late)
+    (SettledDecode, "_settle", lambda _: _keeps_in_memory), (RunProgress, "learn_forms", _writes_late)
 )
 """The driver writes the form when the round's rows are written."""
