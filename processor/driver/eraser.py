@@ -2,7 +2,8 @@
 
 1. `erase` takes the row from the table, and opens a change of it
 2. the driver's background work publishes the documents without it
-3. `retire_entries` ends the erasure
+3. `is_back` looks whether an earlier run has written the row again
+4. `retire_entries` ends the erasure
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from processor.rounds.step_runner import StepRunner
 from processor.steps.erase import ErasedRow, erase
 from processor.steps.keep_edges import keep_edges
 from statestore.item_attributes import key_of_item
-from statestore.items import JoinKey
+from statestore.items import DELETED, JoinKey
 from statestore.keys import Key
 
 
@@ -56,6 +57,13 @@ class Eraser:
         for note in replays:
             store.write(end_note(key_of_item(note), "superseded"))
         return erased
+
+    def is_back(self, entity: str, sk: str) -> bool:
+        """Whether the table has the row again. The marker has the epoch of the erased row. A task of an earlier run that still
+        slept may have had a record of a later epoch, which the erasure covers too."""
+        key = self.driver.plan.entities[entity].key(sk)
+        item = self.driver.store.get([key]).get(key)
+        return item is not None and DELETED not in item
 
     def retire_entries(self, entity: str, sk: str) -> RetiredEntries:
         """Lets the ledger's items of an erased root expire, after its erasure has kept their sequences. An item stays while a

@@ -2,7 +2,7 @@
 
     1. Ask the source topic, and each topic that the entity read before, where it ends: records from there on are new.
     2. Erase the row, take its join keys out of the statistics, and work until all documents are published and the indexes have
-       shown the marker.
+       shown the marker. Look whether a task of an earlier run has written the row again.
     3. Let the ledger's entries of the row's own documents expire.
     4. Remove the row's dead letters.
     5. Look at what the erasure does not reach, for the certificate.
@@ -32,6 +32,7 @@ from statestore.items import Row
 from statestore.versions import encode_version
 
 BROKEN_OFF = "stopped on request, and the row is not erased: run the same command again"
+IS_BACK = "a task of an earlier run wrote the row again: give the same command again"
 TopicConfigs = Mapping[str, Mapping[str, str]]
 """Topic -> its configuration; without the topics that the job may not ask about."""
 
@@ -64,11 +65,14 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
     source = driver.plan.entities[entity].entity
     try:
         erasure, new = _erasure(job, entity, source.topic)
-        erased = Eraser(driver).erase(entity, sk, erasure)
+        eraser = Eraser(driver)
+        erased = eraser.erase(entity, sk, erasure)
         statistics = job.registry.statistics.forget(_join_keys(erased.before))
         finish_background_work(job)
         left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.pending else ())
-        retired = Eraser(driver).retire_entries(entity, sk)
+        if eraser.is_back(entity, sk):
+            left = (*left, IS_BACK)
+        retired = eraser.retire_entries(entity, sk)
         letters = erase_letters(job.settings, job.admin, driver.store, _row_letters(job, entity, key, choice))
         described = driver.store.describe()
         leftovers = find_leftovers(job, entity, key)

@@ -58,7 +58,7 @@ NO_SEQUENCES = replacing((publish, "may_be_erased", always(False)))
 @pytest.mark.parametrize(
     ("seed", "overrides", "switch"),
     [
-        (14, {}, NO_LIST),
+        (24, {}, NO_LIST),
         (28, {}, NO_FORMER_KEYS),
         (1, HARD, PENDING_KEYS),
         (27, {"shape": "pair"}, NO_SEQUENCES),

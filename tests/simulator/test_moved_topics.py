@@ -7,6 +7,7 @@ import pytest
 
 import processor.progress.topic_moves as topic_moves
 import tests.simulator.moved_topics as simulation
+from processor.driver.eraser import Eraser
 from processor.progress.epochs import Epochs
 from processor.progress.erasures import Erasure
 from tests.simulator.moved_topics import MOVES, MovingSimulation
@@ -47,11 +48,12 @@ FROM_THE_FIRST = replacing(
 @pytest.mark.parametrize(
     ("seed", "overrides", "switch"),
     [
-        (13, {}, NO_OFFSETS),
+        (2, {}, NO_OFFSETS),
         (3, {}, NOT_TO_THE_END),
         (3, {}, AT_ONCE),
         (2, {}, SAME_EPOCH),
         (1, {}, FROM_THE_FIRST),
+        (73, HARD, replacing((Eraser, "is_back", always(False)))),
     ],
     ids=[
         "an erasure covers offsets of the incarnations that it knows",
@@ -59,6 +61,7 @@ FROM_THE_FIRST = replacing(
         "the job waits for the first record of the next topic",
         "the epochs rise with a move",
         "a topic that comes back goes on where the entity left it",
+        "an erasure looks at the row at its end",
     ],
 )
 def test_a_history_of_moves_ends_wrong_without_the_protection(
