@@ -55,7 +55,7 @@ def insert(product: Product, entities: Entities) -> str:
 def _members(entity: Entity, selection: Selection, joins: Iterable[Join], entities: Entities) -> Members:
     """The members of a level: those of its columns, then one for each join."""
     if not isinstance(selection, Fields):
-        raise NotImplementedError(f"{entity.name}: a level with joins needs `fields`")
+        raise ValueError(f"{entity.name}: Flink SQL of this benchmark shows a level with joins by its `fields` only")
     named = [(name, *_column(entity, expression)) for name, expression in selection.members]
     return named + [(join.name, _join_type(join, entities), f"{_quote(join.name)}.`v`") for join in joins]
 
@@ -115,7 +115,7 @@ def _column(entity: Entity, expression: Expression) -> tuple[str, str]:
 
 def _plain(entity: Entity, expression: Expression) -> str:
     if not isinstance(expression, Column) or expression.path or expression.up:
-        raise NotImplementedError(f"{entity.name}: this benchmark translates plain columns only, not {expression}")
+        raise ValueError(f"{entity.name}: Flink SQL of this benchmark has plain columns only, not {expression}")
     return expression.name
 
 
