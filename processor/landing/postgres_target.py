@@ -20,16 +20,10 @@ from processor.landing import landing_tables as tables
 from processor.landing.landed_message import LandedMessage, latest
 from processor.landing.landing_tables import DocumentTable
 from processor.landing.target import LandedDocument, LandedTopic, LandingError, Moment, RefusedDocument, TargetAway
+from statestore.postgres.postgres_session import LIMITS
 
 ANSWER_SECONDS: Final = 60.0
 """The longest time of a transaction that lands a batch. A frozen server keeps its connections and never answers."""
-LIMITS: Final = {
-    "connect_timeout": 10,
-    "keepalives_idle": 5,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 15_000,
-}
 NAME_BYTES: Final = 63
 """The longest name of a table in Postgres."""
 REFUSALS: Final = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded)
@@ -54,10 +48,8 @@ class PostgresTarget:
     @property
     def place(self) -> str:
         known = conninfo_to_dict(self._address)
-        host, port = (
-            known.get("host") or os.environ.get("PGHOST", "localhost"),
-            known.get("port") or os.environ.get("PGPORT", "5432"),
-        )
+        host = known.get("host") or os.environ.get("PGHOST", "localhost")
+        port = known.get("port") or os.environ.get("PGPORT", "5432")
         return f"table {self._table} at {host}:{port}/{known.get('dbname') or os.environ.get('PGDATABASE', '')}"
 
     def open(self, topic: LandedTopic) -> None:

@@ -125,12 +125,13 @@ def test_two_processes_share_the_partitions(scene: LandingScene) -> None:
         for thread in threads:
             thread.start()
         n = 0
-        while not all(landing.tally["landed"] for landing in landings):
+        while all(thread.is_alive() for thread in threads) and not all(one.tally["landed"] for one in landings):
             scene.publish(n % 50, {"n": n})
             n += 1
         stopping.set()
         for thread in threads:
             thread.join()
+    assert all(one.tally["landed"] for one in landings)
     scene.land()
     assert scene.table() == scene.expected()
 
