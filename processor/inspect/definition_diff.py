@@ -106,10 +106,8 @@ class DefinitionDiff:
         roots = self._roots(new.product.root)
         drawn = roots if self.sample is None or self.sample >= len(roots) else self.random.sample(roots, self.sample)
         self.progress(f"comparing {len(drawn):,} of {len(roots):,} documents of {name}")
-        after, before = (
-            DocumentMaker(self.planned, new, counts=True),
-            None if old is None else DocumentMaker(self.live, old, counts=False),
-        )
+        after = DocumentMaker(self.planned, new, counts=True)
+        before = None if old is None else DocumentMaker(self.live, old, counts=False)
         groups, sizes, tombstones, units = ChangeGroups(), (DocumentSizes(), DocumentSizes()), 0, 0.0
         for chunk, ones, others in self._documents(sorted(drawn), before, after):
             for one, other in zip(ones, others, strict=True):
