@@ -22,7 +22,6 @@
 Promises: one request writes a row and keeps its previous keys (rule 3 of docs/architecture.md). Does not send anything.
 """
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -30,7 +29,16 @@ from typing import Any, NamedTuple
 
 from statestore import keys
 from statestore.attribute_values import fits
-from statestore.column_values import dumps, load_value, loads, pack_values, store_value, unpack_values
+from statestore.column_values import (
+    attribute,
+    dumps,
+    load_value,
+    loads,
+    named_attributes,
+    pack_values,
+    store_value,
+    unpack_values,
+)
 from statestore.item_format import FORMAT
 from statestore.keys import Key
 from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Item, Write
@@ -42,8 +50,6 @@ DELETED = "_deleted"
 MAX_COLUMNS = 300
 """The most declared columns of a row. One write sets all of them, two attributes per slot and the item's own, at most
 `limits.MAX_CHANGES` together."""
-_OWN = re.compile(r"PK|SK|GSI_SK|ttl|(GSI|prev)_\d+|[_.].*")
-_SLOTS = re.compile(r"(GSI|prev)_(\d+)")
 _INDEXED, _INDEXED_VERSION, _MORE = "_indexed", "_indexed_v", "_more"
 
 
@@ -168,9 +174,9 @@ def keep_indexed(image: Image, seen: Row) -> Image:
 
 def read_row(item: Item) -> Row:
     """The row that an item holds."""
-    layout = _layout(tuple(item))
-    slots = {slot: item[name] for name, slot in layout.slots}
-    former: list[JoinKey] = [(slot, item[name]) for name, slot in layout.former]
+    named = named_attributes(tuple(item))
+    slots = {slot: item[name] for name, slot in named.slots}
+    former: list[JoinKey] = [(slot, item[name]) for name, slot in named.former]
     edges = read_edges(item.get("_edges"))
     former += read_edges(item.get("_edges_before"))
     version = item["_v"]
@@ -188,7 +194,7 @@ def read_row(item: Item) -> Row:
         since=since | _since(shown),
         edges=edges,
         layout=item.get("_l", 0),
-        indexed=None if _MORE in shown else frozenset(column for _, column in _layout(tuple(shown)).columns),
+        indexed=None if _MORE in shown else frozenset(column for _, column in named_attributes(tuple(shown)).columns),
         indexed_version="" if indexed_version == version else indexed_version,
     )
 
@@ -197,9 +203,9 @@ def read_columns(item: Item) -> dict[str, Any] | None:
     """The declared columns of the row that an item holds; None for a delete marker. A join needs no more of a row."""
     if DELETED in item:
         return None
-    columns = {column: item[name] for name, column in _layout(tuple(item)).columns}
+    columns = {column: item[name] for name, column in named_attributes(tuple(item)).columns}
     if shown := item.get(_INDEXED):
-        columns |= {column: shown[name] for name, column in _layout(tuple(shown)).columns}
+        columns |= {column: shown[name] for name, column in named_attributes(tuple(shown)).columns}
     if dict in map(type, columns.values()):
         for column, value in columns.items():
             if type(value) is dict:
@@ -242,12 +248,6 @@ def written_row(image: Image, old: Row | None) -> Row:
 def read_edges(text: str | None) -> frozenset[Edge]:
     """The edges in an attribute of a row."""
     return frozenset((fields, key) for fields, key in loads(text)) if text else frozenset()
-
-
-@lru_cache(maxsize=65536)
-def attribute(column: str) -> str:
-    """The attribute that holds a column."""
-    return "." + column if _OWN.fullmatch(column) else column
 
 
 def _write_unshown(image: Image, seen: Row) -> Write:
@@ -334,23 +334,5 @@ def _pending(item: Item, now: Collection[JoinKey], former: Iterable[JoinKey], ve
 
 
 def _since(attributes: Mapping[str, Any]) -> dict[str, str]:
-    columns = [(column, attributes[name]) for name, column in _layout(tuple(attributes)).columns]
+    columns = [(column, attributes[name]) for name, column in named_attributes(tuple(attributes)).columns]
     return {column: value["since"] for column, value in columns if type(value) is dict and "since" in value}
-
-
-class _Layout(NamedTuple):
-    """The meaning of an item's attributes: pairs of the attribute's name and the column or slot that it holds."""
-
-    columns: tuple[tuple[str, str], ...]
-    slots: tuple[tuple[str, int], ...]
-    former: tuple[tuple[str, int], ...]
-
-
-@lru_cache(maxsize=4096)
-def _layout(names: tuple[str, ...]) -> _Layout:
-    """The layout of items with these attributes. The rows of an entity have few different layouts."""
-    columns = [(name, name.removeprefix(".")) for name in names if name.startswith(".") or not _OWN.fullmatch(name)]
-    numbered = [(name, match[1], int(match[2])) for name in names if (match := _SLOTS.fullmatch(name))]
-    slots = tuple((name, k) for name, kind, k in numbered if kind == "GSI")
-    former = tuple((name, k) for name, kind, k in numbered if kind == "prev")
-    return _Layout(tuple(columns), slots, former)
