@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import processor.driver.eraser as eraser
-import processor.rounds.write_part as write_part
+import processor.rounds.write_stage as write_stage
 import processor.steps.erase as step
 import processor.steps.publish as publish
 from statestore.items import merge_image, read_row
@@ -47,7 +47,7 @@ def test_an_erased_row_leaves_its_keys_in_the_note_of_a_replay_without_the_prote
     assert "keeps join keys of" in problem
 
 
-NO_LIST = replacing((write_part, "split_erased", lambda _: lambda changes, *_: (list(changes), [])))
+NO_LIST = replacing((write_stage, "split_erased", lambda _: lambda changes, *_: (list(changes), [])))
 NO_FORMER_KEYS = replacing((step, "open_change", lambda make: lambda entity, row, _: make(entity, row, frozenset())))
 PENDING_KEYS = replacing(
     (step, "write_bare_marker", lambda _: lambda marker, item: merge_image(marker, read_row(item), keep_from=""))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import processor.plan.row_image as row_image
-import processor.rounds.write_part as write_part
+import processor.rounds.write_stage as write_stage
 import statestore.items as items
 from processor.records.record import Change
 from processor.steps.dedupe import NetChange, net_change
@@ -37,12 +37,12 @@ def _dedupe_by_key_alone(changes: Iterable[Change]) -> list[NetChange]:
     by_key: dict[Any, list[Change]] = {}
     for change in changes:
         by_key.setdefault((change.entity, change.key), []).append(change)
-    return [net_change(parts) for parts in by_key.values()]
+    return [net_change(of_key) for of_key in by_key.values()]
 
 
 NO_CONDITION = replacing((items, "_older", lambda _: lambda version: AbsentOrBelow("_v", version)))
 NO_REFUSAL = replacing((row_image, "are_comparable", always(True)))
-NO_PARTITIONS = replacing((write_part, "dedupe", lambda _: _dedupe_by_key_alone))
+NO_PARTITIONS = replacing((write_stage, "dedupe", lambda _: _dedupe_by_key_alone))
 
 
 @pytest.mark.parametrize(

@@ -283,8 +283,8 @@ def test_two_tasks_of_one_round_take_the_form_of_the_first(monkeypatch: pytest.M
     executor = trial.driver.rounds.executor
     once = executor.run_round
 
-    def two_tasks(part: Any, work: Iterable[Iterable[Record]], round_: Any, overlay: Any) -> Any:
-        return [lane for task in work for lane in once(part, [task], round_, overlay)]
+    def two_tasks(stage: Any, work: Iterable[Iterable[Record]], round_: Any, overlay: Any) -> Any:
+        return [lane for task in work for lane in once(stage, [task], round_, overlay)]
 
     monkeypatch.setattr(type(executor), "run_round", lambda _, *args: two_tasks(*args))
     tasks = [[item(0, "12.34", key=1)], [item(0, "BNI=", key=2, partition=1), item(1, "1234", key=3, partition=1)]]
