@@ -8,7 +8,8 @@ import processor.driver.eraser as eraser
 import processor.rounds.write_stage as write_stage
 import processor.steps.erase as step
 import processor.steps.publish as publish
-from statestore.items import merge_image, read_row
+from statestore.items import read_row
+from statestore.row_writes import merge_image
 from tests.simulator.erased_rows import OVERRIDES, ErasedLettersSimulation, ErasingSimulation
 from tests.simulator.run import Simulation
 from tests.simulator.seeds import at_least, share

@@ -7,7 +7,7 @@ import pytest
 
 import processor.plan.row_image as row_image
 import processor.rounds.write_stage as write_stage
-import statestore.items as items
+import statestore.row_writes as row_writes
 from processor.records.record import Change
 from processor.steps.dedupe import NetChange, net_change
 from statestore.store import AbsentOrBelow
@@ -40,7 +40,7 @@ def _dedupe_by_key_alone(changes: Iterable[Change]) -> list[NetChange]:
     return [net_change(of_key) for of_key in by_key.values()]
 
 
-NO_CONDITION = replacing((items, "_older", lambda _: lambda version: AbsentOrBelow("_v", version)))
+NO_CONDITION = replacing((row_writes, "_older", lambda _: lambda version: AbsentOrBelow("_v", version)))
 NO_REFUSAL = replacing((row_image, "are_comparable", always(True)))
 NO_PARTITIONS = replacing((write_stage, "dedupe", lambda _: _dedupe_by_key_alone))
 

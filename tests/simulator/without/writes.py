@@ -10,7 +10,7 @@ import processor.spark.spark_executor as spark_executor
 import processor.spark.worker as worker
 import processor.steps.dedupe as dedupe
 import processor.steps.write_state as write_state
-from statestore import items
+from statestore import row_writes
 from statestore.store import AbsentOrBelow, Delete, Done, Equals, Write
 from tests.simulator.actor import TableClient
 from tests.simulator.without.switch import replacing, with_result
@@ -110,7 +110,7 @@ def _really_deleted(write: Any) -> Any:
 
 
 no_marker = replacing((TableClient, "write", _really_deleted))
-ttl_kept = replacing((items, "_unset", lambda unset: lambda image: tuple(n for n in unset(image) if n != "ttl")))
+ttl_kept = replacing((row_writes, "_unset", lambda unset: lambda image: tuple(n for n in unset(image) if n != "ttl")))
 
 
 no_filter = replacing((write_state, "_changed", lambda _: lambda _plan, _old, _row: None))

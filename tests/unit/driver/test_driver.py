@@ -135,7 +135,9 @@ def test_the_counts_of_a_batch_include_the_requests_of_its_driver(job: Job) -> N
 
 def test_backlog_and_fan_outs_are_durable_after_the_end_of_the_round_and_before_the_batch_returns(job: Job) -> None:
     found = (StageResult(fan_outs=(FAN_OUT,)),)
-    job.batch(lane(tally=PUBLISHED, failed={"profile": "no Bobs"}, backlog=frozenset({("profile", "8")}), results=found))
+    job.batch(
+        lane(tally=PUBLISHED, failed={"profile": "no Bobs"}, backlog=frozenset({("profile", "8")}), results=found)
+    )
     assert job.log == ["check lease", write_stage, end_of_round(0), BACKLOG_WRITE, fan_out_write("7", pages=0)]
     assert job.driver.progress.backlog.stopped == {"profile": "no Bobs"}
     job.batch()
