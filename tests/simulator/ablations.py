@@ -14,10 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.simulator.erased_rows import ErasingSimulation
+from tests.simulator.erased_rows import ErasedLettersSimulation, ErasingSimulation
+from tests.simulator.failing_products import FailingProductSimulation, UnreadyProductSimulation
 from tests.simulator.large_documents import LargeDocumentSimulation
 from tests.simulator.live_replays import LiveReplaySimulation
 from tests.simulator.lost_writes import LostWritesSimulation
+from tests.simulator.moved_topics import MovingSimulation
 from tests.simulator.protection import Protection
 from tests.simulator.protections import PROTECTIONS
 from tests.simulator.registry_edits import EditSimulation
@@ -27,6 +29,7 @@ from tests.simulator.scripted_edits import ScriptedEditSimulation
 from tests.simulator.settled_forms import SettledFormSimulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
+from tests.simulator.stray_changes import StraySimulation
 from tests.simulator.without.switch import Switch, combine
 
 KINDS: Mapping[str, type[Simulation]] = {
@@ -39,6 +42,11 @@ KINDS: Mapping[str, type[Simulation]] = {
     "live replays": LiveReplaySimulation,
     "settled forms": SettledFormSimulation,
     "lost writes": LostWritesSimulation,
+    "erased letters": ErasedLettersSimulation,
+    "moves": MovingSimulation,
+    "strays": StraySimulation,
+    "failing products": FailingProductSimulation,
+    "unready products": UnreadyProductSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).parents[2] / "docs" / "correctness.md"
