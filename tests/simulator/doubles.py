@@ -79,7 +79,7 @@ def connect(job: Job, actor: Actor) -> None:
     if job.steward is not None:
         job.steward.registry = registry
     if job.replays is not None:
-        job.replays.registry = registry
+        job.replays.requests = registry
     store: Any = TableClient(actor)
     job.driver.progress.store = store
     job.driver.rounds.check_lease = lease_check(registry, job.lease)
