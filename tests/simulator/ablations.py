@@ -100,13 +100,10 @@ def read_recorded() -> dict[str, dict[str, Any]]:
 
 def table() -> str:
     """The table of docs/correctness.md."""
-    lines = ["| protection | against | seeds until a wrong end | events of the smallest history |", "|---|---|---|---|"]
-    recorded = read_recorded()
+    lines = ["| protection | against |", "|---|---|"]
     for protection in PROTECTIONS.values():
-        history = recorded[protection.name]
-        seeds = f"{history['seed'] + 1:,}{'*' if protection.overrides else ''}"
         also = f" (also without *{protection.also_without}*)" if protection.also_without else ""
-        lines.append(f"| {protection.name}{also} | {protection.against} | {seeds} | {len(history['keep'])} |")
+        lines.append(f"| {protection.name}{also} | {protection.against} |")
     return "\n".join(lines) + "\n"
 
 
