@@ -1,7 +1,7 @@
 """For every protection a recorded history ends wrong without it. `make test` runs these histories.
 
     python -m tests.simulator.ablations find [NAME ...] [--seeds 20000]   searches for such histories, shrinks and records them
-    python -m tests.simulator.ablations table                             writes the table into docs/correctness.md
+    python -m tests.simulator.ablations table                             writes the table of `protections.md`
 
 `ablations.json` records for each protection the seed, the conditions that override the seed's, the events that the run keeps, and
 the problem at the end.
@@ -49,7 +49,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "unready products": UnreadyProductSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
-PAGE = Path(__file__).parents[2] / "docs" / "correctness.md"
+PAGE = Path(__file__).with_name("protections.md")
 BEGIN, END = "<!-- ablations -->\n", "<!-- end of ablations -->"
 
 
@@ -99,11 +99,14 @@ def read_recorded() -> dict[str, dict[str, Any]]:
 
 
 def table() -> str:
-    """The table of docs/correctness.md."""
-    lines = ["| protection | against |", "|---|---|"]
+    """The table of `protections.md`."""
+    lines = ["| protection | against | seeds until a wrong end | events of the smallest history |", "|---|---|---|---|"]
+    recorded = read_recorded()
     for protection in PROTECTIONS.values():
+        history = recorded[protection.name]
+        seeds = f"{history['seed'] + 1:,}{'*' if protection.overrides else ''}"
         also = f" (also without *{protection.also_without}*)" if protection.also_without else ""
-        lines.append(f"| {protection.name}{also} | {protection.against} |")
+        lines.append(f"| {protection.name}{also} | {protection.against} | {seeds} | {len(history['keep'])} |")
     return "\n".join(lines) + "\n"
 
 
