@@ -12,6 +12,8 @@ from tests.simulator.without import operators as s
 from tests.simulator.worlds import ZOMBIES, scripted
 
 HARD = {"zombie_chance": 1.0, "many_moves": True, "max_faults": 4}
+ONE_TASK = {"small_round": 100}
+"""A round of little work is one task, as in production."""
 UNAVAILABLE = {**HARD, "unavailable_chance": 0.3}
 
 
@@ -56,12 +58,13 @@ def _live_replays() -> Iterator[Protection]:
         "an outcome waits for the fan-outs that settling began",
         "a letter that counts as applied too early",
         live_replays.unpublished,
-        {"fan_out_page": 1},
+        {"fan_out_page": 1, "reads_first": True},
     )
     yield protection(
         "the change of a replay is durable before the write",
         "a crash between write and publish",
         live_replays.entry_after_write,
+        ONE_TASK,
     )
 
 
@@ -102,8 +105,14 @@ def _moves() -> Iterator[Protection]:
     )
     yield protection("the epochs rise with a move", "an offset that is smaller in the next topic", s.same_epoch)
     yield protection(
-        "a topic that comes back goes on where the entity left it", "old records, read again", s.from_the_first
+        "a topic that comes back goes on where the entity left it",
+        "old records, read again",
+        s.from_the_first,
+        ONE_TASK,
     )
     yield protection(
-        "an erasure looks at the row at its end", "a zombie that writes the row", s.not_looked_at_again, HARD
+        "an erasure looks at the row at its end",
+        "a zombie that writes the row",
+        s.not_looked_at_again,
+        {**HARD, **ONE_TASK},
     )
