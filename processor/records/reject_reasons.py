@@ -57,9 +57,7 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         "the key or the value is not JSON: empty, incomplete, with NaN, or with a byte order mark",
         f"let the producer write JSON; {SEND_AGAIN}",
     ),
-    "too-deep": RejectReason(
-        "the JSON has more than 200 levels", f"let the producer write fewer levels; {SEND_AGAIN}"
-    ),
+    "too-deep": RejectReason("the JSON has more than 200 levels", f"let the producer write fewer levels; {SEND_AGAIN}"),
     "number-too-long": RejectReason(
         "the JSON holds a number of too many digits, or with too large an exponent",
         f"let the producer write it as text; {SEND_AGAIN}",
