@@ -1,8 +1,8 @@
-"""`statestore land PRODUCT --to URL`: keeps a table of the product's documents in Postgres, or compares it with the topic."""
+"""`statestore land PRODUCT --to URL`: keeps the product's documents in Postgres or OpenSearch, or compares both."""
 
 import argparse
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from threading import Event
@@ -19,10 +19,10 @@ from processor.cli.options import (
     require_settings,
 )
 from processor.cli.printing.job_log import JobLog, add_log_flags
-from processor.errors import SettingError, StatestoreError
+from processor.embedded.parts import OPENSEARCH
+from processor.errors import PartError, SettingError, StatestoreError
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, product_of
-from processor.product.json_schema import document_schema
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
 from processor.settings.resolve_secrets import resolve_reference
@@ -33,25 +33,27 @@ if TYPE_CHECKING:
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("land", help="keep a table in Postgres with the documents of a product")
+    parser = verbs.add_parser("land", help="keep the documents of a product in Postgres or in OpenSearch")
     parser.add_argument("product", metavar="PRODUCT")
     parser.add_argument(
         "--to",
         metavar="URL",
-        help="postgresql://user@host:port/database, or a reference to it: env:NAME, file:PATH, secret:NAME (default with "
-        "--embedded: its Postgres)",
+        help="postgresql://user@host:port/database, https://user@host:9200 of OpenSearch, or a reference to it: env:NAME, "
+        "file:PATH, secret:NAME (default with --embedded: its Postgres; `opensearch` is its OpenSearch)",
     )
-    parser.add_argument("--into", metavar="TABLE", help="the table (default: the product's name)")
+    parser.add_argument(
+        "--into", metavar="NAME", help="the table, or the alias of the index (default: the product's name)"
+    )
     parser.add_argument(
         "--index",
         metavar="MEMBER",
         action="append",
         default=[],
-        help="give this member of the document a column and an index; may come several times",
+        help="give this member of the document a column and an index in Postgres; may come several times",
     )
     parser.add_argument("--once", action="store_true", help="land what the topic holds now, then end")
     parser.add_argument(
-        "--verify", action="store_true", help="land nothing: compare the table with the topic; 1 if they differ"
+        "--verify", action="store_true", help="land nothing: compare the target with the topic; 1 if they differ"
     )
     add_definitions(parser, required=False, otherwise="the definitions of the registry")
     add_log_flags(parser)
@@ -69,23 +71,31 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Target":
-    from processor.landing.postgres_target import PostgresTarget
+    from processor.landing.open_target import open_target
 
     if not (options.to or options.embedded):
-        raise SettingError("--to is missing: give the address of a Postgres, or --embedded for that of `local up`")
-    url = resolve_reference("--to", options.to or settings.registry)
-    return PostgresTarget(url, options.into or options.product, _indexes(options, plan))
+        raise SettingError(
+            "--to is missing: give the address of a Postgres or an OpenSearch, or --embedded for `local up`"
+        )
+    if options.embedded and options.to == OPENSEARCH:
+        url = _embedded_search(options)
+    else:
+        url = resolve_reference("--to", options.to or settings.registry)
+    if options.definitions and url.startswith("http"):
+        raise SettingError("--definitions has no version of the product, which names the index: leave the flag out")
+    return open_target(url, options.into or options.product, plan, options.product, options.index)
 
 
-def _indexes(options: argparse.Namespace, plan: Plan) -> Mapping[str, str]:
-    """The members that get an index, and their types in the product's JSON Schema."""
-    product = product_of(plan, options.product).product
-    members = document_schema(product, {name: known.entity for name, known in plan.entities.items()})["properties"]
-    for member in options.index:
-        if member not in members:
-            raise SettingError(f"--index {member}: documents of {product.name} have the members {', '.join(members)}")
-    types = {member: members[member].get("type", "") for member in options.index}
-    return {name: type_ if isinstance(type_, str) else type_[0] for name, type_ in types.items()}
+def _embedded_search(options: argparse.Namespace) -> str:
+    """The address of the embedded OpenSearch."""
+    from processor.embedded import shared_parts
+
+    running = shared_parts.status(options.local_dir)
+    if running is None or OPENSEARCH not in running.addresses.endpoints:
+        raise PartError(
+            "OpenSearch", f"it does not run in {options.local_dir}", "`statestore local up --land opensearch`"
+        )
+    return running.addresses.endpoints[OPENSEARCH]
 
 
 def _topic(options: argparse.Namespace, settings: Settings, plan: Plan) -> "LandedTopic":
@@ -122,16 +132,17 @@ def _land(options: argparse.Namespace, settings: Settings, topic: "LandedTopic",
         troubles=Troubles(log),
         report=log,
         stopping=Event(),
-        until=Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name) if options.once else None,
+        goal=Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name),
+        once=options.once,
     )
     with _stopped_by_signals(landing.stopping):
         landing.run()
     log(JobEvent(what="ended", text=landed_text(landing.tally), fields=landing.tally))
     refused = target.refused()
     if refused:
-        text = f"{target.place} refuses {refused:,} documents, and keeps their earlier ones: see statestore_landing_refused"
+        text = f"{target.place} refuses {refused:,} documents, and keeps their earlier ones: --verify names them"
         log(JobEvent(what="refused", text=text, level="warning"))
-    return 1 if refused and options.once else 0
+    return 1 if options.once and (refused or not landing.shown) else 0
 
 
 def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
