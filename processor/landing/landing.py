@@ -10,12 +10,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from random import uniform
 from threading import Event
-from time import monotonic
+from time import monotonic, time
 from typing import Final, TypeVar
 
 from processor.errors import KafkaError, Stopped
 from processor.kafka.group_reader import GroupReader, Offsets, TopicPortion
 from processor.landing.landed_message import read_message
+from processor.landing.landing_states import landing_note
 from processor.landing.target import Target, TargetAway
 from processor.rounds.job_event import JobEvent, Report
 from processor.rounds.troubles import Troubles
@@ -38,7 +39,8 @@ _T = TypeVar("_T")
 class Landing:
     """One process of a landing. `join`: joins the group of the product's topic, with the target's offsets. `goal`: the offsets
     that the topic had at the start; a landing that runs `once` ends there. `tally`: the counts of this process so far. `shown`:
-    whether readers see the documents."""
+    whether readers see the documents. `behind`: how many messages of its partitions wait. `landed_at`: when a batch landed last,
+    in seconds since 1970."""
 
     product: str
     target: Target
@@ -50,6 +52,8 @@ class Landing:
     once: bool
     tally: Counter[str] = field(default_factory=Counter)
     shown: bool = False
+    behind: int = 0
+    landed_at: float | None = None
     _said: Counter[str] = field(default_factory=Counter)
     _said_at: float = field(default_factory=monotonic)
     _waiting: str = ""
@@ -67,7 +71,7 @@ class Landing:
                     break
                 else:
                     self._ask(reader)
-                self._say(reader)
+                self._say()
 
     def _land(self, reader: GroupReader, reading: TopicPortion) -> None:
         self._heard_at = monotonic()
@@ -75,7 +79,8 @@ class Landing:
         messages = [message for record in reading.records if (message := read_message(record, self.product))]
         self.tally["foreign"] += len(reading.records) - len(messages)
         self.tally += self._until_done(lambda: self.target.land(messages, reading.ends))
-        reader.show(reading.ends)
+        self.behind, self.landed_at = reader.behind(), time()
+        reader.show(reading.ends, landing_note(self.product, self.target.place, self.landed_at))
 
     def _show(self) -> bool:
         """Whether all has landed that the topic held at the start. Then readers see it, where they have not seen it yet."""
@@ -116,7 +121,7 @@ class Landing:
                 raise Stopped("stopped on request")
             pause = min(2 * pause, PAUSE_SECONDS)
 
-    def _say(self, reader: GroupReader) -> None:
+    def _say(self) -> None:
         """Says now and then what landed meanwhile, and shows it to readers."""
         seconds = monotonic() - self._said_at
         if seconds < SAY_SECONDS:
@@ -124,9 +129,9 @@ class Landing:
         if not (self.shown or self.once):
             self._show()
         if new := self.tally - self._said:
-            behind, rate = reader.behind(), (new["landed"] + new["deleted"]) / seconds
-            text = f"{landed_text(new)}; {rate:,.0f} documents/s, {behind:,} messages behind"
-            fields = {**new, "behind": behind, "per_second": round(rate, 1)}
+            rate = (new["landed"] + new["deleted"]) / seconds
+            text = f"{landed_text(new)}; {rate:,.0f} documents/s, {self.behind:,} messages behind"
+            fields = {**new, "behind": self.behind, "per_second": round(rate, 1)}
             self.report(JobEvent(what="landed", text=text, fields=fields))
         self._said, self._said_at = self.tally.copy(), monotonic()
 

@@ -4,11 +4,11 @@ import argparse
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from hashlib import sha256
 from threading import Event
 from typing import TYPE_CHECKING
 
 from processor.cli.chosen_plan import stored_plan
+from processor.cli.operators.driver_page import served_page
 from processor.cli.options import (
     KAFKA,
     REGISTRY,
@@ -57,7 +57,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     add_definitions(parser, required=False, otherwise="the definitions of the registry")
     add_log_flags(parser)
-    add_settings(parser, *KAFKA, *REGISTRY)
+    add_settings(parser, *KAFKA, *REGISTRY, "status_port", "status_host")
     parser.set_defaults(run=run)
 
 
@@ -119,6 +119,8 @@ def _land(options: argparse.Namespace, settings: Settings, topic: "LandedTopic",
     from processor.kafka.admin import Admin
     from processor.kafka.group_reader import GroupReader
     from processor.landing.landing import Landing, landed_text
+    from processor.landing.landing_page import LANDING_PAGES, landing_state
+    from processor.landing.landing_states import group_of
 
     log, kafka = JobLog(form=options.log, quiet=options.quiet), dict(settings.kafka)
     target.open(topic)
@@ -127,7 +129,7 @@ def _land(options: argparse.Namespace, settings: Settings, topic: "LandedTopic",
         product=topic.product,
         target=target,
         join=lambda offsets: GroupReader(
-            settings.bootstrap_servers, kafka, topic.name, _group(topic.product, target.place), offsets
+            settings.bootstrap_servers, kafka, topic.name, group_of(topic.product, target.place), offsets
         ),
         troubles=Troubles(log),
         report=log,
@@ -135,7 +137,8 @@ def _land(options: argparse.Namespace, settings: Settings, topic: "LandedTopic",
         goal=Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name),
         once=options.once,
     )
-    with _stopped_by_signals(landing.stopping):
+    page = served_page(settings, log, landing_state(landing), LANDING_PAGES)
+    with _stopped_by_signals(landing.stopping), page:
         landing.run()
     log(JobEvent(what="ended", text=landed_text(landing.tally), fields=landing.tally))
     refused = target.refused()
@@ -157,11 +160,6 @@ def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
     for line in result.lines():
         print(line)
     return 0 if result.right else 1
-
-
-def _group(product: str, place: str) -> str:
-    """The group of all processes that land a product in a place."""
-    return f"statestore-land-{product}-{sha256(place.encode()).hexdigest()[:8]}"
 
 
 @contextmanager
