@@ -46,7 +46,7 @@ class SearchTarget:
         return f"index {self._index} at {self._client.host}"
 
     def open(self, topic: LandedTopic) -> None:
-        if self._client.find(f"/{self._index}") is None:
+        if not self._exists():
             self._create(topic)
         self._check(topic)
         if self._client.find(f"/_alias/{self._write_alias}") is None:
@@ -56,7 +56,7 @@ class SearchTarget:
         self._forget()
 
     def check(self, topic: LandedTopic) -> None:
-        if self._client.find(f"/{self._index}") is None:
+        if not self._exists():
             raise LandingError(f"{self.place} holds no documents yet: run `statestore land` without --verify first")
         self._check(topic)
 
@@ -104,8 +104,15 @@ class SearchTarget:
         with closing(self._search(entries.of_kind("document"))) as found:
             yield from (entries.document_of(entry) for _, entry in found)
 
+    def _exists(self) -> bool:
+        return self._client.find(f"/{self._index}") is not None
+
     def _create(self, topic: LandedTopic) -> None:
-        self._client.send("PUT", f"/{self._index}", entries.index_body(self._mapping, topic, self._write_alias))
+        try:
+            self._client.send("PUT", f"/{self._index}", entries.index_body(self._mapping, topic, self._write_alias))
+        except LandingError:
+            if not self._exists():  # else another process made it meanwhile
+                raise
 
     def _check(self, topic: LandedTopic) -> None:
         found = orjson.loads(self._client.send("GET", f"/{self._index}/_mapping"))
@@ -126,13 +133,13 @@ class SearchTarget:
         made = [(message, entries.entry_of(message)) for message in messages]
         refused = [(message, "the document is no JSON object") for message, entry in made if entry is None]
         sent = [(message, entry) for message, entry in made if entry is not None]
-        answers = self._client.bulk(self._write_alias, [entry for _, entry in sent])
-        for (message, _), answer in zip(sent, answers, strict=True):
+        ended = [entries.end_of_refused(message) for message in messages if message.document is None]
+        answers = self._client.bulk(self._write_alias, [*(entry for _, entry in sent), *ended])
+        for (message, _), answer in zip(sent, answers[: len(sent)], strict=True):
             if answer.status == BAD_VALUE:
                 refused.append((message, answer.reason))
             elif answer.status in (200, 201):
                 counts["deleted" if message.document is None else "landed"] += 1
-        self._bulk([entries.end_of_refused(message) for message in messages if message.document is None])
         return refused
 
     def _bulk(self, writes: Sequence[IndexWrite]) -> None:

@@ -30,6 +30,7 @@ public class SearchNode extends Node {
         Node node = new SearchNode(settings);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> close(node)));
         node.start();
+        Thread.currentThread().join();  // the threads of a node keep no process alive
     }
 
     private static void close(Node node) {

@@ -18,6 +18,7 @@ from processor.kafka.reader import read_topic
 from processor.landing.compare_landing import LandingComparison, compare_landing
 from processor.landing.landed_message import read_message
 from processor.landing.landing import Landing
+from processor.landing.landing_states import group_of
 from processor.landing.postgres_target import PostgresTarget
 from processor.landing.search_client import SearchClient
 from processor.landing.search_target import SearchTarget
@@ -91,7 +92,9 @@ class LandingScene:
         return Landing(
             product=PRODUCT,
             target=target,
-            join=lambda offsets: GroupReader(self.broker, {}, self.topic.name, f"group-{self.topic.name}", offsets),
+            join=lambda offsets: GroupReader(
+                self.broker, {}, self.topic.name, group_of(PRODUCT, self.topic.name), offsets
+            ),
             troubles=Troubles(self.events.append),
             report=self.events.append,
             stopping=stopping or Event(),

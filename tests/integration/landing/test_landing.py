@@ -10,6 +10,7 @@ from sqlalchemy import make_url
 
 from processor.kafka.admin import Admin
 from processor.landing.landed_message import LandedMessage
+from processor.landing.landing_states import landing_states
 from processor.landing.postgres_target import PostgresTarget
 from processor.landing.target import LandedTopic, LandingError
 from tests.integration.landing.conftest import PRODUCT, LandingScene
@@ -174,6 +175,20 @@ def test_the_comparison_names_what_somebody_changed(scene: LandingScene) -> None
     found = scene.compare()
     assert (found.different, found.missing, found.extra) == (['{"id":0}'], ['{"id":1}'], ['{"id": 9}'])
     assert (found.equal, found.waiting) == (2, 1)
+
+
+@pytest.mark.rest
+def test_the_broker_knows_how_far_a_landing_is(scene: LandingScene) -> None:
+    """`status`, `doctor` and `erase` ask it."""
+    for n in range(5):
+        scene.publish(n, {"n": n})
+    scene.land()
+    scene.publish(1, {"n": 1})
+    states = [one for one in landing_states(scene.broker, {}) if one.topic == scene.topic.name]
+    with closing(scene.target()) as target:
+        assert [(one.product, one.place, one.behind, one.processes) for one in states] == [
+            (PRODUCT, target.place, 1, 0)
+        ]
 
 
 @pytest.mark.rest
