@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from threading import Event
+from time import sleep
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +31,7 @@ from processor.rounds.troubles import Troubles
 
 PRODUCT = "person"
 PARTITIONS = 2
+MAPPING = {"dynamic": False, "properties": {"n": {"type": "long"}, "name": {"type": "text"}}}
 
 
 @pytest.fixture(scope="session")
@@ -139,8 +141,7 @@ class SearchScene(LandingScene):
     """A topic of a product, and an index for its documents. `url`: of the server."""
 
     def target(self, indexes: Mapping[str, str] | None = None) -> Target:
-        mapping = {"dynamic": False, "properties": {"n": {"type": "long"}, "name": {"type": "text"}}}
-        return SearchTarget(self.url, PRODUCT, self.version, mapping)
+        return SearchTarget(self.url, PRODUCT, self.version, MAPPING)
 
     def ask(self, method: str, path: str, value: Any = None) -> Any:
         """The answer of the server, whose status must be good."""
@@ -189,4 +190,6 @@ def make_topic(broker: str) -> LandedTopic:
     name = f"landing-{uuid4().hex[:8]}"
     admin = Admin(broker, {})
     admin.ensure([name], partitions=PARTITIONS, compacted=True)
-    return LandedTopic(PRODUCT, name, admin.topics([name])[name].id)
+    while not (found := admin.topics([name])):  # the broker may know it a moment later
+        sleep(0.1)
+    return LandedTopic(PRODUCT, name, found[name].id)
