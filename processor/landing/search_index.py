@@ -62,8 +62,8 @@ def forgotten() -> dict[str, Any]:
 def entry_of(message: LandedMessage) -> IndexWrite | None:
     """The entry of a message; None for a document that is no JSON object."""
     if message.document is None:
-        own = {"kind": "tombstone", "sequence": message.sequence, "deleted_at": int(time() * 1000)}
-        return IndexWrite(id_of(message), message.sequence, orjson.dumps({OWN: own}))
+        gone = {"kind": "tombstone", "sequence": message.sequence, "deleted_at": int(time() * 1000)}
+        return IndexWrite(id_of(message), message.sequence, orjson.dumps({OWN: gone}))
     text = message.document.replace("\n", " ").replace("\r", " ").strip()
     if not text.startswith("{"):
         return None

@@ -9,7 +9,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
 from typing import Any, Final
@@ -196,7 +196,7 @@ class SearchTarget:
         found = orjson.loads(self._client.send("POST", path, {"ids": list(ids)}))["docs"]
         return {one["_id"]: one["_source"][OWN] for one in found if one.get("found")}
 
-    def _search(self, query: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _search(self, query: Mapping[str, Any]) -> Generator[tuple[str, dict[str, Any]], None, None]:
         """The entries of a query at one moment, with their ids. Their numbers are exact."""
         request = {"query": query, "size": PAGE, "sort": ["_doc"]}
         answer = self._client.send("POST", f"/{self._index}/_search?scroll={_KEEP_ALIVE}", request)
