@@ -63,7 +63,7 @@ def _print_status(registry: "Registry", settings: Settings, options: argparse.Na
     jobs = [job for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
     degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
-    requests = registry.replay_requests()
+    requests = registry.replays.waiting()
     if options.json:
         more = {"replay_requests": requests_json(requests), "landings": [one._asdict() for one in landings]}
         print(json.dumps(status_json(snapshot, jobs, problems, degraded) | more, indent=2))
