@@ -75,6 +75,7 @@ class SearchTarget:
         return counts
 
     def show(self) -> str:
+        self.refused()  # a document that a later message replaced does not wait
         self._refresh()
         count = self._client.send("POST", f"/{self._index}/_count", entries.earlier_versions(self._version))
         waiting = orjson.loads(count)["count"]

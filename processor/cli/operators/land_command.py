@@ -38,22 +38,20 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--to",
         metavar="URL",
-        help="postgresql://user@host:port/database, https://user@host:9200 of OpenSearch, or a reference to it: env:NAME, "
-        "file:PATH, secret:NAME (default with --embedded: its Postgres; `opensearch` is its OpenSearch)",
+        help="postgresql://user@host:port/database, https://user@host:9200, or a reference: env:NAME, file:PATH, secret:NAME "
+        "(with --embedded its Postgres, or `opensearch`)",
     )
-    parser.add_argument(
-        "--into", metavar="NAME", help="the table, or the alias of the index (default: the product's name)"
-    )
+    parser.add_argument("--into", metavar="NAME", help="table or alias (default: the product's name)")
     parser.add_argument(
         "--index",
         metavar="MEMBER",
         action="append",
         default=[],
-        help="give this member of the document a column and an index in Postgres; may come several times",
+        help="a member that gets an index in Postgres; repeatable",
     )
     parser.add_argument("--once", action="store_true", help="land what the topic holds now, then end")
     parser.add_argument(
-        "--verify", action="store_true", help="land nothing: compare the target with the topic; 1 if they differ"
+        "--verify", action="store_true", help="land nothing: compare target and topic; 1 if they differ"
     )
     add_definitions(parser, required=False, otherwise="the definitions of the registry")
     add_log_flags(parser)

@@ -207,17 +207,19 @@ def test_an_old_tombstone_goes_at_the_next_start(search: SearchScene, monkeypatc
 def test_readers_see_a_new_version_when_it_is_complete(search: SearchScene) -> None:
     for n in range(3):
         search.publish(n, {"n": n})
+    search.publish(3, {"n": "no number"})
     search.land()
     search.version = 4
     search.publish(0, {"n": 0, "name": "zero"})
     first = search.land()
     assert not first.shown
     assert search.events[-1].text.endswith(
-        "readers do not see it yet: 2 documents are of earlier versions of the product"
+        "readers do not see it yet: 3 documents are of earlier versions of the product"
     )
     assert search.find({"match": {"name": "zero"}}) == []
     search.publish(1, {"n": 1, "name": "one"})
     search.publish(2, None)
+    search.publish(3, {"n": 3})
     assert search.land().shown
     assert len(search.find({"match": {"name": "zero"}})) == 1
     assert search.table() == search.expected()
