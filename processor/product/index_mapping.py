@@ -7,6 +7,7 @@ The index keeps every member, but searches only those that are declared: a json 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from processor.errors import StatestoreError
 from processor.product.document_type import DocumentType, ListType, ObjectType, ValueType, document_type
 from processor.product.product import Product
 from processor.records.entity import Entity
@@ -27,8 +28,13 @@ _KINDS: Final[Mapping[str, IndexMapping]] = {
 
 
 def index_mapping(product: Product, entities: Mapping[str, Entity]) -> IndexMapping:
-    """The mapping of a product's documents."""
-    return {"dynamic": False} | _mapping(document_type(product, entities))
+    """The mapping of a product's documents. Raises StatestoreError for documents that are no objects."""
+    shown = document_type(product, entities)
+    if not isinstance(shown, ObjectType):
+        raise StatestoreError(
+            f"documents of {product.name} are single values, and an index takes objects: give it `fields`"
+        )
+    return {"dynamic": False} | _mapping(shown)
 
 
 def _mapping(of: DocumentType) -> IndexMapping:

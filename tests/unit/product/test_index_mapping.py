@@ -1,6 +1,9 @@
 """The mapping of an index for the documents of a product."""
 
+import pytest
+
 from processor.definitions.load import load
+from processor.errors import StatestoreError
 from processor.product.index_mapping import index_mapping
 
 ENTITIES = """
@@ -19,6 +22,12 @@ embed:
   first: {one: c, on: {a: i}}
   n: {many: c, on: {a: i}, value: count(*)}
 """
+
+
+def test_a_product_whose_documents_are_no_objects() -> None:
+    definitions = load({"entities.yaml": ENTITIES, "p.yaml": "{product: p, root: a, value: s}"})
+    with pytest.raises(StatestoreError, match="documents of p are single values, and an index takes objects"):
+        index_mapping(definitions.products["p"], definitions.entities)
 
 
 def test_each_type_of_the_definitions() -> None:
