@@ -1,12 +1,20 @@
-"""The members of a product's documents: each with its type, where its value comes from, and the description of its column. Pure."""
+"""The members of a product's documents: their types, the sources of their values, and the descriptions of columns. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from processor.definitions.describe import write_expression
 from processor.product.document_type import DocumentType, ListType, ObjectType, ValueType, document_type
-from processor.product.expressions.expression import Aggregate, Call, Column, Expression, ExpressionNode, Path, Shown
-from processor.product.expressions.expression import node_of
+from processor.product.expressions.expression import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    ExpressionNode,
+    Path,
+    Shown,
+    node_of,
+)
 from processor.product.product import BareValue, Definitions, Fields, Join, Note, Product, WholeRow
 
 BARE = "(value)"
@@ -84,9 +92,7 @@ class _Reader:
                 text = f"the rows of {join.name} before its limit"
                 yield _member(name, text, at, types[name], depth, ((*at, join.name),))
 
-    def _member(
-        self, name: str, expression: Expression, at: Path, shown: DocumentType, depth: int
-    ) -> Iterator[Member]:
+    def _member(self, name: str, expression: Expression, at: Path, shown: DocumentType, depth: int) -> Iterator[Member]:
         node, text = node_of(expression), write_expression(expression)
         if isinstance(node, Shown):
             yield from self._embedded(name, text, at, at + node.path, shown, depth)

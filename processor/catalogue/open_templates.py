@@ -1,20 +1,20 @@
 """The templates of the pages, with Jinja2 (the extra `catalogue`). They write each value escaped, so that no name is markup."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from processor.errors import StatestoreError
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
+RenderPage = Callable[..., str]
+"""The text of the template with this name, and with these values."""
 
 
-def open_templates() -> "Environment":
-    """The environment of the templates. Raises StatestoreError where Jinja2 is not installed."""
+def open_templates() -> RenderPage:
+    """The function that renders the templates. Raises StatestoreError where Jinja2 is not installed."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError:
         raise StatestoreError("the pages need Jinja2: pip install 'statestore[catalogue]'") from None
-    return Environment(
+    templates = Environment(
         loader=PackageLoader("processor.catalogue"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -22,3 +22,4 @@ def open_templates() -> "Environment":
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    return lambda name, **values: templates.get_template(name).render(**values)

@@ -6,11 +6,12 @@ The same definitions give the same bytes: no page has a date of its own, so a re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from processor.catalogue.document_members import Member, document_members, join_text, levels_of
 from processor.catalogue.examples import Example
 from processor.catalogue.lineage_picture import lineage_picture
+from processor.catalogue.open_templates import RenderPage
 from processor.catalogue.page_names import page_names
 from processor.catalogue.versions import ProductVersions
 from processor.inspect.access_paths import AccessPath, ExplainedJoin, explain
@@ -24,9 +25,6 @@ from processor.product.sql_printer.product_query import product_sql
 from processor.product.used_columns import used_by_entity
 from processor.records.entity import Entity
 from statestore.items import slot_name
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 FOLDERS: Final = ("products", "entities")
 MARK: Final = '<meta name="generator" content="statestore catalogue">'
@@ -48,14 +46,14 @@ class Catalogue:
     versions: Mapping[str, ProductVersions] | None
 
 
-def site_files(catalogue: Catalogue, templates: "Environment") -> dict[str, str]:
+def site_files(catalogue: Catalogue, render: RenderPage) -> dict[str, str]:
     """The text of each file by its path."""
-    return dict(_Site(catalogue, templates).files())
+    return dict(_Site(catalogue, render).files())
 
 
 class _Site:
-    def __init__(self, catalogue: Catalogue, templates: "Environment") -> None:
-        self._of, self._templates = catalogue, templates
+    def __init__(self, catalogue: Catalogue, render: RenderPage) -> None:
+        self._of, self._render = catalogue, render
         definitions = catalogue.definitions
         self._names = {"products": page_names(definitions.products), "entities": page_names(definitions.entities)}
         self._members = {name: document_members(one, definitions) for name, one in definitions.products.items()}
@@ -73,7 +71,8 @@ class _Site:
             yield asset, (files("processor.catalogue") / "templates" / asset).read_text(encoding="utf-8")
 
     def _page(self, template: str, up: str, **values: Any) -> str:
-        return self._templates.get_template(template).render(
+        return self._render(
+            template,
             title=self._of.title,
             up=up,
             pages=self._names,
@@ -124,7 +123,10 @@ class _Site:
             entity=entity,
             note=self._of.definitions.entity_notes.get(entity.name, Note()),
             readers=readers,
-            users={column: [p for p in readers if _is_read(self._reads[p][entity.name], column)] for column in entity.columns},
+            users={
+                column: [p for p in readers if _is_read(self._reads[p][entity.name], column)]
+                for column in entity.columns
+            },
             slots=[(slot_name(one.slot), one) for one in self._of.found.slots if one.entity == entity.name],
             events=list(self._events(entity.name)),
         )

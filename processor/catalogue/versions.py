@@ -40,7 +40,9 @@ def product_versions(
         row = entry.new or {}
         if entry.entry in _TABLES and "version" in row:
             version = Version(number=row["version"], at=entry.at, who=entry.who, why=entry.why or "")
-            made.setdefault(row["name"], {})[version.number] = version  # the last one is the oldest: it made the version
+            made.setdefault(row["name"], {})[version.number] = (
+                version  # the last one is the oldest: it made the version
+            )
     return {
         name: ProductVersions(
             states=tuple(_states(name, stored, entries.get(name))),

@@ -13,5 +13,7 @@ def write_site(files: Mapping[str, str], directory: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
     for path in (path for folder in FOLDERS for path in (directory / folder).glob("*.html")):
-        if path.relative_to(directory).as_posix() not in files and MARK in path.read_text(encoding="utf-8", errors="replace"):
+        if path.relative_to(directory).as_posix() not in files and MARK in path.read_text(
+            encoding="utf-8", errors="replace"
+        ):
             path.unlink()

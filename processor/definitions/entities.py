@@ -80,15 +80,15 @@ def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict
         if parse_element(column):
             what = f"the column name `{column}` means the elements of another column"
             problems.add(column_key, what, "rename the column")
-        node = _type_node(column, column_key, node, problems)
+        type_node = _type_node(column, column_key, node, problems)
         type_cure = 'write a type, e.g. `string` or `"string[]"`'
-        text = as_text(node, f"the type of column `{column}`", type_cure, problems) if node else None
+        text = as_text(type_node, f"the type of column `{column}`", type_cure, problems) if type_node else None
         if text is None:
             continue
         try:
             types[column] = parse_type(text)
         except ValueError as error:
-            problems.add(node, f"the type of column `{column}` cannot be read", str(error))
+            problems.add(type_node or node, f"the type of column `{column}` cannot be read", str(error))
     return types
 
 

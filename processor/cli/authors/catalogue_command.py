@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from processor.catalogue.examples import example_of
 from processor.catalogue.open_templates import open_templates
@@ -35,13 +34,15 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    templates = open_templates()
+    render = open_templates()
     tune_garbage_collector()
     directory: Path = options.definitions
     catalogue = _catalogue(options, directory)
-    write_site(site_files(catalogue, templates), options.to)
+    write_site(site_files(catalogue, render), options.to)
     definitions, examples = catalogue.definitions, catalogue.examples
-    counts = f"{len(definitions.products)} products ({len(examples)} with an example), {len(definitions.entities)} entities"
+    counts = (
+        f"{len(definitions.products)} products ({len(examples)} with an example), {len(definitions.entities)} entities"
+    )
     print(visible_line(f"{options.to / 'index.html'}: {counts}"))
     return 0
 
