@@ -19,7 +19,7 @@ from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 from processor.product.join_fields import parse_element
 from processor.records.column_types import parse_type
 from processor.records.entity import ColumnType, DecimalForm, Entity, RecordFormat, TruncateChoice
-from statestore.items import MAX_COLUMNS
+from statestore.column_values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
 MOST_SHARDS = 100

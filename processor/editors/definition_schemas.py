@@ -13,7 +13,7 @@ from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PRODUCT, T
 from processor.definitions.shape import NAME, TOPIC
 from processor.product.product import DocumentFormat
 from processor.records.entity import DecimalForm, RecordFormat, TimestampUnit, TruncateChoice, TypeName
-from statestore.items import MAX_COLUMNS
+from statestore.column_values import MAX_COLUMNS
 
 JsonSchema = dict[str, Any]
 DRAFT: Final = "http://json-schema.org/draft-07/schema#"
