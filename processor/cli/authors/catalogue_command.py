@@ -5,8 +5,8 @@ from pathlib import Path
 
 from processor.catalogue.examples import example_of
 from processor.catalogue.open_templates import open_templates
+from processor.catalogue.product_versions import product_versions
 from processor.catalogue.site_files import Catalogue, site_files
-from processor.catalogue.versions import product_versions
 from processor.catalogue.write_site import write_site
 from processor.cli.options import REGISTRY, add_settings, load_settings, reachable_settings
 from processor.cli.printing.visible_text import visible_line
