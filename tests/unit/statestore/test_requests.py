@@ -11,9 +11,10 @@ from statestore import requests
 from statestore.attribute_values import decode
 from statestore.column_values import MAX_COLUMNS
 from statestore.errors import Terminal
-from statestore.items import Image, PendingKey, Row, merge_image, write_image
+from statestore.items import Image, PendingKey, Row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
+from statestore.row_writes import merge_image, write_image
 from statestore.store import Absent, AbsentOrBelow, Delete, Equals, Query, Write
 
 STAR = Key("TABLE#star", "octocat#hello#world")
