@@ -8,10 +8,12 @@ from processor.catalogue.open_templates import open_templates
 from processor.catalogue.product_versions import product_versions
 from processor.catalogue.site_files import Catalogue, site_files
 from processor.catalogue.write_site import write_site
+from processor.cli.chosen_plan import empty_registry
 from processor.cli.options import REGISTRY, add_settings, load_settings, reachable_settings
 from processor.cli.printing.visible_text import visible_line
 from processor.definitions.load import files_below, load_directory, read_tests
 from processor.definitions.product_tests import read_cases
+from processor.plan.planning import plan_alone
 from processor.pricing.preview import planned_state, preview
 from processor.pricing.price_list import DEFAULT, read_prices
 from processor.rounds.step_runner import tune_garbage_collector
@@ -40,10 +42,8 @@ def run(options: argparse.Namespace) -> int:
     catalogue = _catalogue(options, directory)
     write_site(site_files(catalogue, render), options.to)
     definitions, examples = catalogue.definitions, catalogue.examples
-    counts = (
-        f"{len(definitions.products)} products ({len(examples)} with an example), {len(definitions.entities)} entities"
-    )
-    print(visible_line(f"{options.to / 'index.html'}: {counts}"))
+    products = f"{len(definitions.products)} products ({len(examples)} with an example)"
+    print(visible_line(f"{options.to / 'index.html'}: {products}, {len(definitions.entities)} entities"))
     return 0
 
 
@@ -54,12 +54,12 @@ def _catalogue(options: argparse.Namespace, directory: Path) -> Catalogue:
     prices = read_prices(options.prices) if options.prices else DEFAULT
     settings, stored, has_run, history = _registry(options)
     found = preview(definitions, stored, has_run, None if options.no_price else settings)
-    plan = planned_state(definitions, stored, has_run).plan
-    examples = {name: example_of(name, cases, plan, settings) for name in definitions.products}
+    alone = plan_alone(definitions, settings.slots)  # as `test` runs them: nothing of it is paused
+    examples = {name: example_of(name, cases, alone, settings) for name in definitions.products}
     return Catalogue(
         title=options.title or directory.resolve().name,
         definitions=definitions,
-        plan=plan,
+        plan=planned_state(definitions, stored, has_run).plan,
         found=found,
         prices=prices,
         examples={name: example for name, example in examples.items() if example},
@@ -74,7 +74,6 @@ def _registry(
     settings = load_settings(options)
     named = options.registry or settings.registry != Settings().registry or options.embedded
     if not named:
-        empty = Snapshot(version=0, slots=settings.slots, entities=(), products=(), assignments=(), joins=())
-        return settings, empty, frozenset(), None
+        return settings, empty_registry(settings), frozenset(), None
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         return settings, *registry.snapshot_for_apply(), registry.history()
