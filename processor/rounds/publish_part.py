@@ -101,7 +101,8 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
     products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
     publishers = {entity: _RootPublisher(round_, entity, mark, tally, runner) for entity in _roots_of(products, todo)}
     while todo:
-        chunk, todo = todo[:CHUNK], todo[CHUNK:]
+        end = _end_of_chunk(todo)
+        chunk, todo = todo[:end], todo[end:]
         going = [root for root in chunk if root[0] not in round_.stopped and root[0] not in failed]
         backlog.update(set(chunk).difference(going))
         together: dict[tuple[str, str], list[str]] = {}  # products that show one root publish it together
@@ -138,6 +139,14 @@ def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runne
         unfit=unfit,
         fits=frozenset(fits),
     )
+
+
+def _end_of_chunk(todo: Sequence[Root]) -> int:
+    """Where a chunk of sorted roots ends: it has all products of its last root, which read and write one ledger item."""
+    end = min(CHUNK, len(todo))
+    while end < len(todo) and todo[end][1] == todo[end - 1][1]:
+        end += 1
+    return end
 
 
 def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[EncodedDocument]:
