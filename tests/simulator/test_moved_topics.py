@@ -48,12 +48,12 @@ FROM_THE_FIRST = replacing(
 @pytest.mark.parametrize(
     ("seed", "overrides", "switch"),
     [
-        (2, {}, NO_OFFSETS),
+        (7, {}, NO_OFFSETS),
         (3, {}, NOT_TO_THE_END),
         (3, {}, AT_ONCE),
         (2, {}, SAME_EPOCH),
         (1, {}, FROM_THE_FIRST),
-        (73, HARD, replacing((Eraser, "is_back", always(False)))),
+        (1870, HARD, replacing((Eraser, "is_back", always(False)))),
     ],
     ids=[
         "an erasure covers offsets of the incarnations that it knows",
