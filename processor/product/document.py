@@ -91,7 +91,6 @@ class _Compiler:
     ) -> "CompiledJoin":
         known: CompiledJoin | None = shared.embeds.get((place, join))
         if known is not None:
-            known.shared = True
             return known
         entity, key = self.entities[join.entity], (place, counting(join))
         counted = shared.rows.get(key)
@@ -174,13 +173,13 @@ _TEXT: Final = _Form(attrgetter("text"), lambda texts: f"[{','.join(texts)}]", d
 
 
 class CompiledJoin:
-    """A compiled join below a level. `shared`: several products show it alike, so that one JSON text serves them all."""
+    """A compiled join below a level. `names`: of its members. One JSON text of them serves all products that show it alike."""
 
-    __slots__ = ("_aggregated", "_form", "join", "level", "names", "rows", "shared")
+    __slots__ = ("_aggregated", "_form", "join", "level", "names", "rows")
 
     def __init__(self, join: Join, rows: CountedRows, level: CompiledLevel) -> None:
         self.join, self.rows, self.level = join, rows, level
-        self._aggregated, self.shared = join.aggregated, False
+        self._aggregated = join.aggregated
         self.names = (join.name, f"{join.name}_total") if join.total else (join.name,)
         self._form = members_form(self.names)
 
@@ -190,12 +189,11 @@ class CompiledJoin:
 
     def text(self, scope: Scope) -> str:
         """The embed's members as JSON text without braces."""
-        if not self.shared:
-            return self._form % self._with_total(scope, self._made(scope, _TEXT))
         found = scope[0].found
-        if self not in found:
-            found[self] = self._form % self._with_total(scope, self._made(scope, _TEXT))
-        return str(found[self])
+        text: str | None = found.get(self)
+        if text is None:
+            text = found[self] = self._form % self._with_total(scope, self._made(scope, _TEXT))
+        return text
 
     def show(self, scope: Scope) -> Value:
         """The value of the embed."""
