@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from processor.errors import ForeignPart
-from processor.job.fence_producers import fence_producers
 from processor.job.forget_progress import forget_progress, messages_in
+from processor.job.take_over import fence_producers
 from processor.plan.plan import Plan
 from processor.progress.identity import (
     IDENTITY,

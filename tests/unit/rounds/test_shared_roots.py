@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import processor.rounds.publish_part as publish_part
+import processor.rounds.publish_stage as publish_stage
 import processor.steps.assemble as assemble
 from processor.definitions.load import load
 from processor.plan.plan import Plan
@@ -95,7 +95,7 @@ def test_an_assembly_that_fails_stops_only_the_products_that_use_the_join(monkey
             raise ValueError("a fork that nobody foresaw")
         return assemble.assemble_tree(plan, tree, *args)
 
-    monkeypatch.setattr(publish_part, "assemble_tree", failing)
+    monkeypatch.setattr(publish_stage, "assemble_tree", failing)
     trial, _ = started(plan_of_products({"stars": STARS}, {"forks": FORKS}, {"stars": STARS}))
     trial.batch([row("user", 0, id=1, name="ada"), row("star", 0, id=7, name="ada", note="n")])
     assert sent(trial) == {"p00": 1, "p02": 1}
@@ -141,7 +141,7 @@ def test_products_with_equal_joins_have_the_documents_that_each_of_them_has_alon
 def test_a_root_at_the_end_of_a_chunk_is_read_and_reserved_once_for_all_its_products(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(publish_part, "CHUNK", 4)
+    monkeypatch.setattr(publish_stage, "CHUNK", 4)
     trial, store = started(plan_of_products(*[{"stars": STARS}] * 3))
     trial.batch([row("user", n, id=n, name=f"u{n}") for n in range(5)])
     assert [store.counted[name] for name in ("get LEDGER#user#0", "write LEDGER#user#0")] == [5, 5]
