@@ -16,8 +16,8 @@ from processor.product.counted_rows import CountedElements, CountedRows, Entitie
 from processor.product.expressions.evaluate import GROUP, Evaluate, FindRows, Scope, compile_expression
 from processor.product.expressions.evaluate import Match as Match
 from processor.product.expressions.expression import Column, Expression
-from processor.product.members import members_form, select_members
 from processor.product.product import BareValue, Fields, Join, Product, Selection, WholeRow
+from processor.product.selected_members import members_form, select_members
 from processor.records.canonical_json import dumps
 from processor.records.entity import Entity
 from processor.records.record import Value

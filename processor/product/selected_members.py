@@ -16,7 +16,7 @@ from processor.records.entity import Entity
 from processor.records.record import Value
 
 
-class Members(NamedTuple):
+class SelectedMembers(NamedTuple):
     """Makes the selected members of a row: their values by name, or their JSON text without braces."""
 
     values: Callable[[Scope], dict[str, Value]]
@@ -37,22 +37,22 @@ class ColumnTexts(dict[str, str]):
 
 def select_members(
     entity: Entity, selection: WholeRow | Fields, level: RowLevel, embedded: Collection[str] = ()
-) -> Members:
+) -> SelectedMembers:
     """The members that a level of rows of `entity` selects. `embedded`: the names of the members that the level embeds; a whole
     row has no undeclared column under such a name."""
     if isinstance(selection, WholeRow):
         row = partial(_whole_row, entity, frozenset(embedded))
-        return Members(row, lambda scope: dumps(row(scope))[1:-1])
+        return SelectedMembers(row, lambda scope: dumps(row(scope))[1:-1])
     form = members_form(name for name, _ in selection.members)
     own = [(name, of.name) for name, of in selection.members if isinstance(of, Column) and not (of.path or of.up)]
     if own and len(own) == len(selection.members):
         texts = itemgetter(*[column for _, column in own])
-        return Members(
+        return SelectedMembers(
             lambda scope: {name: scope[0].columns.get(column) for name, column in own},
             lambda scope: form % texts(_column_texts(scope[0])),
         )
     members = [(name, compile_expression(of, level)) for name, of in selection.members]
-    return Members(
+    return SelectedMembers(
         lambda scope: {name: evaluate(scope) for name, evaluate in members},
         lambda scope: form % tuple([dumps(evaluate(scope)) for _, evaluate in members]),
     )
