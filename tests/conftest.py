@@ -3,6 +3,7 @@ calls to AWS."""
 
 import os
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +13,10 @@ from hypothesis import settings
 
 from tests.recorder.calls import FOLDER, allowed, differences, recorded
 
-settings.register_profile("statestore", deadline=None)  # no test checks a duration
+EXAMPLES = int(os.environ.get("STATESTORE_EXAMPLES", "100"))
+"""Of each test with the marker `hypothesis`. `make test` runs fewer, and `make test-rest` more."""
+
+settings.register_profile("statestore", deadline=None, max_examples=EXAMPLES)  # no test checks a duration
 settings.load_profile("statestore")
 
 MAY_SKIP = ("moto_lies", "older_postgres")
@@ -95,6 +99,16 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped, although CI=true: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def api_descriptions() -> Iterator[None]:
+    """botocore reads its files about the APIs once a process, and not once a client: 0.1 s of CPU."""
+    import botocore.session
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Words that the project does not use, because readers stumble over them. `make check` runs this file too."""
 
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -15,21 +16,22 @@ CURE = "write in plain words, with a named actor and a verb in the present (CONT
 OUTSIDE = re.compile(r"\b(DESIGN|FORMATS|FACTS|STYLE)\.md\b|\bshared/")
 """Documents and folders that are not in the repository."""
 TEXTS = {".py", ".md", ".toml", ".yaml", ".yml"}
-WORD = re.compile(rf"(?<![a-z])({'|'.join(BANNED)})(?![a-z])", re.IGNORECASE)
+WORD = re.compile(rf"(?<![a-z])({'|'.join(BANNED)})(?![a-z])")
 
 
 def test_no_file_uses_a_banned_word() -> None:
-    assert _places(WORD) == [], CURE
+    assert _places(WORD, str.lower) == [], CURE
 
 
 def test_no_file_refers_to_a_document_outside_the_repository() -> None:
     assert _places(OUTSIDE) == []
 
 
-def _places(pattern: re.Pattern[str]) -> list[str]:
+def _places(pattern: re.Pattern[str], change: Callable[[str], str] = str) -> list[str]:
     """Where the repository's texts have the pattern, and which words. This file names the words, so it is left out."""
     found = []
-    for path, text in _texts().items():
+    for path, written in _texts().items():
+        text = change(written)  # five times as fast as a pattern that ignores case
         for match in pattern.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
             found.append(f"{path.relative_to(ROOT)}:{line}: {match[0]}")
