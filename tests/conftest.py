@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--together",
         metavar="FOLDER",
-        help="one process of `--dist loadfile` runs all files of this folder: they share parts and a Spark session",
+        help="one process of `--dist loadfile` runs all files of this folder first: they share parts and a Spark session",
     )
 
 
@@ -56,6 +56,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return folder if file.startswith(f"{folder}/") else file
 
     return TogetherScheduling(config, log) if folder else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The folder of `--together` comes first: its process works longest, and the others end together. (pytest itself takes a
+    folder only once, and in its place among the others.)"""
+    if folder := config.getoption("together"):
+        items.sort(key=lambda item: not item.nodeid.startswith(f"{folder}/"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
