@@ -14,8 +14,9 @@ REST := "rest and not slow"
 # One of the processes runs all tests of a file, with the parts that it starts. The files run in the order of the folders: long
 # files first, and at the end short ones, so that all processes end together.
 SLOW := -n 3 --dist loadfile --no-loadscope-reorder tests/acceptance tests/simulator tests/contract tests/integration tests/infra
-# In `make test` one process runs all jobs, so that Spark and a broker for them start once. `make test-rest` has too many for one.
-JOBS := --together tests/integration/job
+# In `make test` one process runs all jobs, so that Spark and a broker for them start once, and one process the contract, so that
+# DynamoDB Local starts once. `make test-rest` has too many jobs for one process.
+TOGETHER := --together tests/integration/job --together tests/contract
 SEEDS ?= 20000
 MINUTES ?= 10
 OUTAGES ?= 200
@@ -81,7 +82,7 @@ test: setup ## run every tier of tests, without the tests of `make test-rest` an
 	@echo "== tests/unit, tests/architecture, tests/fuzz"
 	@$(FEW) $(PY) -m pytest -q -m $(CORE) $(FAST)
 	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about four minutes)"
-	@$(FEW) $(PY) -m pytest -q -m $(CORE) $(JOBS) $(SLOW) --unused-actions
+	@$(FEW) $(PY) -m pytest -q -m $(CORE) $(TOGETHER) $(SLOW) --unused-actions
 
 test-quick: setup ## run what takes seconds, after each edit: unit, architecture, contract on memory and Postgres, and 200 random histories
 	@$(FEW) $(PY) -m pytest -q -m $(CORE) -n 3 --dist loadfile tests/unit tests/architecture \

@@ -37,6 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--together",
+        action="append",
+        default=[],
         metavar="FOLDER",
         help="one process of `--dist loadfile` runs all files of this folder first: they share parts and a Spark session",
     )
@@ -46,23 +48,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadFileScheduling
 
-    folder = config.getoption("together")
+    folders = config.getoption("together")
 
     class TogetherScheduling(LoadFileScheduling):  # type: ignore[misc]
         """As of `--dist loadfile`, but the files of one folder count as one file."""
 
         def _split_scope(self, nodeid: str) -> str:
-            file = str(super()._split_scope(nodeid))
-            return folder if file.startswith(f"{folder}/") else file
+            return folder_of(nodeid, folders) or str(super()._split_scope(nodeid))
 
-    return TogetherScheduling(config, log) if folder else None
+    return TogetherScheduling(config, log) if folders else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The folder of `--together` comes first: its process works longest, and the others end together. (pytest itself takes a
-    folder only once, and in its place among the others.)"""
-    if folder := config.getoption("together"):
-        items.sort(key=lambda item: not item.nodeid.startswith(f"{folder}/"))
+    """The folders of `--together` come first: their processes work longest, and all processes end together. (pytest itself takes
+    a folder only once, and in its place among the others.)"""
+    items.sort(key=lambda item: not folder_of(item.nodeid, config.getoption("together")))
+
+
+def folder_of(nodeid: str, folders: list[str]) -> str | None:
+    """The folder of these in which a test is."""
+    return next((folder for folder in folders if nodeid.startswith(f"{folder}/")), None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
