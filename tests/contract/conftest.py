@@ -176,7 +176,7 @@ class Doorway:
             store.close()
 
 
-@pytest.fixture(params=["moto", "dynamodb_local"])
+@pytest.fixture(params=[pytest.param("moto", marks=pytest.mark.rest), "dynamodb_local"])
 def doorway(request: pytest.FixtureRequest) -> Iterator[Doorway]:
     """The DynamoDB doorway to each API."""
     made = Doorway(_endpoint(request))
