@@ -88,6 +88,7 @@ def _docker() -> Iterator[str]:
 def _embedded() -> Iterator[str]:
     # Not by the wheel's own function: as root that one opens the folders above its files to all users.
     with tempfile.TemporaryDirectory(prefix="statestore-postgres-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # under root the server is another user
         server = start_postgres(Path(folder))
         try:
             yield SecretUrl(server.endpoint.replace("+psycopg", ""))  # as Docker's, which psycopg takes too
