@@ -125,7 +125,7 @@ soak-outages: setup ## cut and restart registry, store, broker and schema regist
 check: setup ## run ruff, mypy --strict (tests too) and import-linter
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy --strict
+	$(PY) -m mypy --strict --num-workers 2
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	$(PY) -m pytest -q tests/architecture/test_names.py tests/architecture/test_words.py
 
