@@ -85,12 +85,14 @@ def compile_plan(
             entity=e,
             declared=tuple(e.columns),
             slots=dict(written.get(e.name, {})),
-            used=_union(used.get(e.name, set())),
+            used=_stored(_union(used.get(e.name, set())), e),
             edges=edges.get(e.name, {}),
             layout=layouts.get(e.name, version),
             instants=_instants(e, written.get(e.name, {}), edges.get(e.name, {})),
             dropped=dropped.get(e.name, ()),
-            indexed=_union({frozenset(e.key), *indexed.get(e.name, ())}) if written.get(e.name) else frozenset(),
+            indexed=_stored(_union({frozenset(e.key), *indexed.get(e.name, ())}), e)
+            if written.get(e.name)
+            else frozenset(),
         )
         for e in definitions.entities.values()
     }
@@ -231,6 +233,11 @@ def _kinds(definitions: Definitions) -> Mapping[IndexedColumns, IndexedColumns]:
     return equal_groups(
         sides(above, join) for product in definitions.products.values() for above, join in product.walk()
     )
+
+
+def _stored(columns: frozenset[str] | None, entity: Entity) -> frozenset[str] | None:
+    """Of an entity that stores no undeclared columns, whole rows are all declared columns."""
+    return frozenset(entity.columns) if columns is None and not entity.keeps_undeclared else columns
 
 
 def _union(parts: set[frozenset[str] | None]) -> frozenset[str] | None:

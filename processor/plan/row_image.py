@@ -50,7 +50,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
         for name in [n for n, value in columns.items() if value is UNAVAILABLE]:
             columns[name], since[name] = _stored_value(seen, name)
     more: dict[str, Any] = {}
-    if not declared and not row.keys() <= plan.entity.columns.keys():
+    if not declared and plan.entity.keeps_undeclared and not row.keys() <= plan.entity.columns.keys():
         undeclared = {name: value for name, value in row.items() if name not in plan.entity.columns}
         before = seen.more if seen is not None else {}
         more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in undeclared.items()}
