@@ -53,6 +53,6 @@ def _kept(old: EntityEntry, new: EntityEntry) -> Iterator[str]:
 def _shown_no_more(name: str, before: Plan, after: Plan) -> Iterator[str]:
     old, new = before.entities[name].indexed, after.entities[name].indexed
     if new and (old is None or not old <= new):
-        columns = "undeclared columns" if old is None else ", ".join(sorted(old - new))
-        shrinks = "an index entry loses them when the job writes its row again"
+        columns = "whole rows" if old is None else ", ".join(sorted(old - new))
+        shrinks = "index entries shrink as the job writes their rows again"
         yield f"entity {name}: no product reads {columns} through an index any more; {shrinks}"

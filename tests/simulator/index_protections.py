@@ -7,7 +7,7 @@ from typing import Any
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import indexed_columns, settling
 from tests.simulator.without import open_changes as s
-from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, scripted
+from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, RETRIED, scripted
 
 
 def settle_protections() -> Iterator[Protection]:
@@ -51,6 +51,33 @@ def version_protections() -> Iterator[Protection]:
         "a row that comes back to what a late index still shows",
         indexed_columns.evidence_by_content,
         scripted("a user takes its name back", lag="long", settle_first_chance=0.6),
+    )
+    yield protection(
+        "a refused write looks again at what the indexes show",
+        "a row that another attempt wrote between the read and the write",
+        indexed_columns.decided_before_a_refusal,
+        scripted("a user has another name for a moment", RETRIED, reads_first=True, batch_records=4),
+    )
+    unavailable = {"shape": "pair", "reads_first": True, "unavailable_chance": 0.5, "events": 14}
+    dated = protection(
+        "an update that leaves a value out dates it in the indexes",
+        "a dead letter that is newer than the value",
+        indexed_columns.values_without_dates,
+        unavailable,
+    )
+    yield replace(dated, kind="replays")
+    replayed = protection(
+        "a replay has a version of its own in the indexes",
+        "an index that shows the row, but an older one",
+        indexed_columns.replay_keeps_version,
+        {"shape": "pair", "lag": "long"},
+    )
+    yield replace(replayed, kind="replays")
+    yield protection(
+        "the marker of a truncate has its version in the indexes",
+        "an index that still shows the row",
+        indexed_columns.truncate_keeps_version,
+        {"shape": "pair", "truncate_chance": 0.3, "events": 14, "max_faults": 0, "zombie_chance": 0, "lag": "long"},
     )
 
 
