@@ -51,7 +51,8 @@ def needed_backfills(
         if counted:
             rows = counted.rows
             row = rows * max(1, ceil(counted.mean_bytes / WRITE_BYTES))
-            write_units = row + rows * (len(after.assignments_of(entity.name)) + len(fields))
+            entry = max(1, ceil((counted.entry_bytes or 0) / WRITE_BYTES))
+            write_units = row + rows * (len(after.assignments_of(entity.name)) * entry + len(fields))
             seconds = ceil(row / BACKFILL_UNITS / entity.shards)
         if holds:
             yield Backfill(

@@ -79,8 +79,8 @@ def preview(
     The prices are those after all backfills, when no product waits. Raises RegistryError if the registry would refuse the apply,
     and DefinitionError if the products conflict with those of the registry.
     """
-    index = index_statistics(statistics) if statistics else None
     wanted, change, after, plan = planned_state(definitions, stored, has_run)
+    index = index_statistics(statistics, plan) if statistics else None
     slots = tuple(_slots(after, change, wanted, _together(plan)))
     costs = price_events(plan, settings) if settings else ()
     backfills, effects = row_effects(stored, after, plan, has_run, index)

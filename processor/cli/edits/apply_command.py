@@ -91,8 +91,9 @@ def _effect_lines(
     before: Snapshot, after: Snapshot, has_run: frozenset[str], statistics: Statistics | None
 ) -> Iterator[str]:
     """What the apply does to stored rows, before it does so."""
-    index = index_statistics(statistics) if statistics else None
-    backfills, lines = row_effects(before, after, plan_of(completed(after)), has_run, index)
+    plan = plan_of(completed(after))
+    index = index_statistics(statistics, plan) if statistics else None
+    backfills, lines = row_effects(before, after, plan, has_run, index)
     yield from lines
     for one in backfills:
         yield f"entity {one.entity}: {one.holds}; {backfill_text(one, DEFAULT)}"
