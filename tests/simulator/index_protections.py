@@ -7,7 +7,7 @@ from typing import Any
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import indexed_columns, settling
 from tests.simulator.without import open_changes as s
-from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, RETRIED, scripted
+from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, scripted
 
 
 def settle_protections() -> Iterator[Protection]:
@@ -56,7 +56,18 @@ def version_protections() -> Iterator[Protection]:
         "a refused write looks again at what the indexes show",
         "a row that another attempt wrote between the read and the write",
         indexed_columns.decided_before_a_refusal,
-        scripted("a user has another name for a moment", RETRIED, reads_first=True, batch_records=4),
+        scripted(
+            "a user has another name for a moment",
+            reads_first=True,
+            batch_records=2,
+            max_faults=3,
+            fault_chance=0.5,
+            fault_target="write Key(pk='TABLE#user'",
+            fault_weights={"task lost": 1},
+            checkpoint_loss_chance=1.0,
+            zombie_chance=1.0,
+            zombie_turn_chance=0.3,
+        ),
     )
     unavailable = {"shape": "pair", "reads_first": True, "unavailable_chance": 0.5, "events": 14}
     dated = protection(
