@@ -58,13 +58,6 @@ def entry_size(item: Item) -> int | None:
     return round(sum(sizes) / len(sizes)) if sizes else None
 
 
-def undeclared_size(item: Item) -> int:
-    """The bytes of the undeclared columns of a row, as the item holds them."""
-    return sum(
-        item_size({name: part[name]}) for part in (item, item.get("_indexed", {})) for name in part if name == "_more"
-    )
-
-
 def shows(probe: Query, page: Page, version: str) -> bool:
     """Whether the answer to a query of one row shows the row at this version in indexes, or at a newer one."""
     return any(key_of_item(item) == probe.row and version_shown(item) >= version for item in page.items)

@@ -7,7 +7,7 @@ from processor.plan.declared_columns import declared_columns
 from processor.plan.plan import EntityPlan
 from registry.model import EpochBoundary
 from statestore.item_attributes import version_of_item
-from statestore.items import read_more, read_row
+from statestore.items import read_row
 from statestore.store import Item
 from statestore.versions import decode_version
 
@@ -69,13 +69,13 @@ def empty_columns(
 
 def _empty_column(item: Item, entity: EntityPlan, column: str, topics: FormerTopics) -> EmptyColumn:
     row = read_row(item)
-    if column in (row.columns or {}):
+    if column in (row.columns or {}) or row.more.get(column, "") is None:
         wrote = _origin(row.since.get(column, row.version), entity, topics)
         same = wrote.epoch == decode_version(row.version)[0]
         place = f"offset {wrote.offset}" if same else str(wrote)
         return EmptyColumn(column=column, why=f"null since {place} or longer")
     older = "the row is older than the declaration of the column"
-    if column in read_more(item):
+    if column in row.more:
         return EmptyColumn(column=column, why=f"{older}, and its value has another type")
     if entity.entity.keeps_undeclared:
         return EmptyColumn(column=column, why="no record of the row had a value")

@@ -80,7 +80,7 @@ def compile_plan(
                     edges.setdefault(entity, {})[access.fields] = fields
         for entity, columns in _read_through_indexes(plan):
             indexed.setdefault(entity, set()).add(columns)
-    entities = {
+    compiled_entities = {
         e.name: EntityPlan(
             entity=e,
             declared=tuple(e.columns),
@@ -96,6 +96,7 @@ def compile_plan(
         )
         for e in definitions.entities.values()
     }
+    entities = {name: replace(entity, unread=_unread(entity)) for name, entity in compiled_entities.items()}
     found, trees = {entity: tuple(uses) for entity, uses in occurrences.items()}, trees_of(products.values())
     return Plan(
         version=version,
@@ -233,6 +234,14 @@ def _kinds(definitions: Definitions) -> Mapping[IndexedColumns, IndexedColumns]:
     return equal_groups(
         sides(above, join) for product in definitions.products.values() for above, join in product.walk()
     )
+
+
+def _unread(entity: EntityPlan) -> Columns:
+    """The declared columns that no product reads, no key has, and no slot or edge holds."""
+    if entity.used is None or entity.indexed is None:
+        return ()
+    read = {*entity.used, *entity.indexed, *entity.entity.key, *entity.joined()}
+    return tuple(name for name in entity.declared if name not in read)
 
 
 def _stored(columns: frozenset[str] | None, entity: Entity) -> frozenset[str] | None:

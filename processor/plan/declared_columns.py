@@ -1,10 +1,10 @@
 """Reads a stored row by the declaration of its entity as it is now.
 
-A column that is declared later is undeclared in older rows: their items hold its value in `_more`, as the source sent it. These
-functions convert such a value to the declared type. A value that does not fit, or that has two meanings, is null and counted.
-A column that is declared no more is undeclared in all rows. Older items hold its value in an attribute of its own, and the next
-write of the row moves this value to `_more`, or replaces it. An entity with `keep: declared` shows no undeclared column, and the
-next write of an older row drops those that it holds.
+Wide declared columns that no product reads are in `_more` (`processor.plan.row_image`). So is a column that is declared later, in
+older items, as the source sent it. These functions convert a value of `_more` to the declared type. A value that does not fit, or
+that has two meanings, is null and counted. A column that is declared no more is undeclared in all rows. Older items hold its
+value in an attribute of its own, and the next write of the row moves it to `_more`, or replaces it. An entity with
+`keep: declared` shows no undeclared column, and the next write of an older row drops those that it holds.
 """
 
 from collections import Counter
@@ -52,7 +52,9 @@ def declared_row(item: Item, plan: EntityPlan) -> Row:
     """The row that an item holds. Its `more` has all values that no declared column has, and that the entity keeps: a write that
     keeps `more` loses none of them."""
     row = _declared_row(item, plan)
-    return row._replace(more={}) if row.more and not plan.entity.keeps_undeclared else row
+    if not row.more or plan.entity.keeps_undeclared:
+        return row
+    return row._replace(more={name: value for name, value in row.more.items() if name in plan.entity.columns})
 
 
 def _declared_row(item: Item, plan: EntityPlan) -> Row:

@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from processor.plan.access import Access, SlotRead
-from processor.plan.declared_columns import declared_columns
+from processor.plan.declared_columns import declared_columns, held_undeclared
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.planning import join_of
 from processor.plan.product_plan import JoinPlan
@@ -24,7 +24,8 @@ from registry.model import Direction, JoinSpec
 from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
 from statestore import keys
 from statestore.attribute_values import item_size
-from statestore.item_attributes import entry_size, undeclared_size
+from statestore.column_values import pack_values
+from statestore.item_attributes import entry_size
 from statestore.items import DELETED
 from statestore.keys import Key
 from statestore.store import Item, Query, Store
@@ -70,7 +71,7 @@ def take_statistics(
                 mean_bytes=_mean(sizes),
                 most_bytes=max(sizes, default=0),
                 entry_bytes=_mean(entries) if entries else None,
-                undeclared_bytes=_mean([undeclared_size(item) for item in items]),
+                undeclared_bytes=_mean([_undeclared_size(item, entity) for item in items]),
             )
         )
         rows[name] = [columns for item in items if (columns := declared_columns(item, entity)) is not None]
@@ -84,6 +85,12 @@ def take_statistics(
 
 def _mean(sizes: Sequence[int]) -> float:
     return sum(sizes) / len(sizes) if sizes else 0.0
+
+
+def _undeclared_size(item: Item, entity: EntityPlan) -> int:
+    """The bytes of the undeclared columns that an item holds."""
+    undeclared = held_undeclared(item, entity)
+    return len(pack_values(undeclared)) if undeclared else 0
 
 
 def _sampled(entity: EntityPlan, store: Store, size: int, random: Random) -> tuple[int, list[Item]]:
