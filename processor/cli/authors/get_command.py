@@ -15,7 +15,7 @@ from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
 from processor.progress.ledger import group_key, read_entry
 from processor.records import canonical_json
-from processor.rounds.publish_part import encoded_document
+from processor.rounds.publish_stage import encoded_document
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import processor.plan.planning as planning
-import processor.rounds.write_part as write_part
+import processor.rounds.write_stage as write_stage
 import processor.steps.fill as fill
 import processor.steps.replay as replay
 import processor.steps.settle as settle
@@ -145,7 +145,7 @@ def evidence_by_content() -> Iterator[None]:
 
         return changed
 
-    with replacing((write_part, "open_change", remember), (settle, "shows", same))():
+    with replacing((write_stage, "open_change", remember), (settle, "shows", same))():
         yield
 
 
