@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import processor.job.take_over
+import processor.plan.row_image
 import processor.spark.spark_executor
 import processor.spark.worker
 from processor.driver.row_reads import RowReads
@@ -22,6 +23,7 @@ from processor.progress.overlay import DriverOverlay
 from processor.rounds.update_counts import UpdateCounts
 from processor.settings.settings import Settings
 from processor.spark.worker import Clients, transactional_id
+from statestore.column_values import WORTHWHILE
 from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
 from tests.simulator.world import World
 
@@ -134,6 +136,7 @@ def doubles(world: World) -> Iterator[None]:
         (processor.job.take_over, "fence_producers", fence),
         (processor.spark.spark_executor, "SMALL", world.conditions.small_round),
         (processor.spark.worker, "SMALL", world.conditions.small_round),
+        (processor.plan.row_image, "WORTHWHILE", 0 if world.conditions.packs else WORTHWHILE),
         (OpenChanges, "close", lambda self, now: sorted(close(self, now))),  # the same order for the same seed
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]

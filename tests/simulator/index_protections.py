@@ -52,6 +52,44 @@ def version_protections() -> Iterator[Protection]:
         indexed_columns.evidence_by_content,
         scripted("a user takes its name back", lag="long", settle_first_chance=0.6),
     )
+    yield protection(
+        "a refused write looks again at what the indexes show",
+        "a row that another attempt wrote between the read and the write",
+        indexed_columns.decided_before_a_refusal,
+        scripted(
+            "a user has another name for a moment",
+            reads_first=True,
+            batch_records=2,
+            max_faults=3,
+            fault_chance=0.5,
+            fault_target="write Key(pk='TABLE#user'",
+            fault_weights={"task lost": 1},
+            checkpoint_loss_chance=1.0,
+            zombie_chance=1.0,
+            zombie_turn_chance=0.3,
+        ),
+    )
+    unavailable = {"shape": "pair", "reads_first": True, "unavailable_chance": 0.5, "events": 14}
+    dated = protection(
+        "an update that leaves a value out dates it in the indexes",
+        "a dead letter that is newer than the value",
+        indexed_columns.values_without_dates,
+        unavailable,
+    )
+    yield replace(dated, kind="replays")
+    replayed = protection(
+        "a replay has a version of its own in the indexes",
+        "an index that shows the row, but an older one",
+        indexed_columns.replay_keeps_version,
+        {"shape": "pair", "lag": "long"},
+    )
+    yield replace(replayed, kind="replays")
+    yield protection(
+        "the marker of a truncate has its version in the indexes",
+        "an index that still shows the row",
+        indexed_columns.truncate_keeps_version,
+        {"shape": "pair", "truncate_chance": 0.3, "events": 14, "max_faults": 0, "zombie_chance": 0, "lag": "long"},
+    )
 
 
 def index_protections() -> Iterator[Protection]:

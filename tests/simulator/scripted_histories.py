@@ -37,6 +37,9 @@ SCRIPTS = {
     "a user takes its name back": (
         "user x username=a; star 0 username=a; user x username=b; user x username=a; star 0; star 0; star 1 username=a"
     ),
+    "a user has another name for a moment": (
+        "user x username=a; star 0 username=a; user x username=b; user x username=a; star 0"
+    ),
     "a star changes after its user": "user x username=a; star 0 username=a; user x; user x; user x; star 0",
     "a label leaves its repo": (
         "user x username=a; star 0 username=a; label 0; label 1; label 2; label 0 repo_name=s; label 1"

@@ -190,6 +190,8 @@ def test_what_no_product_reads_weighs_in_the_row_alone_and_its_updates_write_no_
     assert unread.units["its index copies"] < 0.7 * plain.units["its index copies"]
     assert wide.units["row"] < 2.2 * plain.units["row"]  # 2.5 KB more, compressed
     assert {cost.corrections for cost in (plain, wide, unread, both)} == {0}
+    kept = measure_event_cost(cost_records(2_000, 100, wide=True), keep="declared")
+    assert kept.units == plain.units
 
 
 def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:
