@@ -52,6 +52,8 @@ def _read_entity(key: Scalar, node: YamlNode, problems: Problems) -> Entity | No
     record_format = _read_choice(body.get("format"), "format", formats, problems)
     decimals = _read_decimals(name, body, columns if columns_read else None, problems)
     truncate = _read_choice(body.get("truncate"), "truncate", truncates, problems) or "refuse"
+    table = body.get("source")
+    source = as_text(table, "`source`", "write the table in the source, e.g. `public.users`", problems) if table else ""
     if len(problems) > before:
         return None
     return Entity(
@@ -63,6 +65,7 @@ def _read_entity(key: Scalar, node: YamlNode, problems: Problems) -> Entity | No
         format=record_format,
         truncate=truncate,
         decimals=decimals,
+        source=source or "",
     )
 
 

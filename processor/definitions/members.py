@@ -17,6 +17,7 @@ ENTITY: Final[Members] = {
     "decimals": "The form of text in decimal and float columns without a schema, for all or by column: text is digits "
     "(decimal.handling.mode string), bytes is Base64 (precise). Default: the first clear record of a decimal(p,s) decides.",
     "truncate": "What the job does when the source empties the table. Default: refuse, which stops the job.",
+    "source": "The table in the source database, `schema.table`, for `verify --source`. Default: the end of the topic's name.",
 }
 _WHERE: Final[Members] = {
     "where": "The rows that count: an SQL condition. At the root: the rows that have a document.",

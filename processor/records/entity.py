@@ -39,7 +39,8 @@ class Entity:
     """A source table. `columns` keeps the declared order, and key columns are not null. `format` None: each record shows
     its own format. `decimals`: the form of text in number columns, or in some of them, where a record has no schema: digits, or
     Debezium's bytes. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
-    deletes those that are older than the truncate (`delete`)."""
+    deletes those that are older than the truncate (`delete`). `source`: its table in the source, `schema.table`; empty: by the
+    topic."""
 
     name: str
     topic: str
@@ -49,6 +50,7 @@ class Entity:
     format: RecordFormat | None = None
     truncate: TruncateChoice = "refuse"
     decimals: DecimalForm | Mapping[str, DecimalForm] | None = None
+    source: str = ""
 
     def decimal_form(self, column: str) -> DecimalForm | None:
         """What the entity says of the text of numbers in a column."""

@@ -16,8 +16,9 @@ from processor.plan.step import Step
 from processor.progress.open_changes import changes_key
 from processor.progress.replays import ReplayReport, replay_key
 from processor.records.dead_letters import DeadLetter
-from processor.records.record import Change, Decoded, Ignored, Record, Rejected, Truncated
+from processor.records.record import Change, Decoded, Ignored, Rejected, Truncated
 from processor.records.reject_reasons import OF_DOCUMENTS
+from processor.rounds.repair_change import REPAIR, repair_change
 from processor.rounds.replay_document import replay_document
 from processor.rounds.round import PartResult, Round
 from processor.rounds.settled_decode import SettledDecode
@@ -58,7 +59,7 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
         if letter.rejected.code in OF_DOCUMENTS:
             reports += runner.run([replay_document(letter.rejected, round_.plan)])
             continue
-        match _decoded(record, round_.plan, decoding):
+        match _decoded(letter.rejected, round_.plan, decoding):
             case Change() as change:
                 changes.append(change)
             case Truncated():
@@ -78,9 +79,12 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
     return PartResult(replayed=tuple(reports), opened=opened, forms=tuple(decoding.settled))
 
 
-def _decoded(record: Record, plan: Plan, decoding: SettledDecode) -> Decoded:
+def _decoded(letter: Rejected, plan: Plan, decoding: SettledDecode) -> Decoded:
+    record = letter.record
     for entity in plan.entities.values():
         if entity.entity.topic == record.topic:
+            if letter.code == REPAIR:
+                return repair_change(record, entity.entity)
             return decoding.decode(record, entity.entity)
     return Rejected(record=record, reason=f"no entity has the topic {record.topic} any more")
 
@@ -107,9 +111,9 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
 
 
 def _older_than_truncate(change: Change, round_: Round) -> Change | None:
-    """The delete of the row at the last truncate of its table; None for a change after that."""
+    """The delete of the row at the last truncate of its table; None for a change after that, such as a repair."""
     goal = round_.truncates.get(change.entity)
-    if goal is None or goal.version <= version_of(change):
+    if goal is None or change.seen is not None or goal.version <= version_of(change):
         return None
     epoch, partition, offset = decode_version(goal.version)
     at = replace(change.record, epoch=epoch, partition=partition, offset=offset)

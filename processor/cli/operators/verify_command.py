@@ -1,5 +1,6 @@
 """`statestore verify`: compares published documents with the state, and with --sql also with the answer of the product's SQL over
-the rows of the state. With --repair it publishes again the documents that differ from the state."""
+the rows of the state. With --repair it publishes again the documents that differ from the state. With --source it
+compares rows with the source database (`processor.cli.operators.verify_source`)."""
 
 import argparse
 import sys
@@ -12,6 +13,7 @@ from uuid import uuid4
 
 from processor.cli.arguments import positive
 from processor.cli.chosen_plan import stored_state
+from processor.cli.operators.verify_source import add_flags, run_source
 from processor.cli.options import (
     KAFKA,
     REGISTRY,
@@ -48,7 +50,9 @@ from statestore.store import Store
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("verify", help="compare published documents with the state, and show those that differ")
-    parser.add_argument("products", metavar="PRODUCT", nargs="*", help="products to compare (default: all)")
+    parser.add_argument(
+        "products", metavar="PRODUCT", nargs="*", help="products to compare, with --source entities (all)"
+    )
     parser.add_argument(
         "--sample", metavar="N", type=positive, help="compare N documents of each product (default: all)"
     )
@@ -63,14 +67,19 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="publish again the documents that differ from the state; no job may be running",
+        help="publish again the documents that differ from the state, while no job runs; with --source write the source's rows",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_flags(parser)
     add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    return run_source(options) if options.source else _run_documents(options)
+
+
+def _run_documents(options: argparse.Namespace) -> int:
     seed = randrange(2**32) if options.seed is None else options.seed
     with reachable_settings(options) as settings:
         require_settings(settings, "bootstrap_servers")
