@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from processor.cli.arguments import positive, reason, seconds
+from processor.cli.arguments import add_source, positive, reason, seconds, source_address
 from processor.cli.chosen_plan import stored_state
 from processor.cli.chosen_row import chosen_entity
 from processor.cli.operators.ask_for_replay import living_job
@@ -21,7 +21,6 @@ from processor.errors import SettingError, StatestoreError
 from processor.plan.plan import EntityPlan
 from processor.records import canonical_json
 from processor.settings.open_registry import open_registry
-from processor.settings.resolve_secrets import database_address
 from processor.settings.settings import Settings
 from statestore.store import HALF_UNITS, Store
 
@@ -29,15 +28,13 @@ if TYPE_CHECKING:
     from processor.source.compared_table import ComparedTable
     from processor.source.source_comparison import ComparedEntity
     from processor.source.source_database import SourceSession
-FLAGS = ("--source", "--source-password")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Adds the flags of a comparison with the source."""
     group = parser.add_argument_group("flags of --source")
     text = "compare the stored rows with this database: postgresql:// or mysql://; names of entities may follow"
-    group.add_argument("--source", metavar="URL", help=text)
-    group.add_argument("--source-password", metavar="REF", default="", help="its password: env:, file: or secret:")
+    add_source(group, "compare the stored rows with this database: postgresql:// or mysql://")
     group.add_argument("--rate", metavar="N", type=positive, default=0, help="at most N rows a second of the source")
     text = "keep the progress in FILE, and go on with it"
     group.add_argument("--resume", metavar="FILE", type=Path, help=text)
@@ -70,7 +67,7 @@ def run_source(options: argparse.Namespace) -> int:
 def _session(options: argparse.Namespace) -> "Iterator[SourceSession]":
     from processor.source.source_database import source_session
 
-    with source_session(database_address(options.source, options.source_password, FLAGS)) as session:
+    with source_session(source_address(options)) as session:
         yield session
 
 

@@ -1,8 +1,6 @@
 """Rows that Debezium captured equal the rows of the source, type by type; columns that do not compare are named."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from sqlalchemy import Engine, create_engine
@@ -19,8 +17,6 @@ from processor.source.source_database import source_session
 from processor.source.source_tables import read_source_tables, table_of
 from processor.trial.trial import Trial
 from tests.capture import mariadb_types, postgres_types
-from tests.capture.servers import mariadb
-from tests.support.required import required_program
 
 SAMPLES = Path(__file__).parents[2] / "data" / "debezium"
 LACKING = ("citext", "isbn", "hstore", "ltree", "xml", "interval", "integer[][]")
@@ -99,15 +95,6 @@ def test_rows_that_debezium_captured_equal_those_of_postgres(
         assert (found.rows, found.stored) == (2, 2)
         assert {"bytea", "time6", "dates", "point"} <= found.table.left_out.keys()
         assert not {"text", "price", "single", "at6", "moment", "jsonb", "texts"} & found.table.left_out.keys()
-
-
-@pytest.fixture(scope="module")
-def mariadb_port() -> Iterator[int]:
-    required_program("mariadbd", "apt-get install -y mariadb-server")
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # under root the server runs as another user
-        with mariadb(Path(folder, "server")) as port:
-            yield port
 
 
 @pytest.mark.rest
