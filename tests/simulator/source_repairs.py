@@ -1,10 +1,11 @@
 """Simulates an operator who repairs rows from the source while the job reads records that are older than the source.
 
-Some records never arrive. At any moment the operator compares some stored rows with the source, which is far ahead, and asks for
-repairs. At the end all rows that differ are repaired, until none does. A row whose last record arrived never differs then: no repair
-may keep a record away, or come over a newer one.
+Some records never arrive. At any moment the operator compares some stored rows with the source, which is ahead of the job, and
+asks for repairs. At the end all rows that differ are repaired, until none does. A row whose last record arrived never differs
+then: no repair may keep a record away, or come over a newer one.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
@@ -18,20 +19,26 @@ from processor.records.record import Record, Rejected
 from processor.rounds.repair_change import REPAIR, repair_record
 from registry.replay_request import LetterOutcome
 from statestore import keys
-from tests.simulator.history import Event, Partition, partition_of
+from statestore.item_attributes import version_of_item
+from statestore.versions import decode_version
+from tests.simulator.history import Event, Partition, partition_of, tables_after
 from tests.simulator.live_replays import LiveReplaySimulation
 from tests.simulator.run import Simulation
 
 LOST = b'{"op": "m", "source": {}}'
 """In place of a record that never arrives: a message that changes no row."""
 
+MOST = 300
+"""More repairs than any history needs."""
+
 
 class SourceRepairSimulation(LiveReplaySimulation):
-    """A run with lost records, and repairs by the running job. `letters`: of all repairs so far."""
+    """A run with lost records, and repairs by the running job. `letters`: of all repairs so far; `wrong`: what a repair broke."""
 
-    __slots__ = ("letters",)
+    __slots__ = ("letters", "wrong")
 
     letters: list[DeadLetter]
+    wrong: str
 
     @staticmethod
     def change_events(seed: int, events: list[Event]) -> list[Event]:
@@ -43,8 +50,9 @@ class SourceRepairSimulation(LiveReplaySimulation):
         return {p: [replace(r, value=LOST) if rng.random() < 0.3 else r for r in log] for p, log in logs.items()}
 
     def run(self) -> None:
-        self.letters = []
+        self.letters, self.wrong = [], ""
         super().run()
+        self.problem = self.wrong or self.problem
 
     def _act(self) -> bool:
         job, rng = self.job, self.world.rng
@@ -55,7 +63,10 @@ class SourceRepairSimulation(LiveReplaySimulation):
         if (is_idle or rng.random() < 0.15) and (wrong := list(self._wrong_rows())):
             everything = is_idle and self.available == {p: len(log) for p, log in self.logs.items()}
             if everything and (kept := next((sk for entity, sk, *_ in wrong if self._arrived(entity, sk)), None)):
-                self.problem = f"the last record of {kept} arrived, and its row differs from the source"
+                self.wrong = f"the last record of {kept} arrived, and its row differs from the source"
+                return False
+            if len(self.letters) > MOST:
+                self.wrong = "repairs never end"
                 return False
             self._ask(wrong if is_idle else rng.sample(wrong, rng.randint(1, len(wrong))))
             return True
@@ -66,7 +77,7 @@ class SourceRepairSimulation(LiveReplaySimulation):
 
     def _wrong_rows(self) -> Iterator[tuple[str, str, Any, Any, str]]:
         """(entity, encoded key, key, row of the source, version of the stored row) of the rows that differ."""
-        tables = self.source_tables()
+        tables = tables_after(self.shape, self.events[: self._source_now()])
         shown = {(e.entity, keys.encode(list(e.key.values())) or ""): e.key for e in self.events}
         for (entity, sk), key in sorted(shown.items(), key=lambda one: one[0]):
             plan = self.shape.plan.entities[entity]
@@ -77,6 +88,24 @@ class SourceRepairSimulation(LiveReplaySimulation):
             same = columns is None if row is None else columns is not None and _is_equal(columns, row)
             if not same:
                 yield entity, sk, key, row, stored.version if stored is not None else ""
+
+    def _source_now(self) -> int:
+        """How many events the source has had: those that a batch has read at least, also one whose checkpoint is lost."""
+        ends = self.checkpoint.offsets | (self.checkpoint.planned_ends or {})
+        for event in self.events:
+            plan = self.shape.plan.entities[event.entity]
+            key = plan.key(keys.encode(list(event.key.values())) or "")
+            for item in self.world.table.get([key]).values():
+                partition = partition_of(event, self.world.conditions.partitions)
+                epoch, _, offset = decode_version(version_of_item(item))
+                ends[partition] = max(ends[partition], offset + 1 if epoch == 1 else 0)
+        counts, read, sent = Counter[Partition](), 0, 0
+        for number, event in enumerate(self.events, start=1):
+            partition = partition_of(event, self.world.conditions.partitions)
+            counts[partition] += 1
+            read = number if counts[partition] <= ends[partition] else read
+            sent = number if counts[partition] <= self.available[partition] else sent
+        return self.world.rng.randint(read, sent)
 
     def _arrived(self, entity: str, sk: str) -> bool:
         """Whether the last record of a row arrived. A broken record changes nothing."""

@@ -7,8 +7,6 @@ import pytest
 from tests.simulator.seeds import at_least, share
 from tests.simulator.simulate import simulate
 from tests.simulator.source_repairs import SourceRepairSimulation
-from tests.simulator.without import live_replays, source_repairs
-from tests.simulator.without.switch import Switch
 
 SEEDS = share(6)
 PLAIN = {"unavailable_chance": 0.0}
@@ -23,16 +21,3 @@ def test_every_history_ends_with_the_rows_of_the_source(overrides: dict[str, Any
     ]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
     assert sum(run.facts["replays"] for run in runs) >= at_least(SEEDS / 8)
-
-
-@pytest.mark.parametrize(
-    ("seed", "overrides", "switch"),
-    [(0, PLAIN, source_repairs.newest_version), (0, HARD, live_replays.any_version_seen)],
-    ids=["a repair comes directly behind the version seen", "a repair writes under the version seen"],
-)
-def test_a_history_ends_wrong_without_the_protection(seed: int, overrides: dict[str, Any], switch: Switch) -> None:
-    def run(**more: Any) -> str | None:
-        return simulate(seed, simulation_class=SourceRepairSimulation, overrides=overrides, **more).problem
-
-    assert run() is None
-    assert run(switch=switch) is not None
