@@ -50,14 +50,14 @@ def reason(options: argparse.Namespace) -> str:
 
 
 def add_source(parser: argparse.ArgumentParser | argparse._ArgumentGroup, text: str) -> None:
-    """Adds `--source URL` and `--source-password REF`, which `source_address` reads. `text`: the help."""
+    """Adds `--source URL` and `--password REF`, which `source_address` reads. `text`: the help."""
     parser.add_argument("--source", metavar="URL", default="", help=text)
-    parser.add_argument("--source-password", metavar="REF", default="", help="its password: env:, file: or secret:")
+    parser.add_argument("--password", metavar="REF", default="", help="password of --source: env:, file: or secret:")
 
 
 def source_address(options: argparse.Namespace) -> str:
     """The address of the source with its password. Raises SettingError for a password in the command itself."""
-    return database_address(options.source, options.source_password, ("--source", "--source-password"))
+    return database_address(options.source, options.password, ("--source", "--password"))
 
 
 def slot_number(text: str) -> int:

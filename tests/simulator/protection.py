@@ -12,8 +12,8 @@ class Protection:
     """A protection. `against`: the danger. `switch`: turns the protection off. `overrides`: conditions under which a run without
     it soon ends wrong. `also_without`: another protection that does the same work earlier, so it is off in both runs.
     `saves_requests`: a run without the protection ends right, but needs more requests. `kind`: of the runs: operators may also
-    replay dead letters, by a run of their own or by the running job, repair rows from the source, erase rows, or edit the registry,
-    at random or by a script;
+    replay dead letters, by a run of their own or by the running job, repair rows from the source, erase rows, or edit the
+    registry, at random or by a script;
     topics may take only small messages for a while; text of decimals may have two meanings; the table may lose its last
     writes."""
 

@@ -56,22 +56,21 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--sample", metavar="N", type=positive, help="compare N documents of each product (default: all)"
     )
-    parser.add_argument("--seed", metavar="S", type=int, help="seed of the sample: the same seed takes the same sample")
+    parser.add_argument("--seed", metavar="S", type=int, help="the same seed takes the same sample")
     parser.add_argument(
         "--sql",
         action="store_true",
-        help="compare with the answer of the product's SQL too; verify copies all rows of its entities, also with --sample, "
-        "into a schema of the registry's Postgres, and removes the schema at the end. Documents that depend on a row that "
-        "Postgres cannot hold are named as not compared; then the exit status is 1",
+        help="compare with the answer of the product's SQL too, over copies of all rows in the registry's Postgres. Documents "
+        "of a row that Postgres cannot hold are named, with exit status 1",
     )
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="publish again the documents that differ from the state, while no job runs; with --source write the source's rows",
+        help="publish again what differs from the state, while no job runs; with --source write rows",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_flags(parser)
-    add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
+    rare = add_flags(parser)
+    add_settings(parser, *REGISTRY, *TABLE, *KAFKA, rare=rare)
     parser.set_defaults(run=run)
 
 

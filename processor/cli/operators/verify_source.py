@@ -30,19 +30,25 @@ if TYPE_CHECKING:
     from processor.source.source_database import SourceSession
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags of a comparison with the source."""
-    group = parser.add_argument_group("flags of --source")
-    text = "compare the stored rows with this database: postgresql:// or mysql://; names of entities may follow"
-    add_source(group, "compare the stored rows with this database: postgresql:// or mysql://")
-    group.add_argument("--rate", metavar="N", type=positive, default=0, help="at most N rows a second of the source")
-    text = "keep the progress in FILE, and go on with it"
-    group.add_argument("--resume", metavar="FILE", type=Path, help=text)
-    group.add_argument("--show", metavar="N", type=positive, default=10, help="print N keys of each kind (10)")
-    group.add_argument("--slot", metavar="NAME", default="", help="the connector's replication slot (all active ones)")
-    text = "seconds that the connector needs to produce what it has read (10)"
-    group.add_argument("--lag", metavar="S", type=seconds, default=10.0, help=text)
-    group.add_argument("--why", metavar="REASON", default="", help="of --repair, for the registry's history")
+RARE: Mapping[str, tuple[str, Callable[[str], Any], Any, str]] = {
+    "--rate": ("N", positive, 0, "with --source: at most N rows a second of the source"),
+    "--resume": ("FILE", Path, None, "with --source: keep the progress in FILE, and go on with it"),
+    "--show": ("N", positive, 10, "with --source: print N keys of each kind (10)"),
+    "--slot": ("NAME", str, "", "with --source: the connector's replication slot (all active ones)"),
+    "--lag": ("S", seconds, 10.0, "with --source: seconds that the connector needs to produce what it has read (10)"),
+}
+"""Flags that only `--help-all` explains: metavar, type, default and help of each."""
+
+
+def add_flags(parser: argparse.ArgumentParser) -> dict[argparse.Action, str]:
+    """Adds the flags of a comparison with the source. Returns those that only `--help-all` explains."""
+    add_source(parser, "compare rows with this database (--help-all)")
+    parser.add_argument("--why", metavar="REASON", default="", help="of --repair with --source")
+    rare = {}
+    for flag, (metavar, kind, default, text) in RARE.items():
+        action = parser.add_argument(flag, metavar=metavar, type=kind, default=default, help=argparse.SUPPRESS)
+        rare[action] = text
+    return rare
 
 
 def run_source(options: argparse.Namespace) -> int:
