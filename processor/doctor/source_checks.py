@@ -7,7 +7,6 @@ from processor.doctor.surroundings import Surroundings
 from processor.drafts.declared_types import ConnectorModes, declared_type
 from processor.findings.finding import DoctorCheck, Finding, failure, ok, warning
 from processor.records.entity import Entity
-from processor.source.source_database import source_session
 from processor.source.source_facts import (
     MysqlFacts,
     PostgresFacts,
@@ -15,6 +14,7 @@ from processor.source.source_facts import (
     read_mysql_facts,
     read_postgres_facts,
 )
+from processor.source.source_session import source_session
 from processor.source.source_tables import SourceTable, read_source_tables, table_of
 
 UNKNOWN_CURE = "set include.unknown.datatypes to true, and declare the column `string`; else it never has a value"

@@ -15,7 +15,7 @@ from sqlalchemy.types import ARRAY, Enum, NullType, Numeric
 from processor.drafts.declared_types import ConnectorModes, declared_type
 from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey, fit_limits, legal_name
 from processor.errors import SettingError
-from processor.source.source_database import connected
+from processor.source.source_session import connected
 
 _NAMES_OF_TYPES: Final = """
     SELECT c.relname, a.attname,

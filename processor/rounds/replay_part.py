@@ -16,14 +16,16 @@ from processor.plan.step import Step
 from processor.progress.open_changes import changes_key
 from processor.progress.replays import ReplayReport, replay_key
 from processor.records.dead_letters import DeadLetter
-from processor.records.record import Change, Decoded, Ignored, Rejected, Truncated
+from processor.records.entity import Entity
+from processor.records.record import Change, Decoded, Ignored, Record, Rejected, Truncated
 from processor.records.reject_reasons import OF_DOCUMENTS
-from processor.rounds.repair_change import REPAIR, repair_change
+from processor.records.repair_record import REPAIR, seen_version
 from processor.rounds.replay_document import replay_document
 from processor.rounds.round import PartResult, Round
 from processor.rounds.settled_decode import SettledDecode
 from processor.rounds.split_erased import split_erased
 from processor.rounds.step_runner import StepRunner
+from processor.steps.decode import decode
 from processor.steps.keep_edges import RowKeys, keep_edges
 from processor.steps.replay import ReplayedChange, replay
 from statestore.versions import decode_version
@@ -83,10 +85,14 @@ def _decoded(letter: Rejected, plan: Plan, decoding: SettledDecode) -> Decoded:
     record = letter.record
     for entity in plan.entities.values():
         if entity.entity.topic == record.topic:
-            if letter.code == REPAIR:
-                return repair_change(record, entity.entity)
-            return decoding.decode(record, entity.entity)
+            return _repair(record, entity.entity) if letter.code == REPAIR else decoding.decode(record, entity.entity)
     return Rejected(record=record, reason=f"no entity has the topic {record.topic} any more")
+
+
+def _repair(record: Record, entity: Entity) -> Decoded:
+    """The change of a repair from the source: a plain row, whatever the records of the entity are."""
+    change = decode(record, replace(entity, format="plain", decimals=None))
+    return change._replace(seen=seen_version(record)) if isinstance(change, Change) else change
 
 
 def _row_keys(replayed: ReplayedChange) -> RowKeys | None:

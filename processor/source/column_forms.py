@@ -14,7 +14,7 @@ from processor.records.entity import ColumnType
 from processor.records.record import Value
 from processor.records.values import canonical_value
 
-Read = Callable[[str], Value]
+ReadText = Callable[[str], Value]
 
 
 class ColumnForm(NamedTuple):
@@ -22,7 +22,7 @@ class ColumnForm(NamedTuple):
     hold it as text where their records had no schema."""
 
     sql: str
-    read: Read = str
+    read: ReadText = str
     exact: bool = True
     json: bool = False
 

@@ -11,9 +11,11 @@ Does not: prove a position that nobody shows. Then a line says what is missing, 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic, sleep
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from processor.source.source_database import SourceSession
+if TYPE_CHECKING:
+    from processor.source.source_session import SourceSession
+
 
 LOOK_SECONDS: Final = 0.5
 PATIENCE: Final = 20.0
@@ -40,7 +42,7 @@ class PipelinePassage:
     """`ends`: where the topics of the entities end; `read`: where the job reads on, None where none runs; `warn`: gets a line
     about what nobody shows. `slot`: the connector's replication slot, empty for all that are active. `lag`: in seconds."""
 
-    session: SourceSession
+    session: "SourceSession"
     ends: Callable[[], Positions]
     read: Callable[[], Positions | None]
     warn: Callable[[str], object]

@@ -1,11 +1,11 @@
-"""Makes the dead letters that repair rows from the source (`processor.rounds.repair_change`). Pure."""
+"""Makes the dead letters that repair rows from the source (`processor.records.repair_record`). Pure."""
 
 from collections.abc import Mapping
 
 from processor.records import canonical_json
 from processor.records.change_formats import PLACEHOLDER
 from processor.records.record import Rejected, Value
-from processor.rounds.repair_change import REPAIR, repair_record
+from processor.records.repair_record import REPAIR, repair_record
 from processor.source.compared_table import ComparedTable
 from processor.source.source_comparison import SourceDifference
 

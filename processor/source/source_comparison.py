@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from time import monotonic, sleep
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from processor.plan.declared_columns import declared_row
 from processor.progress.erasures import erasure_key
@@ -23,17 +23,19 @@ from processor.records.record import Value
 from processor.source.column_forms import comparable_value, source_value
 from processor.source.compared_table import ComparedTable
 from processor.source.row_spool import PageRange, RowSpool, StoredDigest
-from processor.source.source_database import SourceSession
 from statestore.items import Row
 from statestore.store import Store
+
+if TYPE_CHECKING:
+    from processor.source.source_session import SourceSession
 
 PAGE: Final = 10_000
 LOOKED_AT: Final = 100
 """Suspects of one request."""
 LOOKS: Final = 5
 """After so many looks a row that changes all the time stays open."""
-Kind = Literal["missing", "orphaned", "different", "erased"]
-Report = Callable[[str, int], object]
+RowDifference = Literal["missing", "orphaned", "different", "erased"]
+ReportRows = Callable[[str, int], object]
 """Gets a phase, and how many rows of it are done."""
 
 
@@ -44,7 +46,7 @@ class SourceDifference:
 
     entity: str
     sk: str
-    kind: Kind
+    kind: RowDifference
     key: Mapping[str, Value]
     columns: tuple[str, ...] = ()
     source: Mapping[str, Value] | None = None
@@ -67,7 +69,7 @@ class ComparedEntity:
     differences: tuple[SourceDifference, ...]
     moving: tuple[str, ...] = ()
 
-    def of(self, kind: Kind) -> list[SourceDifference]:
+    def of(self, kind: RowDifference) -> list[SourceDifference]:
         """The differences of one kind."""
         return [one for one in self.differences if one.kind == kind]
 
@@ -77,11 +79,11 @@ class SourceComparison:
     """Compares tables. `passed`: waits until the pipeline passed the source's position of now. `rate`: rows a second, 0 for as
     many as come."""
 
-    session: SourceSession
+    session: "SourceSession"
     store: Store
     spool: RowSpool
     passed: Callable[[], object]
-    report: Report
+    report: ReportRows
     rate: float = 0.0
     page: int = PAGE
 
@@ -168,7 +170,7 @@ class SourceComparison:
     def _looks(
         self, table: ComparedTable, suspects: Mapping[str, Sequence[Any]]
     ) -> tuple[list[SourceDifference], list[str]]:
-        """The differences of suspects, and the keys that differ anew at every look."""
+        """The differences of suspects, and the keys that change at every look."""
         sure: list[SourceDifference] = []
         before: dict[str, SourceDifference] = {}
         open_ = dict(suspects)
@@ -237,7 +239,7 @@ def read_values(table: ComparedTable, texts: Sequence[Any]) -> tuple[dict[str, V
 
 def _difference(
     table: ComparedTable, source: Mapping[str, Value] | None, refused: Mapping[str, str], stored: Row | None
-) -> tuple[Kind, tuple[str, ...]] | None:
+) -> tuple[RowDifference, tuple[str, ...]] | None:
     """How a row differs, and in which columns; None where it does not."""
     columns = stored.columns if stored is not None else None
     if source is None:

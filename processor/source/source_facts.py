@@ -1,9 +1,11 @@
 """What the catalogue of a source says about its log and its tables, for `doctor --source`. Reads no row of a table."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from processor.source.source_database import SourceSession
+if TYPE_CHECKING:
+    from processor.source.source_session import SourceSession
+
 
 _SERVER: Final = """
     SELECT current_setting('server_version_num')::int, current_setting('wal_level'),
@@ -97,7 +99,7 @@ class MysqlFacts(NamedTuple):
         return "mariadb" not in version.lower() and tuple(map(int, parts[:2])) >= (9, 6)
 
 
-def read_postgres_facts(session: SourceSession) -> PostgresFacts:
+def read_postgres_facts(session: "SourceSession") -> PostgresFacts:
     """The facts of a PostgreSQL."""
     ((version, wal_level, keeps),) = session.read_rows(_SERVER)
     tables = [TableFacts(*row) for row in session.read_rows(_TABLES)]
@@ -110,7 +112,7 @@ def read_postgres_facts(session: SourceSession) -> PostgresFacts:
     )
 
 
-def read_mysql_facts(session: SourceSession) -> MysqlFacts:
+def read_mysql_facts(session: "SourceSession") -> MysqlFacts:
     """The facts of a MySQL or a MariaDB."""
     variables = {row[0]: str(row[1]) for row in session.read_rows(_VARIABLES)}
     return MysqlFacts(variables=variables, cascades=[CascadingKey(*row) for row in session.read_rows(_CASCADES)])

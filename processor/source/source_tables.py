@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from processor.records.entity import Entity
-from processor.source.source_database import SourceSession
+
+if TYPE_CHECKING:
+    from processor.source.source_session import SourceSession
 
 _POSTGRES: Final = """
     SELECT n.nspname, c.relname, a.attname,
@@ -45,7 +47,7 @@ class SourceTable:
         return f"{self.schema}.{self.name}"
 
 
-def read_source_tables(session: SourceSession) -> list[SourceTable]:
+def read_source_tables(session: "SourceSession") -> list[SourceTable]:
     """All tables that the user sees."""
     found: dict[tuple[str, str], dict[str, tuple[str, int | None]]] = {}
     nearby: set[str] = set()

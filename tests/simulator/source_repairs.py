@@ -16,7 +16,7 @@ from processor.progress.replays import letter_position
 from processor.records.canonical_json import equal
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
-from processor.rounds.repair_change import REPAIR, repair_record
+from processor.records.repair_record import REPAIR, repair_record
 from registry.replay_request import LetterOutcome
 from statestore import keys
 from statestore.item_attributes import version_of_item

@@ -27,7 +27,7 @@ from statestore.store import HALF_UNITS, Store
 if TYPE_CHECKING:
     from processor.source.compared_table import ComparedTable
     from processor.source.source_comparison import ComparedEntity
-    from processor.source.source_database import SourceSession
+    from processor.source.source_session import SourceSession
 
 
 RARE: Mapping[str, tuple[str, Callable[[str], Any], Any, str]] = {
@@ -71,7 +71,7 @@ def run_source(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _session(options: argparse.Namespace) -> "Iterator[SourceSession]":
-    from processor.source.source_database import source_session
+    from processor.source.source_session import source_session
 
     with source_session(source_address(options)) as session:
         yield session

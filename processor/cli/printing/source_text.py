@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from processor.cli.printing.visible_text import visible_line
 from processor.records import canonical_json
-from processor.source.source_comparison import ComparedEntity, Kind, SourceDifference
+from processor.source.source_comparison import ComparedEntity, RowDifference, SourceDifference
 
-WORDS: Final[dict[Kind, str]] = {
+WORDS: Final[dict[RowDifference, str]] = {
     "missing": "missing here",
     "orphaned": "orphaned here (gone there)",
     "different": "different",

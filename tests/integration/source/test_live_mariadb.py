@@ -15,7 +15,7 @@ from processor.source.compared_table import ComparedTable, compare_with
 from processor.source.repair_letters import repair_letter
 from processor.source.row_spool import RowSpool
 from processor.source.source_comparison import ComparedEntity, SourceComparison
-from processor.source.source_database import source_session
+from processor.source.source_session import source_session
 from processor.source.source_tables import read_source_tables, table_of
 from processor.trial.trial import Trial
 from tests.capture.mariadb_captures import MariaDatabase

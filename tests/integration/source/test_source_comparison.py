@@ -14,7 +14,7 @@ from processor.settings.settings import Settings
 from processor.source.compared_table import ComparedTable, compare_with
 from processor.source.row_spool import RowSpool
 from processor.source.source_comparison import ComparedEntity, SourceComparison
-from processor.source.source_database import SourceSession, source_session
+from processor.source.source_session import SourceSession, source_session
 from processor.source.source_tables import read_source_tables, table_of
 from processor.trial.trial import Trial
 

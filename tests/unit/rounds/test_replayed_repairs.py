@@ -9,7 +9,7 @@ from processor.progress.replays import ReplayReport
 from processor.records.change_formats import PLACEHOLDER
 from processor.records.dead_letters import DeadLetter, reject_message, rejected_record
 from processor.records.record import Rejected
-from processor.rounds.repair_change import REPAIR, repair_record
+from processor.records.repair_record import REPAIR, repair_record
 from statestore.versions import next_fill
 from tests.unit.steps.replay_world import NARROW, World
 

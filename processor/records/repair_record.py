@@ -7,14 +7,12 @@ and such a repair may leave a row, which the next comparison finds.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from processor.records import canonical_json
 from processor.records.entity import Entity
-from processor.records.record import Change, Decoded, Record, Value
+from processor.records.record import Record, Value
 from processor.records.reject_reasons import ReasonCode
-from processor.steps.decode import decode
 
 REPAIR: Final[ReasonCode] = "source-differs"
 SEEN: Final = "statestore.repair.seen"
@@ -37,9 +35,6 @@ def repair_record(
     )
 
 
-def repair_change(record: Record, entity: Entity) -> Decoded:
-    """The change that a repair makes: a plain row, whatever the records of the entity are."""
-    change = decode(record, replace(entity, format="plain", decimals=None))
-    if isinstance(change, Change):
-        return change._replace(seen=(dict(record.headers).get(SEEN) or b"").decode())
-    return change
+def seen_version(record: Record) -> str:
+    """The version of the stored row that a repair compared; empty where there was none."""
+    return (dict(record.headers).get(SEEN) or b"").decode()
