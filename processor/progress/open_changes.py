@@ -1,6 +1,6 @@
 """Open changes: changes that an index may not show yet (rule 5 of docs/architecture.md).
 
-    OPEN, <run>.<round>.<part>.<n>    the open changes that a write part made, as JSON, compressed by zlib
+    OPEN, <run>.<round>.<task>.<n>    the open changes that a write task made, as JSON, compressed by zlib
 
 Each changed row has one open change. It names the version that the indexes have yet to show (`Row.version_in_indexes`),
 the join keys that the row has now, and its former keys, under which a late index may still show the row. While the
@@ -259,9 +259,9 @@ def split_by_item(changes: Iterable[OpenChange]) -> Iterator[tuple[OpenChange, .
         yield tuple(portion)
 
 
-def changes_key(run: int, round_: int, part: str, n: int) -> Key:
+def changes_key(run: int, round_: int, task: str, n: int) -> Key:
     """The key of a durable item."""
-    return Key(PARTITION, f"{run:010d}.{round_:010d}.{part}.{n:06d}")
+    return Key(PARTITION, f"{run:010d}.{round_:010d}.{task}.{n:06d}")
 
 
 def write_changes(item: Key, changes: Iterable[OpenChange]) -> Write:

@@ -58,7 +58,7 @@ class SourceRepairSimulation(LiveReplaySimulation):
         job, rng = self.job, self.world.rng
         if job is None:
             return Simulation._act(self)
-        waits = self.world.registry.next_replays(1)
+        waits = self.world.registry.next_letters(1)
         is_idle = not (self.has_input or job.pending or waits)
         if (is_idle or rng.random() < 0.15) and (wrong := list(self._wrong_rows())):
             everything = is_idle and self.available == {p: len(log) for p, log in self.logs.items()}
@@ -118,7 +118,7 @@ class SourceRepairSimulation(LiveReplaySimulation):
         return not lost
 
     def _ask(self, wrong: Sequence[tuple[str, str, Any, Any, str]]) -> None:
-        made = []
+        made: list[DeadLetter] = []
         for entity, _, key, row, seen in wrong:
             number = len(self.letters) + len(made) + 1
             record = repair_record(self.shape.plan.entities[entity].entity, key, row, seen, number)

@@ -42,7 +42,7 @@ def repair_from_source(
         _send(settings, letters)
         kept = [DeadLetter(rejected=one, kept_since=one.record.timestamp / 1000) for one in letters]
         places = [letter_position(one.record) for one in letters]
-        number = registry.request_repair(places, who=user_name(), why=why)
+        number = registry.replays.repair(places, who=user_name(), why=why)
         job = living_job(registry, settings.job)
         if job is None:
             print(f"request {number}: no job runs, and its next run repairs {len(letters)} rows", file=sys.stderr)

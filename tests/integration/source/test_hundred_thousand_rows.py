@@ -14,8 +14,8 @@ from processor.source.row_spool import RowSpool
 from processor.source.source_comparison import SourceComparison
 from processor.source.source_session import source_session
 from processor.source.source_tables import read_source_tables, table_of
-from statestore.items import write_image
 from statestore.metered import MeteredStore
+from statestore.row_writes import write_image
 
 pytestmark = pytest.mark.slow
 ROWS = 100_000

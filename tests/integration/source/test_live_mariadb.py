@@ -87,7 +87,7 @@ def test_cascades_and_lost_records_of_mariadb_are_named_and_repaired(mariadb_por
         *(("child", "orphaned", str(n), ()) for n in (1, 6, 11, 16)),
     }
     number = time_ns() // 1000
-    letters = []
+    letters: list[DeadLetter] = []
     for entity in found:
         for one in entity.differences:
             letter = repair_letter(one, entity.table, "a cascade", number + len(letters), {})

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import processor.driver.driver as driver
-import processor.rounds.follow_up_parts as follow_up_parts
-import processor.rounds.publish_part as publish_part
+import processor.rounds.follow_up_stages as follow_up_stages
+import processor.rounds.publish_stage as publish_stage
 import processor.rounds.step_runner as step_runner
-import processor.rounds.write_part as write_part
+import processor.rounds.write_stage as write_stage
 import processor.spark.worker as worker
 import processor.steps.assemble as assemble
 import processor.steps.find_roots as find_roots
@@ -35,10 +35,10 @@ def _without_overlay(request: Any) -> Any:
 no_overlay = replacing((StepRunner, "_open_rows", always({})))
 own_batch_only = replacing((WorkerOverlay, "get", lambda _: lambda _self, _index_key, default: default))
 own_task_only = replacing((worker, "overlay_of", always({})))
-no_overlay_in_assemble = replacing((publish_part, "assemble_tree", lambda step: with_requests(step, _without_overlay)))
+no_overlay_in_assemble = replacing((publish_stage, "assemble_tree", lambda step: with_requests(step, _without_overlay)))
 no_overlay_in_find_roots = replacing(
-    (write_part, "find_roots", lambda step: with_requests(step, _without_overlay)),
-    (follow_up_parts, "find_roots", lambda step: with_requests(step, _without_overlay)),
+    (write_stage, "find_roots", lambda step: with_requests(step, _without_overlay)),
+    (follow_up_stages, "find_roots", lambda step: with_requests(step, _without_overlay)),
 )
 
 
@@ -55,7 +55,7 @@ limit_first = replacing(
     )
 )
 no_former_keys = replacing(
-    (write_part, "open_change", lambda make: lambda entity, row, _former: make(entity, row, frozenset())),
+    (write_stage, "open_change", lambda make: lambda entity, row, _former: make(entity, row, frozenset())),
     (open_changes, "_merged", lambda make: lambda new, current: make(new, current)._replace(former=frozenset())),
 )
 
@@ -64,7 +64,7 @@ def _open_applied(open_: Any) -> Any:
     return lambda touches, *rest: open_([t for t in touches if t.outcome == "applied"], *rest)
 
 
-refused_not_opened = replacing((write_part, "open_touched", _open_applied))
+refused_not_opened = replacing((write_stage, "open_touched", _open_applied))
 newest_keys_only = replacing((open_changes, "_merged", lambda _: lambda new, _current: new))
 
 
@@ -118,7 +118,7 @@ def _closed_at_once(take: Any) -> Any:
 closed_at_once = replacing((OpenChanges, "record", _closed_at_once), (OpenChanges, "confirm", _closed_at_once))
 closed_on_time = combine(no_evidence, closed_at_once)
 no_settling = replacing(
-    (driver, "settle_part", lambda part: lambda *args: replace(part(*args), roots={}, fan_outs=())),
+    (driver, "settle_stage", lambda stage: lambda *args: replace(stage(*args), roots={}, fan_outs=())),
 )
 
 
@@ -136,19 +136,19 @@ def _first_roots(step: Any, found: dict[Any, Any]) -> Any:
 
 @contextmanager
 def settle_first_roots() -> Iterator[None]:
-    """Settling uses the roots that the write part found."""
+    """Settling uses the roots that the write stage found."""
     found: dict[Any, Any] = {}
 
     def remember(step: Any) -> Any:
         return _first_roots(step, found)
 
-    with replacing((write_part, "find_roots", remember), (follow_up_parts, "find_roots", remember))():
+    with replacing((write_stage, "find_roots", remember), (follow_up_stages, "find_roots", remember))():
         yield
 
 
 settle_without_former_keys = replacing(
     (
-        follow_up_parts,
+        follow_up_stages,
         "settle",
         lambda step: with_result(
             step,

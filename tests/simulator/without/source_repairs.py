@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import processor.plan.row_image as images
-import processor.rounds.replay_part as part
+import processor.rounds.replay_stage as stage
 import processor.steps.replay as step
 from statestore.versions import encode_version
 from tests.simulator.without.switch import replacing
@@ -19,5 +19,5 @@ def _newest(version_of: Callable[[Any], str]) -> Callable[[Any], str]:
     return changed
 
 
-newest_version = replacing(*((owner, "version_of", _newest) for owner in (images, part, step)))
+newest_version = replacing(*((owner, "version_of", _newest) for owner in (images, stage, step)))
 """A repair is newer than every record of the stream."""

@@ -12,7 +12,7 @@ from processor.progress.fan_outs import FanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChange, SettleOutcome, changes_key
 from processor.progress.overlay import DriverOverlay
-from processor.rounds.round import LaneResult, Part, PartResult, Round
+from processor.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.settings.settings import Settings
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -61,14 +61,14 @@ class Job:
             check_lease=lambda: self.log.append("check lease"),
         )
 
-    def run_round(self, part: Part, work: Any, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+    def run_round(self, stage: Stage, work: Any, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
         assert overlay is self.driver.progress.open_changes.overlay
-        self.log.append(part)
+        self.log.append(stage)
         self.rounds.append(round_)
         self.works.append(work)
         return self.lanes.pop(0) if self.lanes else []
 
-    def run_part(self, part: Part, work: Any, round_: Round) -> list[PartResult]:
+    def run_stage(self, stage: Stage, work: Any, round_: Round) -> list[StageResult]:
         raise AssertionError("no test here replays dead letters")
 
     def batch(self, *lanes: LaneResult) -> Counter[str]:
@@ -99,14 +99,14 @@ def lane(number: int = 0, *, attempt: int = 0, tally: Counter[str] | None = None
 
 
 def opening() -> LaneResult:
-    """A lane whose stage 1 opened a change."""
-    return lane(parts=(PartResult(opened={OPEN_ITEM: (CHANGE,)}),))
+    """A lane whose first stage opened a change."""
+    return lane(results=(StageResult(opened={OPEN_ITEM: (CHANGE,)}),))
 
 
 def settling(*, shown: bool, due: float = 5.0, again: bool = False) -> LaneResult:
-    """A lane whose stage 1 settled the change that was due then."""
+    """A lane whose first stage settled the change that was due then."""
     due_change = CHANGE._replace(due=due, again=again)
-    return lane(parts=(PartResult(settled=(SettleOutcome(due_change, "1", CHANGE.slots, shown),)),))
+    return lane(results=(StageResult(settled=(SettleOutcome(due_change, "1", CHANGE.slots, shown),)),))
 
 
 def end_of_round(through: int, before: int | None = None, **attempts: Any) -> Write:

@@ -6,8 +6,8 @@ from processor.driver.driver import make_driver
 from processor.progress.fan_outs import FoundRoots, ResumedFanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import Sight, write_changes
-from processor.rounds.follow_up_parts import backlog_part, resume_part, settle_part
-from processor.rounds.round import PartResult
+from processor.rounds.follow_up_stages import backlog_stage, resume_stage, settle_stage
+from processor.rounds.round import StageResult
 from processor.settings.settings import Settings
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -33,20 +33,20 @@ def test_background_work_settles_then_continues_fan_outs_then_publishes_the_back
     earlier = Key("OPEN", "backlog#0000000001.0000000004.000000")
     MemoryStore.write(job.store, Write(earlier, {"_f": 1, "product": "profile", "roots": '["8","9"]'}))
     job.driver.start()
-    job.batch(opening(), lane(parts=(PartResult(fan_outs=(FAN_OUT,)),)))
+    job.batch(opening(), lane(results=(StageResult(fan_outs=(FAN_OUT,)),)))
     job.clock.sleep(5)
     job.log.clear()
     page = ResumedFanOut(FAN_OUT, Key("TABLE#user", "9"), FoundRoots(frozenset(), ()))
     job.lanes += [
         [settling(shown=True, due=10.0)],
-        [lane(tally=PUBLISHED, parts=(PartResult(resumed=(page,)),))],
+        [lane(tally=PUBLISHED, results=(StageResult(resumed=(page,)),))],
         [lane(tally=PUBLISHED)],
     ]
     job.driver.background_work()
     assert job.log == [
-        *("check lease", settle_part),
-        *("check lease", resume_part, end_of_round(2, before=-1), fan_out_write("9", pages=1)),
-        *("check lease", backlog_part, end_of_round(3), Delete(key=earlier)),
+        *("check lease", settle_stage),
+        *("check lease", resume_stage, end_of_round(2, before=-1), fan_out_write("9", pages=1)),
+        *("check lease", backlog_stage, end_of_round(3), Delete(key=earlier)),
     ]
     assert job.works[1:] == [[[CHANGE._replace(due=10.0)]], [[FAN_OUT]], [[("profile", "8"), ("profile", "9")]]]
 
@@ -88,7 +88,7 @@ def test_a_change_that_an_index_does_not_show_is_settled_again(job: Job) -> None
     job.clock.sleep(5)
     job.lanes = [[settling(shown=True, due=10.0, again=True)]]
     job.driver.background_work()
-    assert job.log == ["check lease", settle_part]
+    assert job.log == ["check lease", settle_stage]
     assert not job.driver.progress.open_changes.due(100.0)
 
 
@@ -107,7 +107,7 @@ def test_a_change_that_live_work_saw_in_every_slot_needs_no_round(job: Job) -> N
 
 
 def test_a_later_run_waits_for_the_indexes_and_takes_over_the_work_of_the_earlier_run(job: Job) -> None:
-    job.batch(opening(), lane(parts=(PartResult(fan_outs=(FAN_OUT,)),)))
+    job.batch(opening(), lane(results=(StageResult(fan_outs=(FAN_OUT,)),)))
     row = {"_f": 1, "_v": "1", "GSI_1": "ada", "id": 5}
     MemoryStore.write(job.store, Write(CHANGE.key, row))
     MemoryStore.write(job.store, write_changes(OPEN_ITEM, [CHANGE]))

@@ -1,9 +1,9 @@
-"""The parts of stage 1 whose work is not records: follow-up work that the driver holds.
+"""First stages whose work is not records: follow-up work that the driver holds.
 
-settle_part    open changes that are due -> what the indexes show of them, and their roots again
-resume_part    fan-outs -> the roots of their next page
-backlog_part   roots of stopped products -> the same roots, to publish now
-repair_part    roots whose documents differ from the state -> the same roots, their ledger entries invalidated
+settle_stage    open changes that are due -> what the indexes show of them, and their roots again
+resume_stage    fan-outs -> the roots of their next page
+backlog_stage   roots of stopped products -> the same roots, to publish now
+repair_stage    roots whose documents differ from the state -> the same roots, their ledger entries invalidated
 """
 
 from collections import Counter
@@ -15,9 +15,9 @@ from processor.progress.fan_outs import FanOut, FoundRoots
 from processor.progress.ledger import Mark
 from processor.progress.open_changes import OpenChange
 from processor.rounds.freshness import UNKNOWN
-from processor.rounds.round import PartResult, Round
+from processor.rounds.round import Round, StageResult
 from processor.rounds.step_runner import StepRunner
-from processor.rounds.write_part import run_in_chunks, union
+from processor.rounds.write_stage import run_in_chunks, union
 from processor.steps.find_roots import find_roots, resume
 from processor.steps.publish import invalidate
 from processor.steps.settle import settle
@@ -30,12 +30,12 @@ class RootToRepair(NamedTuple):
     message_key: str
 
 
-def settle_part(due: Iterable[OpenChange], round_: Round, runner: StepRunner) -> PartResult:
+def settle_stage(due: Iterable[OpenChange], round_: Round, runner: StepRunner) -> StageResult:
     """Settles open changes: what the indexes show of them, and the roots of those that must find them again."""
     settled = list(run_in_chunks(runner, (settle(change) for change in due)))
     touches = [s.touch for s in settled if s.touch is not None]
     found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
-    return PartResult(
+    return StageResult(
         tally=Counter(settled=len(settled)),
         roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
@@ -43,11 +43,11 @@ def settle_part(due: Iterable[OpenChange], round_: Round, runner: StepRunner) ->
     )
 
 
-def resume_part(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -> PartResult:
+def resume_stage(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -> StageResult:
     """Continues fan-outs, a page each: where each one is then, and the roots of the pages."""
     resumed = list(run_in_chunks(runner, (resume(fan_out, round_.plan) for fan_out in fan_outs)))
     found = union(r.found for r in resumed)
-    return PartResult(
+    return StageResult(
         tally=Counter({"fan-out pages": len(resumed)}),
         roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
@@ -55,17 +55,17 @@ def resume_part(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -
     )
 
 
-def backlog_part(roots: Iterable[Root], _round: Round, _runner: StepRunner) -> PartResult:
+def backlog_stage(roots: Iterable[Root], _round: Round, _runner: StepRunner) -> StageResult:
     """Publishes roots of the backlog."""
-    return PartResult(roots=dict.fromkeys(roots, UNKNOWN))
+    return StageResult(roots=dict.fromkeys(roots, UNKNOWN))
 
 
-def repair_part(roots: Iterable[RootToRepair], round_: Round, runner: StepRunner) -> PartResult:
-    """Invalidates the ledger entries of roots, so that stage 2 publishes their documents even where the ledger has the
+def repair_stage(roots: Iterable[RootToRepair], round_: Round, runner: StepRunner) -> StageResult:
+    """Invalidates the ledger entries of roots, so that the publish stage sends their documents even where the ledger has the
     same hash."""
     roots = list(roots)
     mark = Mark(round_.run.number, round_.number, 0, 0)
     earlier = round_.setup.earlier_sequences
     products = round_.plan.products
     runner.run(invalidate(products[name].ledger, sk, key, mark, earlier.get(name, 0)) for (name, sk), key in roots)
-    return PartResult(roots=dict.fromkeys((repair.root for repair in roots), UNKNOWN))
+    return StageResult(roots=dict.fromkeys((repair.root for repair in roots), UNKNOWN))
