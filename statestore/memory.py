@@ -21,7 +21,7 @@ from statestore.requests import MAX_KEYS
 from statestore.store import (
     Delete,
     Done,
-    Fence,
+    FencingToken,
     Item,
     Page,
     Query,
@@ -100,7 +100,7 @@ class MemoryStore:
             for name in missing:
                 progress(f"index {name}: ACTIVE")
 
-    def take_over(self, fence: Fence) -> None:
+    def take_over(self, fence: FencingToken) -> None:
         """Does nothing: the store knows no runs."""
 
     def describe(self) -> TableDescription | None:

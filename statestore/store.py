@@ -119,7 +119,7 @@ class Page(NamedTuple):
     after: Key | None
 
 
-class Fence(NamedTuple):
+class FencingToken(NamedTuple):
     """The right of a run to write. `name`: whose runs; `generation`: the run's number, which rises from run to run."""
 
     name: str
@@ -189,7 +189,7 @@ class Store(Protocol):
         """Gives the table the indexes that it lacks of `GSI_1 .. GSI_n`, one after another. Waits for each until it shows the
         stored items. A later call continues a call that broke off."""
 
-    def take_over(self, fence: Fence) -> None:
+    def take_over(self, fence: FencingToken) -> None:
         """From now on writes in the right of this run. Where the store knows runs, it refuses every later write of a run with
         another fence: such a write raises `statestore.errors.FencedWrite`, and so does this call for an older run. DynamoDB
         knows no runs: there the conditions of the writes refuse what an older run sends."""

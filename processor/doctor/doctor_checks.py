@@ -33,6 +33,7 @@ from processor.doctor.table_checks import (
 from processor.doctor.topic_checks import (
     check_cluster,
     check_dead_letters,
+    check_landings,
     check_login_to_kafka,
     check_products,
     check_sources,
@@ -186,6 +187,13 @@ TOPICS = (
         name="dead letters",
         looks_at="the topic for dead letters",
         look=check_dead_letters,
+        cure=KAFKA,
+        needs=("kafka login",),
+    ),
+    DoctorCheck(
+        name="landings",
+        looks_at="the processes of `land`",
+        look=check_landings,
         cure=KAFKA,
         needs=("kafka login",),
     ),

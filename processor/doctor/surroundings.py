@@ -31,6 +31,7 @@ from statestore.table import TableState
 
 if TYPE_CHECKING:
     from processor.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
+    from processor.kafka.group_states import GroupState
     from registry.repository import Registry
     from statestore.postgres.durability import Durability
 
@@ -52,6 +53,7 @@ class KafkaQuestions(Protocol):
     def cluster(self) -> "ClusterState": ...
     def topics(self, names: Sequence[str]) -> "Mapping[str, TopicState]": ...
     def last_records(self, topic: str, most: int) -> Sequence[Record]: ...
+    def groups(self, prefix: str) -> "Sequence[GroupState]": ...
 
 
 class Surroundings(Protocol):

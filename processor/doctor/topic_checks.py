@@ -81,6 +81,21 @@ def check_dead_letters(around: Surroundings) -> Iterator[Finding]:
     yield from _grouped((name, finding) for finding in _own_findings(topic, _dead_letter_findings))
 
 
+def check_landings(around: Surroundings) -> Iterator[Finding]:
+    """The landings of documents."""
+    from processor.landing.landing_states import PREFIX, landings_of
+
+    found = landings_of(around.kafka.groups(PREFIX))
+    if not found:
+        raise NothingToCheck("there is no landing")
+    for one in found:
+        if one.behind and not one.processes:
+            text = f"{one.product} does not land in {one.place}: {one.behind:,} messages wait"
+            yield warning(text, "start `statestore land` again, or delete its group in Kafka")
+        else:
+            yield ok(f"{one.product} lands in {one.place}, {one.behind:,} messages behind")
+
+
 def _grouped(found: Iterable[tuple[str, Finding]]) -> Iterator[Finding]:
     """The findings with the names of their topics; one finding for topics that have the same."""
     names: dict[Finding, list[str]] = {}

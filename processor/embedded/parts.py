@@ -16,6 +16,7 @@ from types import FrameType
 from processor.local.cache import ShowProgress
 from processor.local.jars import kafka_broker_jars, silent
 from processor.local.kafka_broker import start_kafka
+from processor.local.opensearch import start_opensearch
 from processor.local.owned_process import Owner
 from processor.local.postgres_server import start_store_postgres
 from processor.stores.kinds import KINDS, embedded_kind, kind_of
@@ -23,12 +24,14 @@ from processor.stores.store_kind import StartPart
 
 BROKER, SERVER = "kafka", "postgres"
 """The parts that each job needs: the server holds the registry, and the table of a store without a part of its own."""
+OPENSEARCH = "opensearch"
+"""The part in which `land` keeps indexes."""
 
 
 def part_functions() -> dict[str, StartPart]:
     """How to start each part, by name, in the usual order of parts."""
     own = {kind.embedded.part: kind.embedded.start for kind in KINDS.values() if kind.embedded.start is not None}
-    return {BROKER: start_kafka, SERVER: start_store_postgres, **own}
+    return {BROKER: start_kafka, SERVER: start_store_postgres, **own, OPENSEARCH: start_opensearch}
 
 
 def parts_of(store: str) -> set[str]:

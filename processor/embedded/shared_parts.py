@@ -9,7 +9,7 @@ end with its process, and a job must create and fill them again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,14 +34,15 @@ class PartsStatus:
         return all(self.alive.values())
 
 
-def up(directory: Path, progress: ShowProgress = silent, store: str | None = None) -> Addresses:
-    """Start those parts that do not run: of the store (None: the usual one), and those that the directory has. Returns the
-    addresses of all parts. Raises PartError, and stops what it started."""
+def up(
+    directory: Path, progress: ShowProgress = silent, store: str | None = None, more: Collection[str] = ()
+) -> Addresses:
+    """Start those parts that do not run: of the store (None: the usual one), `more`, and those that the directory has. Returns
+    the addresses of all parts. Raises PartError, and stops what it started."""
     kafka_broker_jars(progress)
     with _locked_state(directory, progress) as (home, state):
-        missing = [
-            name for name in parts_of(store or embedded_kind().name) | state.parts.keys() if not _runs(state, name)
-        ]
+        wanted = parts_of(store or embedded_kind().name) | set(more) | state.parts.keys()
+        missing = [name for name in wanted if not _runs(state, name)]
         if missing:
             progress(f"starting {named(missing)}")
             _start(missing, home, state)

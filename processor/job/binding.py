@@ -110,7 +110,7 @@ def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store
         forget_progress(plan, store, messages_in(settings))
         identity = ""
     if table and not identity:
-        registry.release_table()
+        registry.unbind_table()
 
 
 def bind_parts(settings: Settings, registry: Registry, store: Store, checkpoint: Checkpoint | None) -> None:

@@ -13,7 +13,7 @@ from registry.errors import LeaseHeld, LeaseLost
 from registry.job_status import JobStatus
 from registry.model import Lease
 from registry.repository import Registry
-from statestore.store import Fence, Store
+from statestore.store import FencingToken, Store
 
 JOIN_SECONDS = 10
 
@@ -74,11 +74,11 @@ def lease_check(registry: Registry, lease: Lease, stopping: Event | None = None)
     return check
 
 
-def take_table(registry: Registry, lease: Lease, store: Store) -> Fence:
+def take_table(registry: Registry, lease: Lease, store: Store) -> FencingToken:
     """Takes the table over from the earlier runs: a store that knows runs refuses their writes from now on. The registry's
     identity names the runs, since their generations rise with it, also when the job gets another name. Raises FencedWrite when a
     later run has taken the table."""
-    fence = Fence(registry.binding().identity, lease.generation)
+    fence = FencingToken(registry.binding().identity, lease.generation)
     store.take_over(fence)
     return fence
 

@@ -27,7 +27,7 @@ from processor.topics.product_topics import ProductTopics
 from processor.topics.publish_preparation import PublishPreparation
 from registry.model import Lease, Progress
 from registry.repository import Registry
-from statestore.store import Fence, Store
+from statestore.store import FencingToken, Store
 
 
 def make_job(
@@ -38,7 +38,7 @@ def make_job(
     *,
     spark: SparkSession,
     lease: Lease,
-    fence: Fence,
+    fence: FencingToken,
     renewal: LeaseRenewal,
     report: Report,
     stopping: threading.Event,

@@ -35,7 +35,7 @@ from processor.stores.store_kind import Effort
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import Lease
 from registry.repository import Registry
-from statestore.store import Fence, Store
+from statestore.store import FencingToken, Store
 
 
 def open_job(
@@ -152,7 +152,7 @@ def _take_parts(
     *,
     adopt: bool,
     lost: str,
-) -> Fence:
+) -> FencingToken:
     """Binds table and checkpoint to the registry, and creates the table where it is missing. Returns the right to write."""
     if altered := store.create(registry.snapshot().slots):
         report(JobEvent(what="table", text=altered))

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from processor.kafka.check_access import check_access
 from processor.kafka.client import client_error, setting_errors, settings
+from processor.kafka.group_states import GroupState, group_states
 from processor.kafka.reader import read_sample
 from processor.records.record import Record
 
@@ -79,6 +80,10 @@ class ClusterProbe:
     def last_records(self, topic: str, most: int) -> list[Record]:
         """The last records of a topic, about `most`. Raises KafkaError."""
         return read_sample(self._bootstrap, self._extra, topic, most)
+
+    def groups(self, prefix: str) -> list[GroupState]:
+        """The groups of consumers whose names begin so. Raises KafkaError."""
+        return group_states(self._bootstrap, self._extra, prefix)
 
     def _config(self, resource: ConfigResource) -> dict[str, str]:
         future = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource]

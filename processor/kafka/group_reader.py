@@ -54,9 +54,10 @@ class GroupReader:
                 raise client_error(error, f"cannot read topic {self._topic} at {self._bootstrap}")
         return TopicPortion(records, ends)
 
-    def show(self, offsets: Mapping[int, int]) -> None:
-        """Stores offsets in the group, for tools that show its lag. A failure costs nothing: the caller has the offsets."""
-        stored = [TopicPartition(self._topic, partition, offset) for partition, offset in sorted(offsets.items())]
+    def show(self, offsets: Mapping[int, int], note: str) -> None:
+        """Stores offsets in the group with a note, for those who ask for its lag. A failure costs nothing: the caller has the
+        offsets."""
+        stored = [TopicPartition(self._topic, partition, offset, note) for partition, offset in sorted(offsets.items())]
         if stored:
             self._consumer.commit(offsets=stored, asynchronous=True)
 

@@ -1,6 +1,6 @@
 """The messages of a product's topic, as a target takes them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from hashlib import sha256
 from typing import NamedTuple
@@ -58,6 +58,20 @@ def latest(messages: Iterable[LandedMessage]) -> list[LandedMessage]:
         if known is None or message.sequence > known.sequence:
             found[message.key] = message
     return [found[key] for key in sorted(found)]
+
+
+def write_latest(
+    messages: Sequence[LandedMessage], write: Callable[[list[LandedMessage]], list[tuple[LandedMessage, str]]]
+) -> list[tuple[LandedMessage, str]]:
+    """Writes the latest message of each key. A refused document leaves its place to the message before it. `write` returns the
+    refused messages with the reason, and so does this function."""
+    refused: list[tuple[LandedMessage, str]] = []
+    while messages:
+        new = write(latest(messages))
+        refused += new
+        sequences = {message.key: message.sequence for message, _ in new}
+        messages = [one for one in messages if one.sequence < sequences.get(one.key, 0)]
+    return refused
 
 
 def fingerprint(text: str) -> bytes:

@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from processor.landing import landing_tables as tables
-from processor.landing.landed_message import LandedMessage, latest
+from processor.landing.landed_message import LandedMessage, write_latest
 from processor.landing.landing_tables import DocumentTable
 from processor.landing.target import LandedDocument, LandedTopic, LandingError, Moment, RefusedDocument, TargetAway
 from statestore.postgres.postgres_session import LIMITS
@@ -69,6 +69,9 @@ class PostgresTarget:
 
     def land(self, messages: Sequence[LandedMessage], ends: Mapping[int, int]) -> Counter[str]:
         return self._send(lambda connection: self._land(connection, messages, ends))
+
+    def show(self) -> str:
+        return ""  # readers see each transaction
 
     def refused(self) -> int:
         rows = self._send(lambda connection: connection.execute(tables.COUNT_REFUSED, [self._table]).fetchall())
@@ -125,18 +128,14 @@ class PostgresTarget:
         connection.execute(tables.LOCK, [self._table])
         known = dict(connection.execute(tables.OFFSETS, [self._table]).fetchall())
         new = [message for message in messages if message.offset >= known.get(message.partition, 0)]
-        counts, all_refused = Counter[str](), set[str]()
-        while new:  # a refused document leaves its place to the message before it
-            refused = self._write(connection, latest(new), counts)
-            for message, reason in refused:
-                text = (message.document or "").replace("\0", "\N{SYMBOL FOR NULL}")
-                connection.execute(tables.NOTE_REFUSED, [self._table, message.key, message.sequence, reason, text])
-            sequences = {message.key: message.sequence for message, _ in refused}
-            all_refused |= sequences.keys()
-            new = [one for one in new if one.sequence < sequences.get(one.key, 0)]
+        counts = Counter[str]()
+        refused = write_latest(new, lambda latest: self._write(connection, latest, counts))
+        for message, reason in refused:
+            text = (message.document or "").replace("\0", "\N{SYMBOL FOR NULL}")
+            connection.execute(tables.NOTE_REFUSED, [self._table, message.key, message.sequence, reason, text])
         partitions = sorted(ends)
         connection.execute(tables.ADVANCE, [self._table, partitions, [ends[partition] for partition in partitions]])
-        counts["refused"] = len(all_refused)
+        counts["refused"] = len({message.key for message, _ in refused})
         counts["superseded"] = len(messages) - sum(counts.values())
         return counts
 

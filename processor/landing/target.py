@@ -65,9 +65,12 @@ class Target(Protocol):
         """The offset of the next message of each partition from which messages have landed."""
 
     def land(self, messages: Sequence[LandedMessage], ends: Mapping[int, int]) -> Counter[str]:
-        """Takes the messages in one transaction, each partition in order. `ends`: the offset of the next message of each
+        """Takes the messages, each partition in order, and then the offsets. `ends`: the offset of the next message of each
         partition. Returns counts: `landed`, `deleted`, `refused`, and `superseded` for those that a later message of their
         root replaced, or that the target had already."""
+
+    def show(self) -> str:
+        """Shows the documents to readers who do not see them yet. Returns why it does not do so; empty where readers see them."""
 
     def refused(self) -> int:
         """How many roots have a refused document as their last one."""

@@ -19,6 +19,13 @@ from processor.local.ivy import Ivy, Module, NotInRepository
 KAFKA_MODULE = Module("org.apache.kafka", "kafka_2.13", "4.1.0")
 KAFKA_LOG_MODULE = Module("org.slf4j", "slf4j-simple", "1.7.36")  # without this module the broker writes no log
 DYNAMODB_LOCAL_MODULE = Module("com.amazonaws", "DynamoDBLocal", "2.6.1")
+OPENSEARCH_MODULES = [
+    Module("org.opensearch", "opensearch", "2.19.0"),
+    Module("org.opensearch.plugin", "transport-netty4-client", "2.19.0"),
+    Module(
+        "org.apache.logging.log4j", "log4j-core", "2.21.0"
+    ),  # the version of the log4j-api that the first module brings
+]
 SPARK_ORGANISATION = "org.apache.spark"
 
 
@@ -48,6 +55,18 @@ def dynamodb_local_jars(progress: ShowProgress = silent) -> Path:
         ivy.clear()
 
     return fetch_once(f"dynamodb-local-{DYNAMODB_LOCAL_MODULE.version}", fill, progress)
+
+
+def opensearch_jars(progress: ShowProgress = silent) -> Path:
+    """The jars of OpenSearch: 53 jars, 44 MB."""
+
+    def fill(directory: Path) -> None:
+        progress("OpenSearch: fetching 44 MB of jars, once (about 40 s)")
+        ivy = Ivy("opensearch", jars_of_pyspark(), progress)
+        ivy.fetch(OPENSEARCH_MODULES, directory, types="jar bundle")
+        ivy.clear()
+
+    return fetch_once(f"opensearch-{OPENSEARCH_MODULES[0].version}", fill, progress)
 
 
 def spark_kafka_jars(progress: ShowProgress = silent) -> Path:

@@ -14,7 +14,7 @@ from processor.local.program import POLL_SECONDS, Launch, Process, Program, log_
 LOOPBACK = "127.0.0.1"
 PORTS = range(10_000, 30_000)
 """The ports of parts: below those that systems give to clients, so that no client takes a port before its part."""
-START_SECONDS = 60.0
+START_SECONDS = 120.0  # OpenSearch needs 10 s of an idle machine
 START_ATTEMPTS = 3  # another program may take the free port before the part binds it
 
 IsReady = Callable[[Program, Process], bool]

@@ -24,7 +24,7 @@ def _metric(kind: Kind, name: str, unit: str, group: str, meaning: str, *labels:
 
 
 LAG, RECORDS, DOCUMENTS = "Lag", "Records", "Documents"
-TABLE, FOLLOW_UP, JOB = "Requests to the table", "Follow-up work", "Job"
+TABLE, FOLLOW_UP, JOB, LANDING = "Requests to the table", "Follow-up work", "Job", "A landing (`land --status-port`)"
 
 METRICS = (
     _metric(
@@ -193,5 +193,38 @@ METRICS = (
         "Always 1. The labels name the job and its release.",
         "name",
         "version",
+    ),
+)
+
+LANDING_METRICS = (
+    _metric(
+        "counter",
+        "landing_messages_total",
+        "messages",
+        LANDING,
+        "Messages that this process took. Outcome: landed, deleted, refused, superseded, or foreign: of another product.",
+        "outcome",
+    ),
+    _metric(
+        "gauge",
+        "landing_lag_messages",
+        "messages",
+        LANDING,
+        "Messages of its partitions that this process has not read.",
+    ),
+    _metric(
+        "gauge",
+        "landing_last_seconds",
+        "seconds",
+        LANDING,
+        "Time since the last batch landed. No value before the first.",
+    ),
+    _metric(
+        "gauge",
+        "landing_troubles",
+        "flag",
+        LANDING,
+        "1 while the landing waits for a part outside of it. No value without one.",
+        "part",
     ),
 )

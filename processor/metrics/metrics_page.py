@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from processor.metrics.metric_list import METRICS
+from processor.metrics.metric_list import LANDING_METRICS, METRICS
 
 BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
 
@@ -15,7 +15,7 @@ def metrics_page(page: str) -> str:
 
 def _tables() -> str:
     lines = []
-    for group, metrics in groupby(METRICS, lambda metric: metric.group):
+    for group, metrics in groupby((*METRICS, *LANDING_METRICS), lambda metric: metric.group):
         lines += [f"### {group}", "", "| metric | kind | unit | labels | meaning |", "|---|---|---|---|---|"]
         lines += [
             f"| `{m.name}` | {m.kind} | {m.unit} | {', '.join(f'`{label}`' for label in m.labels)} | {m.meaning} |"

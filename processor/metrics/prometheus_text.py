@@ -1,6 +1,6 @@
-"""The metrics in the text form of Prometheus. The doorway to prometheus-client."""
+"""Metrics in the text form of Prometheus. The doorway to prometheus-client."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -15,19 +15,23 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 def prometheus_text(report: Mapping[str, Any]) -> bytes:
-    """All metrics of a report."""
+    """All metrics of a job's report."""
+    return metrics_text(METRICS, read_metrics(report))
+
+
+def metrics_text(metrics: Sequence[Metric], values: Mapping[str, Values | Histogram]) -> bytes:
+    """The metrics with their values, by name."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Report(report))
+    registry.register(_Values([_family(metric, values[metric.name]) for metric in metrics]))
     return generate_latest(registry)
 
 
-class _Report(Collector):
-    def __init__(self, report: Mapping[str, Any]) -> None:
-        self._report = report
+class _Values(Collector):
+    def __init__(self, families: Sequence[Family]) -> None:
+        self._families = families
 
     def collect(self) -> Iterator[Family]:
-        values = read_metrics(self._report)
-        return (_family(metric, values[metric.name]) for metric in METRICS)
+        return iter(self._families)
 
 
 def _family(metric: Metric, values: Values | Histogram) -> Family:

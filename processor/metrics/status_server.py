@@ -9,7 +9,7 @@ of its own. Does not: encrypt, or ask who reads.
 
 import json
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -51,11 +51,21 @@ class RunState(NamedTuple):
         return HTTPStatus.SERVICE_UNAVAILABLE if self.wrong else HTTPStatus.OK, "\n".join(lines) or "ok"
 
 
+class Pages(NamedTuple):
+    """The texts that the server makes of a state: HTML for a person, and the metrics."""
+
+    page: Callable[[Mapping[str, Any] | None, Sequence[str], Sequence[str]], str]
+    metrics: Callable[[Mapping[str, Any]], bytes]
+
+
+JOB_PAGES = Pages(status_page, prometheus_text)
+
+
 @contextmanager
-def status_server(host: str, port: int, read: Callable[[], RunState]) -> Iterator[int]:
+def status_server(host: str, port: int, read: Callable[[], RunState], pages: Pages = JOB_PAGES) -> Iterator[int]:
     """Serves the page within the block; yields the port. Raises SettingError where host and port cannot be had."""
     try:
-        server = _Server(host, port, read)
+        server = _Server(host, port, read, pages)
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or error
         raise SettingError(
@@ -75,9 +85,9 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     allow_reuse_address = True
 
-    def __init__(self, host: str, port: int, read: Callable[[], RunState]) -> None:
+    def __init__(self, host: str, port: int, read: Callable[[], RunState], pages: Pages) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.read = read
+        self.read, self.pages = read, pages
         self._open: dict[socket.socket, float] = {}
         self._lock = Lock()
         super().__init__((host, port), _Handler)
@@ -125,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
         state = self.server.read()
         match urlsplit(self.path).path:
             case "/":
-                page = status_page(state.report, state.wrong, state.degraded)
+                page = self.server.pages.page(state.report, state.wrong, state.degraded)
                 self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page.encode())
             case "/health":
                 status, text = state.health
@@ -133,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "/status.json":
                 self._answer(HTTPStatus.OK, "application/json", json.dumps(state.report).encode())
             case "/metrics" if state.report is not None:
-                self._answer(HTTPStatus.OK, CONTENT_TYPE, prometheus_text(state.report))
+                self._answer(HTTPStatus.OK, CONTENT_TYPE, self.server.pages.metrics(state.report))
             case "/metrics":
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, TEXT, b"the job has yet to report\n")
             case _:

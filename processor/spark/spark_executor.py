@@ -28,7 +28,7 @@ from processor.spark.worker import (
     run_stage,
 )
 from registry.model import Lease
-from statestore.store import Fence
+from statestore.store import FencingToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class SparkExecutor:
     spark: SparkSession
     settings: Settings
     lease: Lease
-    fence: Fence | None = None
+    fence: FencingToken | None = None
 
     def start_workers(self, letter_bytes: int | None) -> None:
         """Starts Spark's Python workers and their clients while the driver goes on, so that the first round need not wait for

@@ -34,7 +34,7 @@ from processor.stores.kinds import open_store
 from processor.stores.store_kind import Effort
 from registry.model import Lease
 from registry.repository import Registry
-from statestore.store import Fence, Store
+from statestore.store import FencingToken, Store
 
 ReadPieces = Callable[[Iterable[Any]], Iterable[Any]]
 """Turns the elements of a Spark partition into pieces of work."""
@@ -51,7 +51,7 @@ class Task:
     lease: Lease
     overlay: Any
     publishers: int = 1
-    fence: Fence | None = None
+    fence: FencingToken | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ _opened = ExitStack()
 
 
 @lru_cache(maxsize=1)
-def clients(settings: Settings, letter_bytes: int | None, fence: Fence | None) -> Clients:
+def clients(settings: Settings, letter_bytes: int | None, fence: FencingToken | None) -> Clients:
     """This process's clients. A batch of dead letters has at most `letter_bytes`, like each of them. `fence`: the right of the
     run to write to the table. Closes the clients of an earlier call with other arguments."""
     clients.cache_clear()
@@ -99,7 +99,9 @@ def clients(settings: Settings, letter_bytes: int | None, fence: Fence | None) -
     return made
 
 
-def make_clients(settings: Settings, letter_bytes: int | None, fence: Fence | None, _: Iterable[Any]) -> Iterator[Any]:
+def make_clients(
+    settings: Settings, letter_bytes: int | None, fence: FencingToken | None, _: Iterable[Any]
+) -> Iterator[Any]:
     """A task that only makes this process's clients."""
     clients(settings, letter_bytes, fence)
     return iter(())

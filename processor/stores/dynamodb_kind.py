@@ -11,7 +11,7 @@ from processor.local.dynamodb_api import MOTO_NAME, start_moto
 from processor.stores.dynamodb_checks import CHECKS
 from processor.stores.setting_field import setting
 from processor.stores.store_kind import Effort, EmbeddedStore, StoreAddresses, StoreKind, TableSettings
-from statestore.store import Fence
+from statestore.store import FencingToken
 
 if TYPE_CHECKING:
     from statestore.dynamodb import DynamoStore
@@ -31,7 +31,7 @@ class DynamoSettings(TableSettings):
     )
 
 
-def _open(settings: DynamoSettings, effort: Effort, fence: Fence | None) -> "DynamoStore":
+def _open(settings: DynamoSettings, effort: Effort, fence: FencingToken | None) -> "DynamoStore":
     """DynamoDB knows no fence: the conditions of the writes refuse what an older run sends."""
     from statestore.dynamodb import DynamoStore, Patience
 

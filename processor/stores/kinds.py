@@ -6,7 +6,7 @@ from processor.errors import SettingError
 from processor.stores.dynamodb_kind import DYNAMODB, DynamoSettings
 from processor.stores.postgres_kind import POSTGRES, PostgresSettings
 from processor.stores.store_kind import Effort, StoreKind
-from statestore.store import Fence, Store
+from statestore.store import FencingToken, Store
 
 KINDS: dict[str, StoreKind[Any]] = {kind.name: kind for kind in (POSTGRES, DYNAMODB)}
 """By name. The first is the default with embedded parts."""
@@ -35,6 +35,6 @@ def embedded_kind() -> StoreKind[Any]:
     return next(iter(KINDS.values()))
 
 
-def open_store(settings: Any, effort: Effort = Effort.VERB, fence: Fence | None = None) -> Store:
+def open_store(settings: Any, effort: Effort = Effort.VERB, fence: FencingToken | None = None) -> Store:
     """The table's store, which writes in the right of `fence`."""
     return kind_of(settings.store).open(settings, effort, fence)

@@ -12,7 +12,7 @@ from processor.local.postgres_server import NAME
 from processor.stores.postgres_checks import CHECKS
 from processor.stores.setting_field import setting
 from processor.stores.store_kind import Effort, EmbeddedStore, StoreAddresses, StoreKind, TableSettings
-from statestore.store import Fence
+from statestore.store import FencingToken
 from statestore.table import TableState
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class PostgresProbe:
             return store.durability()
 
 
-def _open(settings: PostgresSettings, effort: Effort, fence: Fence | None) -> "PostgresStore":
+def _open(settings: PostgresSettings, effort: Effort, fence: FencingToken | None) -> "PostgresStore":
     from statestore.postgres import ATTEMPTS, PostgresStore
 
     return PostgresStore(

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult
 from processor.findings.finding import DoctorCheck, Finding, NothingToCheck
 from processor.local.program import EmbeddedPart
 from processor.stores.setting_field import setting
-from statestore.store import Fence, Store
+from statestore.store import FencingToken, Store
 from statestore.table import TableState
 
 Asked = TypeVar("Asked", covariant=True)
@@ -131,7 +131,7 @@ class StoreKind(Generic[Own]):
     """
 
     name: str
-    open: Callable[[Own, Effort, Fence | None], Store]
+    open: Callable[[Own, Effort, FencingToken | None], Store]
     probe: Callable[[Own], StoreProbe]
     where: Callable[[Own], str]
     check: Callable[[Own], None]

@@ -6,6 +6,7 @@ Nobody writes to these places any more, or nobody may change them. So the certif
 from dataclasses import dataclass
 
 from processor.job.job import Job
+from processor.landing.landing_states import LandingState, landing_states
 from processor.plan.plan import Plan
 from processor.plan.product_plan import LedgerPlace
 from processor.progress.ledger import NO_DOCUMENT, group_key, read_entry
@@ -22,13 +23,14 @@ class Leftovers:
     """`source_topics`: former topics of the entity. `joined`: the entities that join with it, each with its topic, empty where it
     has none. `document_topics`: (product, topic) where no product publishes any more. `ledgers`: products without a definition
     whose last document of the row is in the ledger. `versions`: the versions of the registry whose entries in the history have
-    the key's text."""
+    the key's text. `landings`: those that hold documents of these topics."""
 
     source_topics: tuple[str, ...] = ()
     joined: tuple[tuple[str, str], ...] = ()
     document_topics: tuple[tuple[str, str], ...] = ()
     ledgers: tuple[str, ...] = ()
     versions: tuple[int, ...] = ()
+    landings: tuple[LandingState, ...] = ()
 
 
 def find_leftovers(job: Job, entity: str, key: tuple[Value, ...]) -> Leftovers:
@@ -43,6 +45,7 @@ def find_leftovers(job: Job, entity: str, key: tuple[Value, ...]) -> Leftovers:
     asked = {*former, *(topic for _, topic in left | joined)}
     there = job.admin.topics(sorted(asked)) if asked else {}
     gone = sorted({one.name for one in past if one.root == entity} - plan.products.keys())
+    landings = landing_states(job.settings.bootstrap_servers, dict(job.settings.kafka))
     root = keys.encode(key) or ""
     numbers = job.registry.snapshot().numbers
     places = {name: LedgerPlace(entity, numbers[entity, name]) for name in gone}
@@ -54,6 +57,7 @@ def find_leftovers(job: Job, entity: str, key: tuple[Value, ...]) -> Leftovers:
         document_topics=tuple(sorted(one for one in left if one[1] in there)),
         ledgers=tuple(name for name, entry in shown.items() if entry.hash != NO_DOCUMENT),
         versions=tuple(sorted({entry.version for entry in history if _names_key(entry, key)})),
+        landings=tuple(one for one in landings if one.topic in present | {topic for _, topic in left}),
     )
 
 

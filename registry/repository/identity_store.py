@@ -28,7 +28,7 @@ def raise_version(connection: Connection) -> int:
     return version
 
 
-def release_table(connection: Connection) -> None:
+def unbind_table(connection: Connection) -> None:
     """Gives the registry a new identity, bound to no table: what holds the former one is foreign from now on. The next table
     begins without the rounds of this one."""
     connection.execute(update(leases).values(ended_run=None, ended_round=None))

@@ -207,11 +207,11 @@ class Registry:
                 announce(connection)
                 version = identities.raise_version(connection)
 
-    def release_table(self) -> None:
+    def unbind_table(self) -> None:
         """Gives the registry a new identity, bound to no table."""
         with self._database.transaction() as connection:
             announce(connection)
-            identities.release_table(connection)
+            identities.unbind_table(connection)
 
     def rename_job(self, job: str, *, take_over: bool) -> None:
         """Binds the registry to a job of another name, which fences the runs of the earlier one. Raises LeaseHeld when one of

@@ -36,7 +36,7 @@ from statestore.store import (
     MAX_ITEM_BYTES,
     Delete,
     Done,
-    Fence,
+    FencingToken,
     Item,
     Page,
     Query,
@@ -108,7 +108,7 @@ class DynamoStore:
         with self._failures("adding slots"):
             add_slots(self._boto3.api, self.table, slots, progress)
 
-    def take_over(self, fence: Fence) -> None:
+    def take_over(self, fence: FencingToken) -> None:
         """Does nothing: DynamoDB knows no runs."""
 
     def describe(self) -> TableDescription | None:

@@ -36,7 +36,7 @@ from statestore.request_names import RequestNames
 from statestore.store import (
     Delete,
     Done,
-    Fence,
+    FencingToken,
     Item,
     Page,
     Query,
@@ -72,7 +72,7 @@ class PostgresStore:
         *,
         url: str,
         table: str,
-        fence: Fence | None = None,
+        fence: FencingToken | None = None,
         unlogged: bool = False,
         attempts: int = ATTEMPTS,
         random: Random | None = None,
@@ -117,7 +117,7 @@ class PostgresStore:
         """What a crash of the server, or a failover, leaves of the commits. Needs no table."""
         return self._manage("describing", read_durability)
 
-    def take_over(self, fence: Fence) -> None:
+    def take_over(self, fence: FencingToken) -> None:
         """Writes in the right of this run, and fences all others: waits for their transactions, and refuses later ones."""
         self._manage("taking over", lambda c: take_fence(c, self._statements, self.table, fence))
         self._fence = fence

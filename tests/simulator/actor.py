@@ -1,10 +1,9 @@
 """An actor: a driver or a task whose requests the world records, and can play back.
 
 So the world suspends an actor without a thread. It runs the actor's function again from the beginning, with the answers that the
-actor had. Then the actor continues for some requests more. The product's code depends only on its answers, so this is the same
-actor.
+actor had. Then the actor continues for some requests more. The code depends only on its answers, so this is the same actor.
 
-The clients here are doubles of the product's clients. They send every request through the actor that runs.
+The clients here are doubles of the job's clients. They send every request through the actor that runs.
 """
 
 from collections import Counter

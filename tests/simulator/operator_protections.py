@@ -114,5 +114,5 @@ def _moves() -> Iterator[Protection]:
         "an erasure looks at the row at its end",
         "a zombie that writes the row",
         s.not_looked_at_again,
-        {**HARD, **ONE_TASK},
+        {**HARD, **ONE_TASK, "reads_first": True},
     )

@@ -39,7 +39,7 @@ module "registry" {
   name                      = var.name
   vpc_id                    = var.vpc_id
   subnet_ids                = var.subnet_ids
-  client_security_group_ids = [aws_security_group.job.id]
+  client_security_group_ids = [module.surroundings.security_group_id]
   deletion_protection       = var.deletion_protection
 }
 
@@ -81,7 +81,7 @@ resource "aws_glue_connection" "network" {
 
   physical_connection_requirements {
     availability_zone      = each.value.availability_zone
-    security_group_id_list = [aws_security_group.job.id]
+    security_group_id_list = [module.surroundings.security_group_id]
     subnet_id              = each.key
   }
 }
@@ -94,57 +94,13 @@ module "alarms" {
   table        = module.state.name
   platform     = "glue"
   platform_job = module.job.name
-  topic_arn    = aws_sns_topic.alarms.arn
+  topic_arn    = module.surroundings.alarms_arn
 }
 
-resource "aws_security_group" "job" {
-  name        = "${var.name}-job"
-  description = "The driver and the executors of statestore"
-  vpc_id      = var.vpc_id
-}
-
-resource "aws_vpc_security_group_ingress_rule" "each_other" {
-  security_group_id            = aws_security_group.job.id
-  description                  = "Driver and executors reach each other"
-  referenced_security_group_id = aws_security_group.job.id
-  ip_protocol                  = "-1"
-}
-
-resource "aws_vpc_security_group_egress_rule" "all" {
-  security_group_id = aws_security_group.job.id
-  description       = "AWS, the registry and Kafka"
-  cidr_ipv4         = "0.0.0.0/0"
-  ip_protocol       = "-1"
-}
-
-resource "aws_vpc_security_group_ingress_rule" "kafka" {
-  security_group_id            = var.kafka.security_group_id
-  description                  = "statestore reads and writes topics by IAM"
-  referenced_security_group_id = aws_security_group.job.id
-  ip_protocol                  = "tcp"
-  from_port                    = 9098
-  to_port                      = 9098
-}
-
-resource "aws_sns_topic" "alarms" {
-  name = "${var.name}-alarms"
-}
-
-resource "aws_sns_topic_policy" "alarms" {
-  arn = aws_sns_topic.alarms.arn
-  policy = jsonencode({
-    Version = "2012-10-17"
-    Statement = [{
-      Effect    = "Allow"
-      Action    = ["sns:Publish"]
-      Principal = { Service = ["cloudwatch.amazonaws.com", "events.amazonaws.com"] }
-      Resource  = [aws_sns_topic.alarms.arn]
-    }]
-  })
-}
-
-resource "aws_sns_topic_subscription" "alarms" {
-  topic_arn = aws_sns_topic.alarms.arn
-  protocol  = "email"
-  endpoint  = var.alarm_email
+module "surroundings" {
+  source                  = "../../modules/surroundings"
+  name                    = var.name
+  vpc_id                  = var.vpc_id
+  kafka_security_group_id = var.kafka.security_group_id
+  alarm_email             = var.alarm_email
 }

@@ -1,4 +1,4 @@
-"""`statestore schema`: prints the JSON Schema or the Avro schema of a product's documents."""
+"""`statestore schema`: prints the JSON Schema or the Avro schema of a product's documents, or an index's mapping for them."""
 
 import argparse
 import json
@@ -10,6 +10,7 @@ from processor.cli.printing.visible_text import visible
 from processor.errors import StatestoreError
 from processor.plan.planning import product_of
 from processor.product.avro_document import NAMES_CURE, avro_schema
+from processor.product.index_mapping import index_mapping
 from processor.product.json_schema import document_schema
 from processor.product.product import DocumentFormat
 
@@ -17,7 +18,11 @@ from processor.product.product import DocumentFormat
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("schema", help="print the schema of a product's documents")
     parser.add_argument("product", metavar="PRODUCT")
-    parser.add_argument(
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument(
+        "--for", dest="index", choices=["opensearch"], help="the mapping that `land` gives an index of OpenSearch"
+    )
+    kind.add_argument(
         "--format",
         choices=get_args(DocumentFormat),
         help="json: JSON Schema, avro: the schema that the job registers (default: the product's format)",
@@ -31,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     plan = chosen_plan(options)
     product = product_of(plan, options.product).product
     write = avro_schema if (options.format or product.format) == "avro" else document_schema
+    if options.index:
+        write = index_mapping
     try:
         schema = write(product, {name: known.entity for name, known in plan.entities.items()})
     except ValueError as error:

@@ -1,24 +1,25 @@
-"""The page of the driver while a job runs (`--status-port`)."""
+"""The page of a job or of a landing while it runs (`--status-port`)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import time
+from typing import TYPE_CHECKING
 
 from processor.cli.operators.stop_signals import StopSignals
 from processor.cli.printing.wrong_states import SILENT_SECONDS, wrong_in_report
 from processor.durations import duration_text
-from processor.rounds.job_event import JobEvent
+from processor.rounds.job_event import JobEvent, Report
 from processor.rounds.troubles import trouble_line
 from processor.settings.setting_groups import WatchSettings
+
+if TYPE_CHECKING:
+    from processor.metrics.status_server import Pages, RunState
 
 
 @contextmanager
 def shown_status(settings: WatchSettings, signals: StopSignals) -> Iterator[None]:
     """Serves the page within the block, if the settings name a port. Raises SettingError where the port is taken."""
-    if not settings.status_port:
-        yield
-        return
-    from processor.metrics.status_server import RunState, status_server
+    from processor.metrics.status_server import JOB_PAGES, RunState
 
     def read() -> RunState:
         now = time()
@@ -31,7 +32,19 @@ def shown_status(settings: WatchSettings, signals: StopSignals) -> Iterator[None
         silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if lost else []
         return RunState(report, (*silent, *wrong_in_report(report)), degraded)
 
-    with status_server(settings.status_host, settings.status_port, read) as port:
+    with served_page(settings, signals.log, read, JOB_PAGES):
+        yield
+
+
+@contextmanager
+def served_page(settings: WatchSettings, log: Report, read: "Callable[[], RunState]", pages: "Pages") -> Iterator[None]:
+    """Serves pages of a state within the block, if the settings name a port. Raises SettingError where the port is taken."""
+    if not settings.status_port:
+        yield
+        return
+    from processor.metrics.status_server import status_server
+
+    with status_server(settings.status_host, settings.status_port, read, pages) as port:
         host = f"[{settings.status_host}]" if ":" in settings.status_host else settings.status_host
-        signals.log(JobEvent(what="status page", text=f"status page: http://{host}:{port}/"))
+        log(JobEvent(what="status page", text=f"status page: http://{host}:{port}/"))
         yield

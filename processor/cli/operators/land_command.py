@@ -1,14 +1,14 @@
-"""`statestore land PRODUCT --to URL`: keeps a table of the product's documents in Postgres, or compares it with the topic."""
+"""`statestore land PRODUCT --to URL`: keeps the product's documents in Postgres or OpenSearch, or compares both."""
 
 import argparse
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from hashlib import sha256
 from threading import Event
 from typing import TYPE_CHECKING
 
 from processor.cli.chosen_plan import stored_plan
+from processor.cli.operators.driver_page import served_page
 from processor.cli.options import (
     KAFKA,
     REGISTRY,
@@ -19,10 +19,10 @@ from processor.cli.options import (
     require_settings,
 )
 from processor.cli.printing.job_log import JobLog, add_log_flags
-from processor.errors import SettingError, StatestoreError
+from processor.embedded.parts import OPENSEARCH
+from processor.errors import PartError, SettingError, StatestoreError
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, product_of
-from processor.product.json_schema import document_schema
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
 from processor.settings.resolve_secrets import resolve_reference
@@ -33,29 +33,29 @@ if TYPE_CHECKING:
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("land", help="keep a table in Postgres with the documents of a product")
+    parser = verbs.add_parser("land", help="keep the documents of a product in Postgres or in OpenSearch")
     parser.add_argument("product", metavar="PRODUCT")
     parser.add_argument(
         "--to",
         metavar="URL",
-        help="postgresql://user@host:port/database, or a reference to it: env:NAME, file:PATH, secret:NAME (default with "
-        "--embedded: its Postgres)",
+        help="postgresql://user@host:port/database, https://user@host:9200, or a reference: env:NAME, file:PATH, secret:NAME "
+        "(with --embedded its Postgres, or `opensearch`)",
     )
-    parser.add_argument("--into", metavar="TABLE", help="the table (default: the product's name)")
+    parser.add_argument("--into", metavar="NAME", help="table or alias (default: the product's name)")
     parser.add_argument(
         "--index",
         metavar="MEMBER",
         action="append",
         default=[],
-        help="give this member of the document a column and an index; may come several times",
+        help="a member that gets an index in Postgres; repeatable",
     )
     parser.add_argument("--once", action="store_true", help="land what the topic holds now, then end")
     parser.add_argument(
-        "--verify", action="store_true", help="land nothing: compare the table with the topic; 1 if they differ"
+        "--verify", action="store_true", help="land nothing: compare target and topic; 1 if they differ"
     )
     add_definitions(parser, required=False, otherwise="the definitions of the registry")
     add_log_flags(parser)
-    add_settings(parser, *KAFKA, *REGISTRY)
+    add_settings(parser, *KAFKA, *REGISTRY, "status_port", "status_host")
     parser.set_defaults(run=run)
 
 
@@ -69,23 +69,31 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Target":
-    from processor.landing.postgres_target import PostgresTarget
+    from processor.landing.open_target import open_target
 
     if not (options.to or options.embedded):
-        raise SettingError("--to is missing: give the address of a Postgres, or --embedded for that of `local up`")
-    url = resolve_reference("--to", options.to or settings.registry)
-    return PostgresTarget(url, options.into or options.product, _indexes(options, plan))
+        raise SettingError(
+            "--to is missing: give the address of a Postgres or an OpenSearch, or --embedded for `local up`"
+        )
+    if options.embedded and options.to == OPENSEARCH:
+        url = _embedded_search(options)
+    else:
+        url = resolve_reference("--to", options.to or settings.registry)
+    if options.definitions and url.startswith("http"):
+        raise SettingError("--definitions has no version of the product, which names the index: leave the flag out")
+    return open_target(url, options.into or options.product, plan, options.product, options.index)
 
 
-def _indexes(options: argparse.Namespace, plan: Plan) -> Mapping[str, str]:
-    """The members that get an index, and their types in the product's JSON Schema."""
-    product = product_of(plan, options.product).product
-    members = document_schema(product, {name: known.entity for name, known in plan.entities.items()})["properties"]
-    for member in options.index:
-        if member not in members:
-            raise SettingError(f"--index {member}: documents of {product.name} have the members {', '.join(members)}")
-    types = {member: members[member].get("type", "") for member in options.index}
-    return {name: type_ if isinstance(type_, str) else type_[0] for name, type_ in types.items()}
+def _embedded_search(options: argparse.Namespace) -> str:
+    """The address of the embedded OpenSearch."""
+    from processor.embedded import shared_parts
+
+    running = shared_parts.status(options.local_dir)
+    if running is None or OPENSEARCH not in running.addresses.endpoints:
+        raise PartError(
+            "OpenSearch", f"it does not run in {options.local_dir}", "`statestore local up --land opensearch`"
+        )
+    return running.addresses.endpoints[OPENSEARCH]
 
 
 def _topic(options: argparse.Namespace, settings: Settings, plan: Plan) -> "LandedTopic":
@@ -109,6 +117,8 @@ def _land(options: argparse.Namespace, settings: Settings, topic: "LandedTopic",
     from processor.kafka.admin import Admin
     from processor.kafka.group_reader import GroupReader
     from processor.landing.landing import Landing, landed_text
+    from processor.landing.landing_page import LANDING_PAGES, landing_state
+    from processor.landing.landing_states import group_of
 
     log, kafka = JobLog(form=options.log, quiet=options.quiet), dict(settings.kafka)
     target.open(topic)
@@ -117,21 +127,23 @@ def _land(options: argparse.Namespace, settings: Settings, topic: "LandedTopic",
         product=topic.product,
         target=target,
         join=lambda offsets: GroupReader(
-            settings.bootstrap_servers, kafka, topic.name, _group(topic.product, target.place), offsets
+            settings.bootstrap_servers, kafka, topic.name, group_of(topic.product, target.place), offsets
         ),
         troubles=Troubles(log),
         report=log,
         stopping=Event(),
-        until=Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name) if options.once else None,
+        goal=Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name),
+        once=options.once,
     )
-    with _stopped_by_signals(landing.stopping):
+    page = served_page(settings, log, landing_state(landing), LANDING_PAGES)
+    with _stopped_by_signals(landing.stopping), page:
         landing.run()
     log(JobEvent(what="ended", text=landed_text(landing.tally), fields=landing.tally))
     refused = target.refused()
     if refused:
-        text = f"{target.place} refuses {refused:,} documents, and keeps their earlier ones: see statestore_landing_refused"
+        text = f"{target.place} refuses {refused:,} documents, and keeps their earlier ones: --verify names them"
         log(JobEvent(what="refused", text=text, level="warning"))
-    return 1 if refused and options.once else 0
+    return 1 if options.once and (refused or not landing.shown) else 0
 
 
 def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
@@ -146,11 +158,6 @@ def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
     for line in result.lines():
         print(line)
     return 0 if result.right else 1
-
-
-def _group(product: str, place: str) -> str:
-    """The group of all processes that land a product in a place."""
-    return f"statestore-land-{product}-{sha256(place.encode()).hexdigest()[:8]}"
 
 
 @contextmanager

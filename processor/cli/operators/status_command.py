@@ -1,5 +1,5 @@
 """`statestore status`: what runs, how far it is behind, and what is wrong. The verb needs only the registry: the running job
-writes its state into its lease every 5 s.
+writes its state into its lease every 5 s. Where the settings name a broker, the verb asks it for the landings.
 
 `processor.cli.printing.wrong_states` says which states are wrong. A job that waits for a part outside of it is degraded: it goes
 on by itself, so the exit status stays 0.
@@ -19,14 +19,17 @@ from processor.cli.printing.visible_text import visible_lines
 from processor.cli.printing.watch import add_forms, print_state
 from processor.cli.printing.wrong_states import moment, wrong_lines
 from processor.durations import duration_text
+from processor.errors import KafkaError
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.rounds.troubles import degraded_lines
 from processor.settings.open_registry import open_registry
+from processor.settings.settings import Settings
 from registry.edits.pending import pending_lines
 from registry.job_status import How, JobStatus, RunEnd
 from registry.model import Snapshot
 
 if TYPE_CHECKING:
+    from processor.landing.landing_states import LandingState
     from registry.repository import Registry
 
 ENDS: Mapping[How, str] = {
@@ -50,23 +53,44 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings, open_registry(settings) as registry:
-        return print_state(options, lambda: _print_status(registry, options))
+        return print_state(options, lambda: _print_status(registry, settings, options))
 
 
-def _print_status(registry: "Registry", options: argparse.Namespace) -> int:
+def _print_status(registry: "Registry", settings: Settings, options: argparse.Namespace) -> int:
     """Prints the state of the registry's job, without its former names. Returns the exit status."""
+    landings, unknown = _landings(settings)
     snapshot, bound = registry.snapshot(), registry.binding().job
     jobs = [job for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
     degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
     requests = registry.replays.waiting()
     if options.json:
-        asked = {"replay_requests": requests_json(requests)}
-        print(json.dumps(status_json(snapshot, jobs, problems, degraded) | asked, indent=2))
+        more = {"replay_requests": requests_json(requests), "landings": [one._asdict() for one in landings]}
+        print(json.dumps(status_json(snapshot, jobs, problems, degraded) | more, indent=2))
     else:
-        lines = [*status_text(snapshot, jobs, problems, degraded), *request_lines(requests)]
+        lines = [*status_text(snapshot, jobs, problems, degraded), *map(landing_line, landings), *unknown]
+        lines += request_lines(requests)
         print(visible_lines(lines), flush=True)
     return 1 if problems else 0
+
+
+def _landings(settings: Settings) -> tuple[list["LandingState"], list[str]]:
+    """The landings, where the settings name a broker; and a line where it does not say which there are."""
+    from processor.landing.landing_states import landing_states
+
+    if not settings.bootstrap_servers:
+        return [], []
+    try:
+        return landing_states(settings.bootstrap_servers, dict(settings.kafka)), []
+    except KafkaError as error:
+        return [], [f"landings: unknown, {error}"]
+
+
+def landing_line(one: "LandingState") -> str:
+    """A landing in one line, for people."""
+    runs = f"{one.processes} processes" if one.processes else "does not run"
+    last = moment(datetime.fromtimestamp(one.landed_at))
+    return f"landing of {one.product} in {one.place}: {runs}, {one.behind:,} messages behind, the last landed at {last}"
 
 
 def status_json(

@@ -32,6 +32,7 @@ def remains(
     yield from _in_table(settings, at, references, report)
     yield from _in_sources(entity, at, report)
     yield from _in_documents(plan, report)
+    yield from _in_landings(report)
     yield from _in_letters(settings, at, report)
     yield from _in_registry(report)
     yield from _elsewhere(settings)
@@ -108,6 +109,15 @@ def _in_documents(plan: Plan, report: "ErasureReport") -> Iterator[Remain]:
     for product, topic in report.leftovers.document_topics:
         what = f"documents that showed the row: {product} published here, and no product does any more"
         yield _item(f"topic {topic}", what, f"you delete the topic ({_config(report, topic, RETENTION)})")
+
+
+def _in_landings(report: "ErasureReport") -> Iterator[Remain]:
+    for one in report.leftovers.landings:
+        what = f"documents of {one.product}, until the landing reads their next messages; then a hash of the key"
+        runs = "it runs" if one.processes else "no process of it runs, so start it, or remove what it holds"
+        yield _item(
+            one.place, what, f"the landing has read {one.behind:,} more messages ({runs}); the hash: 7 days more"
+        )
 
 
 def _in_letters(settings: Settings, at: datetime, report: "ErasureReport") -> Iterator[Remain]:

@@ -11,7 +11,7 @@ import pytest
 from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.postgres import PostgresStore
-from statestore.store import Delete, Done, Fence, Query, Write
+from statestore.store import Delete, Done, FencingToken, Query, Write
 from tests.contract.conftest import SLOTS
 from tests.contract.postgres.conftest import MakeStore
 from tests.contract.postgres_servers import execute
@@ -36,7 +36,7 @@ def test_the_role_does_the_work_of_a_job(as_job: str) -> None:
     now = [1_000.0]
     store = PostgresStore(url=as_job, table="own", clock=lambda: now[0])
     store.create(SLOTS)
-    store.take_over(Fence("registry", 1))
+    store.take_over(FencingToken("registry", 1))
     assert store.write_all([Write(KEY, {"GSI_1": "ice"}), Write(Key("RUNS", "1"), {"ttl": 1_001})]) == [Done(None)] * 2
     assert [item["SK"] for item in store.query(Query("GSI_1", "ice"))] == ["1"]
     assert len(store.partition(KEY.pk)) == 1

@@ -7,12 +7,12 @@ import pytest
 from statestore.errors import FencedWrite, Terminal
 from statestore.keys import Key
 from statestore.postgres import PostgresStore
-from statestore.store import Fence, Query, Write
+from statestore.store import FencingToken, Query, Write
 from tests.contract.conftest import SLOTS
 from tests.contract.postgres_servers import crashing_postgres, execute
 
 ROW = Key("TABLE#star", "1")
-RUN = Fence("registry", 1)
+RUN = FencingToken("registry", 1)
 
 
 def forms(url: str, table: str) -> list[tuple[str, str]]:
@@ -76,7 +76,7 @@ def test_after_a_crash_the_run_of_an_unlogged_table_writes_nothing_more(
     assert execute(url, "SELECT count(*) FROM state_unlogged.items") == [(0,)]
 
     newer = PostgresStore(url=url, table="unlogged", unlogged=True)
-    newer.take_over(Fence("registry", 2))
+    newer.take_over(FencingToken("registry", 2))
     newer.write(Write(ROW, {"n": 3}))
     with pytest.raises(FencedWrite, match="a newer run than 1 took over"):
         worker.write(Write(ROW, {"n": 4}))

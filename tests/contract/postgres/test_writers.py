@@ -10,7 +10,7 @@ import pytest
 from statestore.errors import FencedWrite, Transient
 from statestore.keys import Key
 from statestore.postgres import PostgresStore
-from statestore.store import Absent, Delete, Done, Equals, Fence, Query, Refused, Write
+from statestore.store import Absent, Delete, Done, Equals, FencingToken, Query, Refused, Write
 from tests.contract.postgres.conftest import MakeStore
 from tests.contract.postgres_servers import execute
 
@@ -122,27 +122,27 @@ def test_a_writer_that_waits_for_a_lock_too_long_is_transient(make: MakeStore, u
 
 
 def test_a_run_that_another_run_took_over_from_writes_nothing(make: MakeStore) -> None:
-    zombie, driver = make(fence=Fence("registry", 1)), make()
-    driver.take_over(Fence("registry", 1))
+    zombie, driver = make(fence=FencingToken("registry", 1)), make()
+    driver.take_over(FencingToken("registry", 1))
     assert zombie.write(Write(STARS[0], {"seq": 1})) == Done(None)
 
     newer = make()
-    newer.take_over(Fence("registry", 2))
+    newer.take_over(FencingToken("registry", 2))
     for store in (zombie, driver):
         with pytest.raises(FencedWrite, match="table own: a newer run than 1 took over: this run must stop"):
             store.write_all([Write(STARS[0], {"seq": 2}), Delete(key=STARS[1])])
         with pytest.raises(FencedWrite):
-            store.take_over(Fence("registry", 1))
+            store.take_over(FencingToken("registry", 1))
     assert seq(zombie, STARS[0]) == 1
-    newer.take_over(Fence("registry", 2))
+    newer.take_over(FencingToken("registry", 2))
     assert newer.write(Write(STARS[0], {"seq": 2}, when=Equals("seq", 1))) is not None
     assert seq(newer, STARS[0]) == 2
 
 
 def test_a_fence_of_another_name_counts_from_the_beginning(make: MakeStore) -> None:
     old, new = make(), make()
-    old.take_over(Fence("registry", 57))
-    new.take_over(Fence("another registry", 1))
+    old.take_over(FencingToken("registry", 57))
+    new.take_over(FencingToken("another registry", 1))
     assert new.write(Write(STARS[0], {"seq": 1})) == Done(None)
     with pytest.raises(FencedWrite):
         old.write(Write(STARS[0], {"seq": 2}))
@@ -150,7 +150,7 @@ def test_a_fence_of_another_name_counts_from_the_beginning(make: MakeStore) -> N
 
 def test_a_run_that_takes_over_waits_for_writes_on_their_way_and_sees_them(make: MakeStore) -> None:
     old, new, begun = make(), make(), Barrier(2, timeout=300)
-    old.take_over(Fence("registry", 1))
+    old.take_over(FencingToken("registry", 1))
     change = old._change
 
     def slow(*args: object) -> None:
@@ -161,7 +161,7 @@ def test_a_run_that_takes_over_waits_for_writes_on_their_way_and_sees_them(make:
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(old.write_all, [Write(key, {"seq": 1}) for key in STARS])
         begun.wait()
-        new.take_over(Fence("registry", 2))
+        new.take_over(FencingToken("registry", 2))
         assert set(new.get(STARS)) == set(STARS)
         assert writing.result() == [Done(None)] * len(STARS)
 

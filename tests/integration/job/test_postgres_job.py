@@ -24,7 +24,7 @@ from processor.stores.store_kind import Effort
 from registry.repository import Registry
 from statestore.errors import FencedWrite
 from statestore.keys import Key
-from statestore.store import Fence, Write
+from statestore.store import FencingToken, Write
 from tests.contract.postgres_servers import execute
 
 Scene = Any  # conftest's
@@ -119,7 +119,7 @@ def test_the_killed_run_can_write_nothing_any_more(killed: Scene) -> None:
     identity = killed.registry.binding().identity
     key = Key("TABLE#user", "zombie")
     for generation, fenced in ((1, True), (2, False)):
-        store = open_store(killed.settings, Effort.JOB, Fence(identity, generation))
+        store = open_store(killed.settings, Effort.JOB, FencingToken(identity, generation))
         if fenced:
             with pytest.raises(FencedWrite, match="a newer run than 1 took over: this run must stop"):
                 store.write(Write(key, {"n": 1}))
@@ -158,7 +158,7 @@ def taken_over(settings: Settings, generation: int, then: Callable[..., None]) -
     def step(of: Settings, *parts: Any, **more: Any) -> None:
         registry = next(part for part in parts if isinstance(part, Registry))
         with closing(open_store(settings)) as store:
-            store.take_over(Fence(registry.binding().identity, generation))
+            store.take_over(FencingToken(registry.binding().identity, generation))
         then(of, *parts, **more)
 
     return step

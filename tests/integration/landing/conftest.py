@@ -1,11 +1,11 @@
-"""A broker, a schema in Postgres, and a product's topic whose messages tests write."""
+"""A broker, a schema in Postgres, an OpenSearch, and a product's topic whose messages tests write."""
 
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Event
+from time import sleep
 from typing import Any
 from uuid import uuid4
 
@@ -15,15 +15,23 @@ from confluent_kafka import Producer
 
 from processor.kafka.admin import Admin
 from processor.kafka.group_reader import GroupReader
+from processor.kafka.reader import read_topic
+from processor.landing.compare_landing import LandingComparison, compare_landing
+from processor.landing.landed_message import read_message
 from processor.landing.landing import Landing
+from processor.landing.landing_states import group_of
 from processor.landing.postgres_target import PostgresTarget
+from processor.landing.search_client import SearchClient
+from processor.landing.search_target import SearchTarget
 from processor.landing.target import LandedTopic, Target
 from processor.local.kafka_broker import start_kafka
+from processor.local.opensearch import start_opensearch
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
 
 PRODUCT = "person"
 PARTITIONS = 2
+MAPPING = {"dynamic": False, "properties": {"n": {"type": "long"}, "name": {"type": "text"}}}
 
 
 @pytest.fixture(scope="session")
@@ -36,11 +44,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass
 class LandingScene:
-    """A topic of a product, and a table for its documents. `events`: those of the landings."""
+    """A topic of a product, and a table for its documents. `version`: of the product; `events`: those of the landings."""
 
     broker: str
     url: str
     topic: LandedTopic
+    version: int = 3
     events: list[JobEvent] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -64,7 +73,7 @@ class LandingScene:
             self.sequences[key], self.last[key] = given, document
         headers = {
             "product": product,
-            "product_version": "3",
+            "product_version": str(self.version),
             "sequence": str(given),
             "registry_version": "1",
             "batch": "0",
@@ -78,18 +87,21 @@ class LandingScene:
         )
         self._producer.flush()
 
-    def target(self, indexes: Mapping[str, str] | None = None) -> PostgresTarget:
+    def target(self, indexes: Mapping[str, str] | None = None) -> Target:
         return PostgresTarget(self.url, PRODUCT, indexes or {})
 
     def landing(self, target: Target, *, once: bool = True, stopping: Event | None = None) -> Landing:
         return Landing(
             product=PRODUCT,
             target=target,
-            join=lambda offsets: GroupReader(self.broker, {}, self.topic.name, f"group-{self.topic.name}", offsets),
+            join=lambda offsets: GroupReader(
+                self.broker, {}, self.topic.name, group_of(PRODUCT, self.topic.name), offsets
+            ),
             troubles=Troubles(self.events.append),
             report=self.events.append,
             stopping=stopping or Event(),
-            until=Admin(self.broker, {}).stable_ends(self.topic.name) if once else None,
+            goal=Admin(self.broker, {}).stable_ends(self.topic.name),
+            once=once,
         )
 
     def land(self, indexes: Mapping[str, str] | None = None) -> Landing:
@@ -111,19 +123,73 @@ class LandingScene:
         rows = self.sql(f"select key, document from {PRODUCT}")
         return {json.dumps(key, separators=(",", ":")): document for key, document in rows}
 
+    def compare(self) -> LandingComparison:
+        """Compares the target with the topic."""
+        with closing(self.target()) as target:
+            target.check(self.topic)
+            records = read_topic(self.broker, {}, self.topic.name)
+            messages = filter(None, (read_message(record, PRODUCT) for record in records))
+            return compare_landing(target.moment(), messages)
+
     def expected(self) -> dict[str, Any]:
         """Key -> document of the last message of each root, without tombstones."""
         return {key: document for key, document in self.last.items() if document is not None}
 
 
+@dataclass
+class SearchScene(LandingScene):
+    """A topic of a product, and an index for its documents. `url`: of the server."""
+
+    def target(self, indexes: Mapping[str, str] | None = None) -> Target:
+        return SearchTarget(self.url, PRODUCT, self.version, MAPPING)
+
+    def ask(self, method: str, path: str, value: Any = None) -> Any:
+        """The answer of the server, whose status must be good."""
+        with closing(SearchClient(self.url)) as client:
+            return json.loads(client.send(method, path, value))
+
+    def find(self, query: Any = None, index: str = PRODUCT) -> list[dict[str, Any]]:
+        """The entries that a search finds now. `index`: an index, or an alias."""
+        self.ask("POST", f"/{PRODUCT}-v*/_refresh")
+        found = self.ask("POST", f"/{index}/_search", {"query": query or {"match_all": {}}, "size": 1_000})
+        return [hit["_source"] for hit in found["hits"]["hits"]]
+
+    def table(self) -> dict[str, Any]:
+        """Key -> document, as readers find them."""
+        return {one["statestore"]["key"]: {k: v for k, v in one.items() if k != "statestore"} for one in self.find()}
+
+
 @pytest.fixture
-def scene(broker: str, postgres_url: str, schema: str, tmp_path: Path) -> LandingScene:
+def scene(broker: str, postgres_url: str, schema: str) -> LandingScene:
     """A topic of two partitions without messages, and a schema without tables."""
-    name = f"landing-{uuid4().hex[:8]}"
-    admin = Admin(broker, {})
-    admin.ensure([name], partitions=PARTITIONS, compacted=True)
     with psycopg.connect(str(postgres_url), autocommit=True) as connection:
         connection.execute(f"create schema {schema}".encode())
     separator = "&" if "?" in str(postgres_url) else "?"
     url = f"{postgres_url}{separator}options=-csearch_path%3D{schema}"
-    return LandingScene(broker, url, LandedTopic(PRODUCT, name, admin.topics([name])[name].id))
+    return LandingScene(broker, url, make_topic(broker))
+
+
+@pytest.fixture(scope="session")
+def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an OpenSearch."""
+    part = start_opensearch(tmp_path_factory.mktemp("opensearch"))
+    yield part.endpoint
+    part.stop()
+
+
+@pytest.fixture
+def search(broker: str, opensearch: str) -> Iterator[SearchScene]:
+    """A topic of two partitions without messages, and a server without indexes."""
+    scene = SearchScene(broker, opensearch, make_topic(broker))
+    yield scene
+    scene.ask("DELETE", f"/{PRODUCT}*")
+
+
+def make_topic(broker: str) -> LandedTopic:
+    """A topic without messages."""
+    name = f"landing-{uuid4().hex[:8]}"
+    admin = Admin(broker, {})
+    admin.ensure([name], partitions=PARTITIONS, compacted=True)
+    while not (found := admin.topics([name])):  # the broker may know it a moment later
+        sleep(0.1)
+    return LandedTopic(PRODUCT, name, found[name].id)

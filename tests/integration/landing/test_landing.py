@@ -9,20 +9,11 @@ import pytest
 from sqlalchemy import make_url
 
 from processor.kafka.admin import Admin
-from processor.kafka.reader import read_topic
-from processor.landing.compare_landing import LandingComparison, compare_landing
-from processor.landing.landed_message import LandedMessage, read_message
+from processor.landing.landed_message import LandedMessage
+from processor.landing.landing_states import landing_states
 from processor.landing.postgres_target import PostgresTarget
 from processor.landing.target import LandedTopic, LandingError
 from tests.integration.landing.conftest import PRODUCT, LandingScene
-
-
-def compare(scene: LandingScene) -> LandingComparison:
-    with closing(scene.target()) as target:
-        target.check(scene.topic)
-        records = read_topic(scene.broker, {}, scene.topic.name)
-        messages = filter(None, (read_message(record, PRODUCT) for record in records))
-        return compare_landing(target.moment(), messages)
 
 
 def test_the_table_holds_the_last_document_of_each_root(scene: LandingScene) -> None:
@@ -100,7 +91,7 @@ def test_a_landing_dies_at_each_batch(scene: LandingScene, monkeypatch: pytest.M
                 scene.landing(target).run()
     scene.land()
     assert scene.table() == scene.expected()
-    assert compare(scene).right
+    assert scene.compare().right
 
 
 @pytest.mark.rest
@@ -146,14 +137,14 @@ def test_a_document_that_postgres_refuses(scene: LandingScene) -> None:
     rows = scene.sql("select key, sequence, reason from statestore_landing_refused order by key")
     assert [(key, sequence) for key, sequence, _ in rows] == [('{"id":2}', 2), ('{"id":7}', 1)]
     assert "\\u0000 cannot be converted to text" in rows[0][2]
-    comparison = compare(scene)
+    comparison = scene.compare()
     assert not comparison.right
     assert comparison.missing == comparison.different == []
     scene.publish(2, {"text": "good"})
     scene.publish(7, None)
     scene.land()
     assert scene.sql("select * from statestore_landing_refused") == []
-    assert compare(scene).right
+    assert scene.compare().right
 
 
 @pytest.mark.rest
@@ -175,15 +166,29 @@ def test_the_comparison_names_what_somebody_changed(scene: LandingScene) -> None
     scene.publish(5, None)
     scene.land()
     assert (
-        next(compare(scene).lines()) == "equal 5, on the way 0, missing 0, not in the topic 0, different 0, refused 0"
+        next(scene.compare().lines()) == "equal 5, on the way 0, missing 0, not in the topic 0, different 0, refused 0"
     )
     scene.sql(f"update {PRODUCT} set document = '{{}}' where key = '{{\"id\": 0}}'")
     scene.sql(f"delete from {PRODUCT} where key = '{{\"id\": 1}}'")
     scene.sql(f"insert into {PRODUCT} select '{{\"id\": 9}}', document, 1, 1, now() from {PRODUCT} limit 1")
     scene.publish(2, {"n": "on its way"})
-    found = compare(scene)
+    found = scene.compare()
     assert (found.different, found.missing, found.extra) == (['{"id":0}'], ['{"id":1}'], ['{"id": 9}'])
     assert (found.equal, found.waiting) == (2, 1)
+
+
+@pytest.mark.rest
+def test_the_broker_knows_how_far_a_landing_is(scene: LandingScene) -> None:
+    """`status`, `doctor` and `erase` ask it."""
+    for n in range(5):
+        scene.publish(n, {"n": n})
+    scene.land()
+    scene.publish(1, {"n": 1})
+    states = [one for one in landing_states(scene.broker, {}) if one.topic == scene.topic.name]
+    with closing(scene.target()) as target:
+        assert [(one.product, one.place, one.behind, one.processes) for one in states] == [
+            (PRODUCT, target.place, 1, 0)
+        ]
 
 
 @pytest.mark.rest

@@ -1,4 +1,4 @@
-"""A switch turns a protection off: a context manager that replaces functions of the product during a run."""
+"""A switch turns a protection off: a context manager that replaces functions of statestore during a run."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager

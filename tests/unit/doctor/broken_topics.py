@@ -17,7 +17,7 @@ from processor.records.settled_form import SettledForm
 from registry.model import Binding, EpochBoundary
 from statestore.memory import MemoryStore
 from tests.unit.doctor.broken import PART_FAULTS, Fault, set_to, settings
-from tests.unit.doctor.healthy import DAY, TABLE, Healthy, fail
+from tests.unit.doctor.healthy import DAY, LANDING, TABLE, Healthy, fail
 
 WRONG_USER = SettingError("[kafka] sasl.username, sasl.password: authentication failed")
 
@@ -231,6 +231,14 @@ FAULTS = [
         "warning",
         "1048588 bytes",
         "max.message.bytes=8388608",
+    ),
+    Fault(
+        "a landing that nobody runs",
+        set_to("kafka.landings", [LANDING._replace(members=0)]),
+        "landings",
+        "warning",
+        "user_profile does not land in table p: 7 messages wait",
+        "start `statestore land` again",
     ),
     Fault(
         "compacted dead letters",

@@ -8,6 +8,8 @@ from typing import Any
 
 from processor.definitions.load import load, read_directory
 from processor.kafka.cluster_probe import ClusterState, TopicState
+from processor.kafka.group_states import GroupState
+from processor.landing.landing_states import landing_note
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.progress.identity import write_identity
@@ -108,6 +110,9 @@ def healthy_topics() -> dict[str, TopicState]:
     return {name: TopicState(f"id of {name}", 2, config, RIGHTS) for name, config in configs.items()}
 
 
+LANDING = GroupState("statestore-land-p", 1, "user_profile", 7, (landing_note("user_profile", "table p", 1.0),))
+
+
 @dataclass
 class KafkaDouble:
     """The cluster's answers."""
@@ -116,9 +121,13 @@ class KafkaDouble:
     config: dict[str, str] = field(default_factory=lambda: {"transaction.max.timeout.ms": "900000"})
     found: dict[str, TopicState] = field(default_factory=healthy_topics)
     records: dict[str, list[Record]] = field(default_factory=dict)
+    landings: list[GroupState] = field(default_factory=lambda: [LANDING])
 
     def last_records(self, topic: str, most: int) -> list[Record]:
         return self.records.get(topic, [])
+
+    def groups(self, prefix: str) -> list[GroupState]:
+        return self.landings
 
     def cluster(self) -> ClusterState:
         return ClusterState(self.brokers, self.config)

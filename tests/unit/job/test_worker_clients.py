@@ -7,7 +7,7 @@ import pytest
 
 from processor.settings.settings import Settings
 from processor.spark import worker
-from statestore.store import Fence
+from statestore.store import FencingToken
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 def test_clients_stay_during_a_run_and_close_before_those_of_the_next_run(events: list[str]) -> None:
     settings = Settings(job="j", table="t")
-    first, second = (Fence("j", n) for n in (1, 2))
+    first, second = (FencingToken("j", n) for n in (1, 2))
     assert worker.clients(settings, None, first) is worker.clients(settings, None, first)
     assert events == ["open store 1", "open registry"]
     worker.clients(settings, None, second)

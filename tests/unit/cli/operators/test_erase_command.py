@@ -12,6 +12,7 @@ from processor.cli.main import main
 from processor.cli.operators.erase_command import erase_command
 from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.inspect.references import Reference
+from processor.landing.landing_states import LandingState
 from processor.records.record import Record
 from processor.settings.settings import Settings
 from processor.upkeep.erase_letters import RemovedLetters
@@ -66,6 +67,13 @@ def test_the_certificate_says_what_went_what_is_new_and_what_remains_until_when(
     lines = "\n".join(certificate_lines(made))
     assert 'Erasure of user {"id":1}: complete' in lines
     assert "user/0 offset 12" in lines
+
+
+def test_the_certificate_names_the_landings_that_hold_documents() -> None:
+    landing = LandingState("profile", "index profile-v1 at host:9200", 0.0, "profile", 3, 0)
+    made = make_certificate(OCCASION, replace(REPORT, leftovers=Leftovers(landings=(landing,))))
+    (one,) = where(made, "remains", "index profile-v1 at host:9200")
+    assert one["until"].startswith("the landing has read 3 more messages (no process of it runs, so start it")
 
 
 def test_the_certificate_of_a_table_in_postgres_names_the_former_row_on_the_disk_of_the_server() -> None:

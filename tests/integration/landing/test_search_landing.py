@@ -1,0 +1,352 @@
+"""A product's documents in an index of OpenSearch: readers find the last message of each root, whatever happens meanwhile."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing, suppress
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import orjson
+import pytest
+
+from processor.landing import search_index
+from processor.landing.landed_message import LandedMessage
+from processor.landing.search_client import SearchClient
+from processor.landing.search_target import SearchTarget
+from processor.landing.target import LandedTopic, LandingError
+from processor.local.opensearch import start_opensearch
+from tests.integration.landing.conftest import MAPPING, PRODUCT, SearchScene, make_topic
+
+pytestmark = pytest.mark.rest
+
+
+def test_readers_find_the_last_document_of_each_root(search: SearchScene) -> None:
+    for n in range(10):
+        search.publish(n, {"n": n, "name": f"person {n}", "big": 2**53 + 1})
+    search.publish(3, {"n": 33, "name": "the third person"})
+    search.publish(4, None)
+    search.publish(11, {"n": 11}, product="city")
+    tally = search.land().tally
+    assert tally["foreign"] == 1
+    del search.last['{"id":11}']
+    assert search.table() == search.expected()
+    (found,) = search.find({"match": {"name": "third"}})
+    assert found["n"] == 33
+    assert {name: found["statestore"][name] for name in ("key", "sequence", "product_version")} == {
+        "key": '{"id":3}',
+        "sequence": 2,
+        "product_version": 3,
+    }
+    assert next(search.compare().lines()).startswith("equal 9, on the way 0, missing 0")
+
+
+def test_an_older_message_brings_nothing_back(search: SearchScene) -> None:
+    """After more partitions a key has a new one, and another process may read the old partition late."""
+    search.publish(1, {"n": 1})
+    search.publish(2, {"n": 1})
+    search.land()
+    search.publish(1, None, partition=0)
+    search.publish(2, {"n": 2}, partition=0)
+    search.land()
+    search.publish(1, {"n": 1}, sequence=1, partition=1)
+    search.publish(2, {"n": 1}, sequence=1, partition=1)
+    assert search.land().tally["superseded"] == 2
+    assert search.table() == {'{"id":2}': {"n": 2}}
+    search.publish(1, {"n": 3})
+    search.land()
+    assert search.table() == {'{"id":1}': {"n": 3}, '{"id":2}': {"n": 2}}
+
+
+def test_a_redelivery_after_a_restart_brings_nothing_back(broker: str, tmp_path: Path) -> None:
+    """The index itself forgets its deletes at a restart, which the index `plain` shows."""
+    plain = "/plain/_doc/1?version_type=external&version="
+    part = start_opensearch(tmp_path)
+    try:
+        scene = SearchScene(broker, part.endpoint, make_topic(broker))
+        scene.ask("PUT", f"{plain}1", {"n": 1})
+        scene.ask("DELETE", f"{plain}2")
+        with pytest.raises(LandingError, match="version_conflict"):
+            scene.ask("PUT", f"{plain}1", {"n": 1})
+        scene.publish(1, {"n": 1}, partition=0)
+        scene.publish(1, None, partition=0)
+        scene.publish(2, {"n": 2})
+        scene.land()
+        scene.ask("POST", "/_flush")  # else the server reads its log of the last writes again
+        part.stop()
+        part = start_opensearch(tmp_path)
+        scene.url = part.endpoint
+        assert scene.ask("PUT", f"{plain}1", {"n": 1})["result"] == "created"
+        scene.publish(1, {"n": 1}, sequence=1, partition=1)
+        scene.land()
+        assert scene.table() == {'{"id":2}': {"n": 2}}
+        land_all_again(scene)
+        assert scene.table() == scene.expected() == {'{"id":2}': {"n": 2}}
+    finally:
+        part.stop()
+
+
+def test_the_whole_topic_again_changes_nothing(search: SearchScene) -> None:
+    for n in range(40):
+        search.publish(n % 10, None if n % 7 == 0 else {"n": n})
+    search.land()
+    land_all_again(search)
+    assert search.table() == search.expected()
+    assert search.compare().right
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_landing_dies_at_each_request(search: SearchScene, monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
+    """Before the server has the request, or after it has done its work."""
+    monkeypatch.setattr("processor.landing.landing.BATCH", 7)
+    exchange, left = SearchClient._exchange, [0]
+
+    def dying(self: SearchClient, method: str, path: str, *rest: Any) -> tuple[int, bytes]:
+        left[0] -= 1
+        if left[0] == 0 and not after:
+            raise KeyboardInterrupt
+        answer = exchange(self, method, path, *rest)
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(SearchClient, "_exchange", dying)
+    for die_at in count(1):
+        for n in range(10 * die_at, 10 * die_at + 10):
+            search.publish(n % 20, None if n % 7 == 0 else {"n": "no number" if n % 11 == 0 else n})
+        left[0] = die_at
+        with suppress(KeyboardInterrupt):
+            search.land()
+            break  # so few requests end a landing
+    assert die_at > 10
+    left[0] = 0
+    for n in range(20):
+        search.publish(n, None if n % 3 == 0 else {"n": n})
+    search.land()
+    assert search.table() == search.expected()
+    assert search.compare().right
+
+
+def test_a_server_that_is_busy_gets_the_rest_later(search: SearchScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses a whole request with 503, then two writes of the next one with 429."""
+    exchange, busy = SearchClient._exchange, [503, 429]
+    rejected = {"status": 429, "error": {"type": "rejected_execution_exception", "reason": "queue is full"}}
+
+    def half(self: SearchClient, method: str, path: str, *rest: Any) -> tuple[int, bytes]:
+        if "_bulk" not in path or not busy:
+            return exchange(self, method, path, *rest)
+        if busy.pop(0) == 503:
+            return 503, b"<html>Service Unavailable</html>"
+        lines = rest[0].splitlines(keepends=True)
+        status, data = exchange(self, method, path, b"".join(lines[:-4]), *rest[1:])
+        return status, orjson.dumps({"items": [*orjson.loads(data)["items"], {"index": rejected}, {"index": rejected}]})
+
+    with closing(search.target()) as target:
+        target.open(search.topic)
+    for n in range(5):
+        search.publish(n, {"n": n})
+    monkeypatch.setattr(SearchClient, "_exchange", half)
+    assert search.land().tally["landed"] == 5
+    assert busy == []
+    assert search.table() == search.expected()
+    troubles = [event for event in search.events if event.what in ("degraded", "recovered")]
+    assert [event.what for event in troubles] == ["degraded", "recovered"]
+    assert "takes no documents: 503: <html>Service Unavailable</html>" in troubles[0].text
+
+
+def test_a_document_that_the_index_refuses(search: SearchScene) -> None:
+    for n in range(5):
+        search.publish(n, {"n": n})
+    search.publish(2, {"n": "no number"})
+    search.publish(7, {"n": "ada"})
+    search.publish(8, [1])
+    assert search.land().tally["refused"] == 3
+    assert search.table() == {f'{{"id":{n}}}': {"n": n} for n in range(5)}
+    found = search.compare()
+    assert not found.right
+    assert found.missing == found.different == []
+    assert [(one.key, one.sequence) for one in found.refused] == [('{"id":2}', 2), ('{"id":7}', 1), ('{"id":8}', 1)]
+    assert "failed to parse field [n] of type [long]" in found.refused[0].reason
+    assert found.refused[2].reason == "the document is no JSON object"
+    search.publish(2, {"n": 22})
+    search.publish(7, None)
+    search.publish(8, None)
+    search.land()
+    assert "ada" not in str(search.find(index=f"{PRODUCT}-v3"))
+    assert search.compare().right
+    with closing(search.target()) as target:
+        assert target.refused() == 0
+
+
+def test_no_key_of_a_deleted_document_stays(search: SearchScene) -> None:
+    search.publish("ada@example.org", {"name": "ada"})
+    search.publish("bob@example.org", {"name": "bob"})
+    search.land()
+    search.publish("ada@example.org", None)
+    search.land()
+    everything = str(search.find(index=f"{PRODUCT}-v3"))
+    assert "bob@" in everything
+    assert "ada" not in everything
+
+
+def test_an_old_tombstone_goes_at_the_next_start(search: SearchScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    search.publish(1, {"n": 1})
+    search.publish(1, None)
+    monkeypatch.setattr(search_index, "time", lambda: 1_600_000_000)
+    search.land()
+    monkeypatch.undo()
+    search.publish(2, {"n": 2})
+    search.publish(2, None)
+    kinds = search_index.of_kind("tombstone")
+    assert len(search.find(kinds, f"{PRODUCT}-v3")) == 1
+    search.land()
+    assert [one["statestore"]["sequence"] for one in search.find(kinds, f"{PRODUCT}-v3")] == [2]
+
+
+def test_readers_see_a_new_version_when_it_is_complete(search: SearchScene) -> None:
+    for n in range(3):
+        search.publish(n, {"n": n})
+    search.publish(3, {"n": "no number"})
+    search.land()
+    search.version = 4
+    search.publish(0, {"n": 0, "name": "zero"})
+    first = search.land()
+    assert not first.shown
+    assert search.events[-1].text.endswith(
+        "readers do not see it yet: 3 documents are of earlier versions of the product"
+    )
+    assert search.find({"match": {"name": "zero"}}) == []
+    search.publish(1, {"n": 1, "name": "one"})
+    search.publish(2, None)
+    search.publish(3, {"n": 3})
+    assert search.land().shown
+    assert len(search.find({"match": {"name": "zero"}})) == 1
+    assert search.table() == search.expected()
+    assert list(search.ask("GET", f"/_alias/{PRODUCT}")) == [f"{PRODUCT}-v4"]
+
+
+def test_the_landing_of_the_version_before_ends(search: SearchScene) -> None:
+    search.publish(1, {"n": 1})
+    search.land()
+    with closing(search.target()) as before:
+        search.version = 4
+        search.publish(1, {"n": 1, "name": "one"})
+        search.land()
+        search.version = 3
+        with pytest.raises(LandingError, match=f"{PRODUCT}-v3-write at .* is gone: readers have an index of a later"):
+            search.landing(before).run()
+        with pytest.raises(LandingError, match="closed to landings: the alias person has moved to a later version"):
+            before.open(search.topic)
+
+
+def test_an_older_version_never_takes_the_alias_back(search: SearchScene) -> None:
+    search.publish(1, {"n": 1})
+    search.version = 4
+    search.publish(2, {"n": 1})
+    search.publish(1, {"n": 2})
+    search.land()
+    search.version = 3
+    with pytest.raises(LandingError, match=f"leads to {PRODUCT}-v4 already"):
+        search.land()
+
+
+def test_two_processes_share_the_partitions(search: SearchScene) -> None:
+    stopping = Event()
+    with closing(search.target()) as first, closing(search.target()) as second:
+        first.open(search.topic)
+        landings = [search.landing(target, once=False, stopping=stopping) for target in (first, second)]
+        threads = [Thread(target=landing.run) for landing in landings]
+        for thread in threads:
+            thread.start()
+        n = 0
+        while all(thread.is_alive() for thread in threads) and not all(one.tally["landed"] for one in landings):
+            search.publish(n % 50, {"n": n})
+            n += 1
+        stopping.set()
+        for thread in threads:
+            thread.join()
+    assert all(one.tally["landed"] for one in landings)
+    search.land()
+    assert search.table() == search.expected()
+
+
+def test_the_comparison_names_what_somebody_changed(search: SearchScene) -> None:
+    for n in range(6):
+        search.publish(n, {"n": n, "price": 1.50, "list": [1, {"b": 1, "a": 2}]})
+    search.publish(5, None)
+    search.land()
+    assert search.compare().equal == 5
+    ids = {n: message_of(n).key_hash.hex() for n in (0, 1, 9)}
+    (zero,) = search.find({"term": {"n": 0}})
+    search.ask("PUT", f"/{PRODUCT}-v3/_doc/{ids[0]}", zero | {"n": 7})
+    search.ask("DELETE", f"/{PRODUCT}-v3/_doc/{ids[1]}")
+    extra = zero["statestore"] | {"key": message_of(9).key}
+    search.ask("PUT", f"/{PRODUCT}-v3/_doc/{ids[9]}", zero | {"statestore": extra})
+    search.publish(2, {"n": 22})
+    found = search.compare()
+    assert (found.different, found.missing, found.extra) == (['{"id":0}'], ['{"id":1}'], ['{"id":9}'])
+    assert (found.equal, found.waiting) == (2, 1)
+
+
+def test_an_index_that_no_landing_made_stays_as_it_is(search: SearchScene) -> None:
+    search.ask("PUT", f"/{PRODUCT}-v3", {})
+    with closing(search.target()) as target, pytest.raises(LandingError, match="no landing made it: choose another"):
+        target.open(search.topic)
+
+
+def test_an_alias_that_no_landing_made_stays_as_it_is(search: SearchScene) -> None:
+    search.ask("PUT", f"/{PRODUCT}-other", {"aliases": {PRODUCT: {}}})
+    with pytest.raises(LandingError, match=f"the alias {PRODUCT} leads to {PRODUCT}-other, which no landing made"):
+        search.land()
+    assert list(search.ask("GET", f"/_alias/{PRODUCT}")) == [f"{PRODUCT}-other"]
+
+
+def test_an_index_keeps_its_topic(search: SearchScene) -> None:
+    search.land()
+    with closing(search.target()) as target:
+        with pytest.raises(LandingError, match=f"holds topic {search.topic.name} of product person: choose another"):
+            target.open(LandedTopic(PRODUCT, "other", "id"))
+        with pytest.raises(LandingError, match="holds an earlier topic"):
+            target.open(search.topic._replace(id="another"))
+
+
+def test_a_deleted_index_begins_again(search: SearchScene) -> None:
+    search.publish(1, {"n": 1})
+    search.land()
+    with closing(search.target()) as target:
+        target.open(search.topic)
+        search.ask("DELETE", f"/{PRODUCT}-v3")
+        search.publish(2, {"n": 2})
+        with pytest.raises(LandingError, match="or somebody deleted this one"):
+            search.landing(target).run()
+    search.land()
+    assert search.table() == search.expected()
+
+
+class ForgetfulTarget(SearchTarget):
+    """A target that has lost the offsets of earlier processes."""
+
+    def __init__(self, scene: SearchScene) -> None:
+        super().__init__(scene.url, PRODUCT, scene.version, MAPPING)
+        self._seen: dict[int, int] = {}
+
+    def offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
+        return {partition: self._seen[partition] for partition in partitions if partition in self._seen}
+
+    def land(self, messages: Sequence[LandedMessage], ends: Mapping[int, int]) -> Counter[str]:
+        self._seen |= ends
+        return super().land(messages, ends)
+
+
+def land_all_again(scene: SearchScene) -> None:
+    """Lands the whole topic from its beginning."""
+    with closing(ForgetfulTarget(scene)) as target:
+        target.open(scene.topic)
+        landing = scene.landing(target)
+        landing.run()
+    assert landing.tally.total() == sum(landing.goal.values())
+
+
+def message_of(n: int) -> LandedMessage:
+    return LandedMessage(0, 0, f'{{"id":{n}}}', None, 1, 1, 0)
