@@ -1,7 +1,6 @@
 """The name that a person meant, where there is none of the written one. Pure."""
 
 from collections.abc import Collection, Iterable
-from difflib import SequenceMatcher, get_close_matches
 
 LEAST_LIKENESS = 0.6
 """From this likeness on, of 1, a name is near. difflib's own value for close matches."""
@@ -9,12 +8,12 @@ LEAST_LIKENESS = 0.6
 
 def nearest(name: str, known: Iterable[str], cutoff: float = LEAST_LIKENESS) -> str | None:
     """The known name that is nearest to `name`; None where none is near. `cutoff`: 1 for equal names only, 0 for any."""
-    return next(iter(get_close_matches(name, list(known), 1, cutoff)), None)
+    return next(iter(_close_matches(name, known, 1, cutoff)), None)
 
 
 def nearest_of(name: str, known: Iterable[str], most: int) -> list[str]:
     """At most so many known names that are like `name` at all, the nearest first."""
-    return get_close_matches(name, list(known), most, LEAST_LIKENESS / 2)
+    return _close_matches(name, known, most, LEAST_LIKENESS / 2)
 
 
 def nearest_topic(name: str, names: Collection[str]) -> str | None:
@@ -32,4 +31,12 @@ def _last(name: str) -> str:
 
 
 def _likeness(one: str, other: str) -> float:
+    from difflib import SequenceMatcher
+
     return SequenceMatcher(None, one.lower(), other.lower()).ratio()
+
+
+def _close_matches(name: str, known: Iterable[str], most: int, cutoff: float) -> list[str]:
+    from difflib import get_close_matches  # of no use where all names are right
+
+    return get_close_matches(name, list(known), most, cutoff)

@@ -3,7 +3,6 @@
 The registry does not read the `definition` of an entity or a product: JSON of the caller, stored with the order of its members.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +10,6 @@ from enum import StrEnum
 from typing import Any, Literal
 
 MAX_SLOTS = 20  # the most indexes that DynamoDB gives a table by default
-_ELEMENTS = re.compile(r"(.+?)\[\](?:\..+?)?(?:::\w+)?")
 Direction = Literal["down", "up"]
 """`down`: from a parent's row to its children; the query reads the child. `up`: from a child's row to its parents; the query
 reads the parent."""
@@ -69,12 +67,6 @@ class EdgePath:
 
     entity: str
     fields: tuple[str, ...]
-
-
-def column_of(field: str) -> str:
-    """The column of a field."""
-    elements = _ELEMENTS.fullmatch(field)
-    return elements.group(1) if elements else field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

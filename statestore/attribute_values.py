@@ -8,12 +8,11 @@ Does the work of boto3's serializers several times as fast, and without boto3.
 from base64 import b64decode
 from collections.abc import Mapping
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow, Subnormal
+from functools import lru_cache
 from typing import Any
 
 _NUMBER = Context(prec=38, Emin=-130, Emax=125, traps=[Inexact, InvalidOperation, Overflow, Subnormal])
 _PLAIN_INT = 10**38
-_NUMBER_BYTES = 21
-"""The most bytes that a number of 38 digits counts."""
 
 
 def canonical(value: Any) -> Any:
@@ -81,25 +80,29 @@ def size(value: Any) -> int:
     if kind is bool or value is None:
         return 1
     if kind is dict:
-        return 3 + sum(1 + size(name) + size(inner) for name, inner in value.items())
+        return 3 + len(value) + item_size(value)
     if kind is list or kind is tuple:
         return 3 + sum(1 + size(inner) for inner in value)
+    return _number_size(value)
+
+
+@lru_cache(maxsize=4096)
+def _number_size(value: int | Decimal) -> int:
     digits = str(value).partition("E")[0].replace(".", "").strip("-0")
     return 1 + (len(digits) + 1) // 2 + int(value < 0)
 
 
 def item_size(item: Mapping[str, Any]) -> int:
     """Bytes of an item, attribute names included."""
-    return len("".join(item).encode()) + sum(map(size, item.values()))
+    bytes_ = len("".join(item).encode())
+    for value in item.values():
+        bytes_ += len(value) if type(value) is str and value.isascii() else size(value)  # most values are such texts
+    return bytes_
 
 
 def fits(item: Mapping[str, Any], limit: int) -> bool:
-    """Whether an item, attribute names included, counts at most `limit` bytes. This function only estimates small items: a
-    character has at most 4 bytes."""
-    characters = len("".join(item))
-    for value in item.values():
-        characters += len(value) if type(value) is str else _NUMBER_BYTES if type(value) is int else size(value)
-    return 4 * characters <= limit or item_size(item) <= limit
+    """Whether an item, attribute names included, counts at most `limit` bytes."""
+    return item_size(item) <= limit
 
 
 def _number(value: int | Decimal) -> int | Decimal:

@@ -14,6 +14,9 @@ from zlib import compress, decompress
 
 import simplejson
 
+MAX_COLUMNS = 300
+"""The most declared columns of a row. One write sets all of them, two attributes per slot and the item's own, at most
+`limits.MAX_CHANGES` together."""
 _OWN = re.compile(r"PK|SK|GSI_SK|ttl|(GSI|prev)_\d+|[_.].*")
 _SLOTS = re.compile(r"(GSI|prev)_(\d+)")
 _MAX_NUMBER = 10**38

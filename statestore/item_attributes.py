@@ -33,6 +33,11 @@ def key_of_item(item: Item) -> Key:
     return Key(item["PK"], item["SK"])
 
 
+def by_key(items: Iterable[Item]) -> dict[tuple[str, str], Item]:
+    """The items by their primary keys. A `Key` equals such a pair, and takes ten times as long to make."""
+    return {(item["PK"], item["SK"]): item for item in items}
+
+
 def entity_of_item(item: Item) -> str:
     """The entity of the row that an item holds."""
     return keys.entity_of(item["PK"])
@@ -59,7 +64,7 @@ def shows(probe: Query, page: Page, version: str) -> bool:
 def replace_older(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[Item]:
     """The items of an index answer, with rows that were read by key in their places: the higher version wins, and a row that
     is gone (None) takes its item with it."""
-    answer: dict[tuple[str, str], Item] = {(item["PK"], item["SK"]): item for item in items}
+    answer = by_key(items)
     for key, row in rows.items():
         if row is None:
             answer.pop(key, None)

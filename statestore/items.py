@@ -38,9 +38,6 @@ from statestore.store import Item
 
 DELETED = "_deleted"
 """The attribute that makes an item a delete marker."""
-MAX_COLUMNS = 300
-"""The most declared columns of a row. One write sets all of them, two attributes per slot and the item's own, at most
-`limits.MAX_CHANGES` together."""
 INDEXED, INDEXED_VERSION, MORE = "_indexed", "_indexed_v", "_more"
 
 

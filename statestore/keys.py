@@ -17,7 +17,6 @@ Slots and sort keys have one encoding. So a reader can use the slot value of one
 Does not: know which columns make a key, or in which order; the caller's plan does.
 """
 
-import hashlib
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -163,4 +162,6 @@ def _cut(key: str) -> str:
     head, room = key[: LIMIT - 66], LIMIT - 66
     while (excess := stored_bytes(head) - room) > 0:
         head = head[: -((excess + 3) // 4)]  # a character has at most 4 bytes
-    return f"{head}%~{hashlib.sha256(key.encode()).hexdigest()}"
+    from hashlib import sha256  # loads OpenSSL, and few keys are so long
+
+    return f"{head}%~{sha256(key.encode()).hexdigest()}"

@@ -92,9 +92,10 @@ class MeteredStore(MemoryStore):
         """Charges a write. `attempted`: the item that a refused write would make."""
         match outcome:
             case Done(old):
-                new = self._items.get(key)
-                copied = sum(_copies(name, shown(old or {}, name), shown(new or {}, name)) for name in self._indexes)
-                self.written += _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) + copied
+                before, new = old or {}, self._items.get(key, {})
+                slots = [name for name in self._indexes if name in before or name in new]
+                copied = sum(_copies(name, shown(before, name), shown(new, name)) for name in slots)
+                self.written += _units(max(_bytes(before), _bytes(new)), WRITE_BYTES) + copied
                 self.copied += copied
             case Refused(current):
                 self.written += _units(max(_bytes(current), _bytes(attempted)), WRITE_BYTES)

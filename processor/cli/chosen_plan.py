@@ -9,7 +9,7 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, plan_of
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
-from registry.model import EpochBoundary
+from registry.model import EpochBoundary, Snapshot
 from statestore.store import Store
 
 
@@ -19,6 +19,11 @@ def chosen_plan(options: argparse.Namespace) -> Plan:
         return plan_alone(load_definitions(options), load_settings(options).slots)
     with reachable_settings(options) as settings:
         return stored_plan(settings)
+
+
+def empty_registry(settings: Settings) -> Snapshot:
+    """The snapshot of a registry before the first apply."""
+    return Snapshot(version=0, slots=settings.slots, entities=(), products=(), assignments=(), joins=())
 
 
 def stored_plan(settings: Settings) -> Plan:

@@ -12,8 +12,6 @@ from typing import Any
 from processor.cli.printing.visible_text import visible
 from processor.errors import StatestoreError
 from processor.nearest_name import nearest, nearest_of
-from registry.errors import RegistryError
-from statestore.errors import StoreError
 
 VERBS = {
     "init": "authors.init_command",
@@ -45,6 +43,7 @@ VERBS = {
     "rows": "authors.rows_command",
     "keys": "authors.rows_command",
     "schema": "authors.schema_command",
+    "catalogue": "authors.catalogue_command",
     "verify": "operators.verify_command",
     "land": "operators.land_command",
     "rejects": "operators.rejects_command",
@@ -68,6 +67,7 @@ GROUPS = {
         "apply",
         "explain",
         "schema",
+        "catalogue",
         "get",
         "row",
         "rows",
@@ -199,6 +199,9 @@ def _needed_verbs(arguments: Sequence[str]) -> Iterable[str]:
 
 def _read_error(error: Exception) -> tuple[str, int]:
     """The message of an error, and the exit status."""
+    from registry.errors import RegistryError  # of no use to a verb that works
+    from statestore.errors import StoreError
+
     match error:
         case StatestoreError() | RegistryError() | StoreError():
             return str(error), 1

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeVar, get_args
 
-from processor.definitions.members import ENTITY
+from processor.definitions.members import COLUMN, ENTITY
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import (
     as_count,
@@ -19,7 +19,7 @@ from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 from processor.product.join_fields import parse_element
 from processor.records.column_types import parse_type
 from processor.records.entity import ColumnType, DecimalForm, Entity, RecordFormat, TruncateChoice
-from statestore.items import MAX_COLUMNS
+from statestore.column_values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
 MOST_SHARDS = 100
@@ -83,15 +83,26 @@ def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict
         if parse_element(column):
             what = f"the column name `{column}` means the elements of another column"
             problems.add(column_key, what, "rename the column")
+        type_node = _type_node(column, column_key, node, problems)
         type_cure = 'write a type, e.g. `string` or `"string[]"`'
-        text = as_text(node, f"the type of column `{column}`", type_cure, problems)
+        text = as_text(type_node, f"the type of column `{column}`", type_cure, problems) if type_node else None
         if text is None:
             continue
         try:
             types[column] = parse_type(text)
         except ValueError as error:
-            problems.add(node, f"the type of column `{column}` cannot be read", str(error))
+            problems.add(type_node or node, f"the type of column `{column}` cannot be read", str(error))
     return types
+
+
+def _type_node(column: str, key: Scalar, node: YamlNode, problems: Problems) -> YamlNode | None:
+    """The node of a column's type: the node itself, or `type` of a mapping."""
+    if not isinstance(node, Map):
+        return node
+    check_keys(node, f"column `{column}`", COLUMN, problems)
+    if "type" not in node.entries:
+        problems.add(key, f"column `{column}` has no `type`", f"write `{column}: {{type: string, description: text}}`")
+    return node.get("type")
 
 
 def _read_key(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from processor.definitions.entities import read_entities
+from processor.definitions.notes import read_entity_notes, read_product_notes
 from processor.definitions.problems import DefinitionError, Location, Problem, Problems
 from processor.definitions.products import Heading, read_product
 from processor.definitions.read_yaml import read_yaml
@@ -100,8 +101,15 @@ def load(texts: Mapping[str, str]) -> Definitions:
     entities = read_entities(root, problems) if root else {}
     if root:
         products = _read_products(nodes, entities, _entity_topics(root, entities, problems), problems)
+    entity_notes = read_entity_notes(root, problems) if root else {}
+    product_notes = read_product_notes(nodes.values(), problems)
     problems.raise_if_any()
-    return Definitions(entities={name: e for name, e in entities.items() if e is not None}, products=products)
+    return Definitions(
+        entities={name: e for name, e in entities.items() if e is not None},
+        products=products,
+        entity_notes=entity_notes,
+        product_notes=product_notes,
+    )
 
 
 def _entity_topics(root: YamlNode, entities: Mapping[str, Entity | None], problems: Problems) -> dict[str, str]:

@@ -8,16 +8,26 @@ from typing import Final
 Members = Mapping[str, str]
 """The keys of a mapping, in their order: key -> meaning, with the default."""
 
+NOTE: Final[Members] = {
+    "description": "Words for readers; the pages of `statestore catalogue` show them.",
+    "owner": "The team or the person that answers for it, for readers.",
+}
 ENTITY: Final[Members] = {
     "topic": "The Kafka topic of the changes. Default: the name of the entity.",
     "key": "The columns of the primary key, in order. Each is a declared column, not json and not an array.",
-    "columns": "Columns with their types. The job stores other columns too, and passes them through as they came.",
+    "columns": "Columns with their types, or with `{type: T, description: text}`. The job stores other columns too, and passes "
+    "them through as they came.",
     "shards": "The number of partitions of the table for the rows; it never changes later. Default: 1.",
     "format": "The form of the values. Default: each record shows its own form.",
     "decimals": "The form of text in decimal and float columns without a schema, for all or by column: text is digits "
     "(decimal.handling.mode string), bytes is Base64 (precise). Default: the first clear record of a decimal(p,s) decides.",
     "truncate": "What the job does when the source empties the table. Default: refuse, which stops the job.",
     "source": "The table in the source database, `schema.table`, for `verify --source`. Default: the end of the topic's name.",
+    **NOTE,
+}
+COLUMN: Final[Members] = {
+    "type": "The type of the column. `[]` makes an array.",
+    "description": NOTE["description"],
 }
 _WHERE: Final[Members] = {
     "where": "The rows that count: an SQL condition. At the root: the rows that have a document.",
@@ -33,6 +43,7 @@ PRODUCT: Final[Members] = {
     "root": "The entity at the top: one document for each of its rows.",
     "topic": "The Kafka topic of the documents. Default: the name of the product.",
     "format": "The form of the documents in the topic. Default: json.",
+    **NOTE,
     **_WHERE,
     **_SHOWN,
     "sql": "The whole product as one SELECT, in place of root, fields, join and embed.",

@@ -29,7 +29,7 @@ from processor.records import canonical_json
 from processor.records.change_formats import row_value
 from processor.records.entity import Entity
 from processor.records.record import Record, Value
-from processor.records.recorded_topics import read_record
+from processor.records.recorded_line import read_record
 
 _CASE = "write a list of `{test: name, given: ..., expect: ...}`"
 _EXPECT = "write documents by their key, null for none"

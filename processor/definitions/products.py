@@ -10,9 +10,7 @@ from processor.definitions.members import PRODUCT
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.selection import check_members, read_selection, read_where
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
-from processor.definitions.sql_reader.sql_product import read_sql
 from processor.definitions.yaml_nodes import Map, YamlNode
-from processor.product.avro_document import NAMES_CURE, avro_schema
 from processor.product.product import DocumentFormat, Product
 from processor.records.entity import Entity
 
@@ -42,6 +40,8 @@ def read_product(
     check_keys(body, "a product", PRODUCT, problems)
     heading = _read_heading(body, problems)
     if "sql" in body.entries:
+        from processor.definitions.sql_reader.sql_product import read_sql  # few products need it: `check` starts sooner
+
         body = read_sql(body, entities, problems)
     entity = _read_root(body, entities, problems) if body else None
     if body is None or entity is None:
@@ -106,6 +106,8 @@ def _read_format(body: Map, problems: Problems) -> DocumentFormat:
 
 def _check_names(body: Map, product: Product, entities: Mapping[str, Entity | None], problems: Problems) -> None:
     """Adds a problem where Avro cannot tell two members apart."""
+    from processor.product.avro_document import NAMES_CURE, avro_schema  # few products need it: `check` starts sooner
+
     try:
         avro_schema(product, {name: entity for name, entity in entities.items() if entity is not None})
     except ValueError as error:

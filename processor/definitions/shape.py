@@ -12,6 +12,7 @@ from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 TOPIC = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL_IN_PROSE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MAX_SHOWN = 60
 
 
@@ -30,6 +31,15 @@ def as_text(node: YamlNode, subject: str, cure: str, problems: Problems) -> str 
         return node.value
     problems.add(node, _mismatch(subject, node, "text"), cure)
     return None
+
+
+def as_prose(node: YamlNode | None, subject: str, problems: Problems) -> str:
+    """The node as text of one or several lines; empty for None. For another node: adds a problem and returns empty text."""
+    if isinstance(node, Scalar) and isinstance(node.value, str) and not _CONTROL_IN_PROSE.search(node.value):
+        return node.value.strip()
+    if node is not None:
+        problems.add(node, _mismatch(subject, node, "text"), "write text, in quotes if it has a colon or a comma")
+    return ""
 
 
 def as_texts(node: YamlNode, subject: str, cure: str, problems: Problems) -> list[tuple[YamlNode, str]]:

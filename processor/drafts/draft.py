@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from processor.product.join_fields import parse_element
 from processor.records.column_types import parse_type
-from statestore.items import MAX_COLUMNS
+from statestore.column_values import MAX_COLUMNS
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
 

@@ -1,9 +1,10 @@
-"""Writes drafts of entities as entities.yaml: block style, with guesses and suggestions of joins in comments. Pure."""
+"""Writes drafts of entities as entities.yaml: block style, with guesses and suggestions of joins in comments, and the comments of
+the source as descriptions. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from processor.drafts.draft import DraftColumn, DraftEntity
-from processor.drafts.yaml_words import comment, flow_list, flow_map, type_word, with_comment, word
+from processor.drafts.yaml_words import comment, flow_list, flow_map, one_line, quoted, type_word, with_comment, word
 
 
 def entities_text(entities: Sequence[DraftEntity], header: Sequence[str]) -> str:
@@ -15,15 +16,18 @@ def entities_text(entities: Sequence[DraftEntity], header: Sequence[str]) -> str
 
 def entity_lines(entity: DraftEntity, known: Mapping[str, DraftEntity]) -> Iterator[str]:
     """The lines of an entity. One that cannot be declared is a comment. `known`: the entities that joins may name."""
-    for text in (entity.comment, entity.note):
-        if line := comment(text):
-            yield line
+    if line := comment(entity.note):
+        yield line
     if not entity.is_whole:
+        if line := comment(entity.comment):
+            yield line
         yield comment(f"{entity.name}, topic {entity.topic}: not declared, because nothing shows its key. Write:")
         key = flow_list(entity.key or ["COLUMN"])
         yield comment(f"{word(entity.name)}: {{topic: {word(entity.topic)}, key: {key}, columns: {{COLUMN: type}}}}")
         return
     yield f"{word(entity.name)}:"
+    if text := one_line(entity.comment):
+        yield f"  description: {quoted(text)}"
     if entity.topic != entity.name:
         yield f"  topic: {word(entity.topic)}"
     yield with_comment(f"  key: {flow_list(entity.key)}", _guess(entity.key_guess))
@@ -40,11 +44,14 @@ def entity_lines(entity: DraftEntity, known: Mapping[str, DraftEntity]) -> Itera
 
 
 def column_line(name: str, column: DraftColumn) -> str:
-    """`name: type`, with the guess and the source's comment behind it; a column without a type is a comment."""
+    """`name: type`, or with the source's comment as its description, and the guess behind it; a column without a type is a
+    comment."""
     if not column.type:
         return comment(f"{word(name)}: {column.guess}")
-    said = "; ".join(text for text in (_guess(column.guess), column.comment) if text)
-    return with_comment(f"{word(name)}: {type_word(column.type)}", said)
+    written = type_word(column.type)
+    if text := one_line(column.comment):
+        written = f"{{type: {word(column.type)}, description: {quoted(text)}}}"
+    return with_comment(f"{word(name)}: {written}", _guess(column.guess))
 
 
 def _guess(text: str) -> str:

@@ -14,7 +14,12 @@ WIDTH = 120
 def word(text: str) -> str:
     """The text as a scalar, in quotes where YAML, or an older reader of YAML, takes it for something else."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _READ_OTHERWISE
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return text if plain else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """The text as a scalar in quotes."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def type_word(text: str) -> str:
@@ -32,9 +37,14 @@ def flow_map(items: Mapping[str, str]) -> str:
     return f"{{{', '.join(f'{word(key)}: {word(value)}' for key, value in items.items())}}}"
 
 
+def one_line(text: str) -> str:
+    """The text in one line, with a blank for each other space and each sign that nobody sees."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 def comment(text: str) -> str:
     """`# text` in one line; without text nothing."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    line = one_line(text)
     return f"# {line[:WIDTH]}{'...' if len(line) > WIDTH else ''}" if line else ""
 
 

@@ -9,17 +9,18 @@ from typing import Any, Final, get_args
 
 from processor.definitions.entities import MOST_SHARDS
 from processor.definitions.joins import MAX_LIMIT
-from processor.definitions.members import ENTITY, JOIN, PRODUCT, TEST, Members
+from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PRODUCT, TEST, Members
 from processor.definitions.shape import NAME, TOPIC
 from processor.product.product import DocumentFormat
 from processor.records.entity import DecimalForm, RecordFormat, TimestampUnit, TruncateChoice, TypeName
-from statestore.items import MAX_COLUMNS
+from statestore.column_values import MAX_COLUMNS
 
 JsonSchema = dict[str, Any]
 DRAFT: Final = "http://json-schema.org/draft-07/schema#"
 """The editors' language servers know this draft best."""
 
 _TEXT: Final[JsonSchema] = {"type": "string", "minLength": 1}
+_NOTE: Final[Mapping[str, JsonSchema]] = {name: {"type": "string"} for name in NOTE}
 _FLAG: Final[JsonSchema] = {"type": "boolean", "default": False}
 _NAME: Final[JsonSchema] = {"type": "string", "pattern": f"^{NAME.pattern}$"}
 _TOPIC: Final[JsonSchema] = {"type": "string", "pattern": f"^{TOPIC.pattern}$"}
@@ -42,7 +43,7 @@ def entities_schema() -> JsonSchema:
         "type": "object",
         "minProperties": 1,
         "maxProperties": MAX_COLUMNS,
-        "additionalProperties": _column_type(),
+        "additionalProperties": _column(),
     }
     form = {"enum": list(get_args(DecimalForm))}
     entity = _mapping(
@@ -56,6 +57,7 @@ def entities_schema() -> JsonSchema:
             "decimals": {"anyOf": [form, {"type": "object", "additionalProperties": form}]},
             "truncate": {"enum": list(get_args(TruncateChoice)), "default": "refuse"},
             "source": _TEXT,
+            **_NOTE,
         },
         required=("key", "columns"),
     )
@@ -73,6 +75,7 @@ def product_schema() -> JsonSchema:
         "topic": _TOPIC,
         "format": {"enum": list(get_args(DocumentFormat)), "default": "json"},
         "sql": _TEXT,
+        **_NOTE,
         **_SELECTION,
     }
     product = _mapping(PRODUCT, shapes, required=("product",)) | {
@@ -121,13 +124,15 @@ def _join() -> JsonSchema:
     return _mapping(JOIN, shapes, required=("on",)) | kinds | _NOT_BOTH
 
 
-def _column_type() -> JsonSchema:
-    """The type of a column: the common ones to choose from, and all that the reader of types takes."""
+def _column() -> JsonSchema:
+    """A column: its type, or a mapping with it. The common types to choose from, and all that the reader of types takes."""
     names, units = "|".join(get_args(TypeName)), "|".join(get_args(TimestampUnit))
     arguments = rf"decimal\s*\(\s*\d+\s*(,\s*\d+\s*)?\)|timestamp\s*\(\s*({units})\s*\)|({names})"
     common = [*get_args(TypeName), "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "string[]", "int[]", "json[]"]
     every = {"type": "string", "pattern": rf"^\s*({arguments})\s*(\[\s*\])?\s*$"}
-    return {"anyOf": [{"enum": common}, every], "description": "The type of the column. `[]` makes an array."}
+    alone = {"anyOf": [{"enum": common}, every], "description": COLUMN["type"]}
+    described = _mapping(COLUMN, {"type": alone, "description": _NOTE["description"]}, required=("type",))
+    return {"anyOf": [*alone["anyOf"], described], "description": alone["description"]}
 
 
 def _mapping(members: Members, shapes: Mapping[str, JsonSchema], required: tuple[str, ...]) -> JsonSchema:

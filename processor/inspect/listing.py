@@ -8,7 +8,7 @@ from processor.plan.plan import EntityPlan
 from processor.progress.ledger import NO_DOCUMENT, message_key, read_entry
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.records.recorded_topics import NO_TIMESTAMP
+from processor.records.recorded_line import NO_TIMESTAMP
 from statestore.item_attributes import key_of_item
 from statestore.keys import Key
 from statestore.store import Item, Page, Store

@@ -15,8 +15,8 @@ from processor.product.join_sides import Columns, align_columns
 from processor.product.product import Definitions, Join, Product
 from processor.product.used_columns import used_columns
 from processor.records.entity import Entity
+from registry.column_of import column_of
 from registry.edits.edit import with_numbers
-from registry.model import column_of
 from registry.slots import equal_groups
 from statestore import keys
 

@@ -17,7 +17,7 @@ from processor.product.join_fields import join_keys, round_instants
 from processor.product.join_sides import Columns
 from processor.records.entity import Entity
 from processor.records.record import Value
-from registry.model import column_of
+from registry.column_of import column_of
 from statestore import keys
 from statestore.items import Edge, slot_name
 from statestore.keys import Key

@@ -21,7 +21,7 @@ from registry import model as stored
 from registry.edits.advance import completed
 from registry.lifecycle import writes
 from registry.slots import assign
-from statestore.items import MAX_COLUMNS
+from statestore.column_values import MAX_COLUMNS
 
 
 def requirements_of(definitions: Definitions) -> stored.Requirements:

@@ -26,7 +26,8 @@ from processor.plan.tree import RootTree
 from processor.pricing.event_kinds import WORLD, Event, World
 from processor.pricing.price import Cost
 from processor.progress.ledger import group_partition
-from registry.model import Direction, JoinSpec, column_of
+from registry.column_of import column_of
+from registry.model import Direction, JoinSpec
 from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
 from statestore.metered import READ_BYTES, WRITE_BYTES
 

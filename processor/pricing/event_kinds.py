@@ -20,7 +20,7 @@ from processor.product.product import Join, Product, expressions
 from processor.records.column_types import parse_type
 from processor.records.entity import ColumnType, Entity
 from processor.records.record import Value
-from registry.model import column_of
+from registry.column_of import column_of
 from registry.slots import equal_groups
 
 WORLD, OTHER, FRESH = 1, 2, 3

@@ -1,22 +1,24 @@
 """Makes the document from the rows that its joins found: filter, order, limit, selection. Pure, and the same for every store.
 
-Each level makes its members in the product's order: first the selected ones, then the embeds. `counted_rows` says which rows of a
-join count, and in which order. Renderers of one root share what is equal in their products (`SharedLevel`): the rows that count,
-and the JSON text of an embed that several of them show.
+Each level makes its members in the product's order: first the selected ones, then the embeds; either as values, or at once as
+JSON text. `counted_rows` says which rows of a join count, and in which order. Renderers of one root share what is equal in their
+products (`SharedLevel`): the rows that count, and the JSON text of an embed that several of them show.
 """
 
 import enum
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from processor.product.counted_rows import CountedElements, CountedRows, Entities, SharedLevel, counting
 from processor.product.expressions.evaluate import GROUP, Evaluate, FindRows, Scope, compile_expression
 from processor.product.expressions.evaluate import Match as Match
 from processor.product.expressions.expression import Column, Expression
 from processor.product.product import BareValue, Fields, Join, Product, Selection, WholeRow
-from processor.records import canonical_json
+from processor.product.selected_members import members_form, select_members
+from processor.records.canonical_json import dumps
 from processor.records.entity import Entity
 from processor.records.record import Value
 
@@ -57,9 +59,15 @@ class Renderer:
     def document(self, top: Match) -> Value | Gone:
         """The document of the root row `top`, or GONE."""
         scope: Scope = (top, None)
-        if not self.level.complete(scope) or (self.where is not None and self.where(scope) is not True):
-            return GONE
-        return self.level.render(scope)
+        return self.level.render(scope) if self._is_shown(scope) else GONE
+
+    def text(self, top: Match) -> str | Gone:
+        """The same document as compact JSON."""
+        scope: Scope = (top, None)
+        return self.level.text(scope) if self._is_shown(scope) else GONE
+
+    def _is_shown(self, scope: Scope) -> bool:
+        return self.level.complete(scope) and (self.where is None or self.where(scope) is True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,6 @@ class _Compiler:
     ) -> "CompiledJoin":
         known: CompiledJoin | None = shared.embeds.get((place, join))
         if known is not None:
-            known.shared = True
             return known
         entity, key = self.entities[join.entity], (place, counting(join))
         counted = shared.rows.get(key)
@@ -102,16 +109,16 @@ class _Compiler:
 
 
 class CompiledLevel:
-    """A compiled level of a product's tree. `render` makes the level's value from a row, or from a group of rows. `filtered`: a
-    row counts only if required joins below it have rows."""
+    """A compiled level of a product's tree. `render` makes the level's value from a row, or from a group of rows, `text` its JSON
+    text. `filtered`: a row counts only if required joins below it have rows."""
 
-    __slots__ = ("_required", "filtered", "joins", "render")
+    __slots__ = ("_required", "filtered", "joins", "render", "text")
 
     def __init__(self, entity: Entity, selection: Selection, joins: Mapping[str, "CompiledJoin"]) -> None:
         self.joins = joins
         self._required = {n: one.rows.of for n, one in joins.items() if one.join.required and not one.join.listed}
         self.filtered = bool(self._required)
-        self.render = self._renderer(entity, selection)
+        self.render, self.text = self._renderers(entity, selection)
 
     def below(self, join: str) -> "CompiledLevel":
         return self.joins[join].level
@@ -130,62 +137,81 @@ class CompiledLevel:
         """The required joins of the row that have no row that counts."""
         return [name for name, rows in self._required.items() if not rows(scope)]
 
-    def _renderer(self, entity: Entity, selection: Selection) -> Evaluate:
+    def _renderers(self, entity: Entity, selection: Selection) -> tuple[Evaluate, Callable[[Scope], str]]:
         if isinstance(selection, BareValue):
-            return compile_expression(selection.expression, self)
-        members = self._members(entity, selection)
-        embeds = [joined.member for joined in self.joins.values() if joined.join.shown]
+            evaluate = compile_expression(selection.expression, self)
+            return evaluate, lambda scope: dumps(evaluate(scope))
+        embeds = [joined for joined in self.joins.values() if joined.join.shown]
+        embedded = [name for embed in embeds for name in embed.names]
+        members, members_text = select_members(entity, selection, self, embedded)
+        if not embeds:
+            return members, lambda scope: f"{{{members_text(scope)}}}"
 
         def render(scope: Scope) -> Value:
             document = members(scope)
-            for member in embeds:
-                member(scope, document)
+            for embed in embeds:
+                document |= embed.members(scope)
             return document
 
-        return render if embeds else members
+        def text(scope: Scope) -> str:
+            texts = [members_text(scope), *[embed.text(scope) for embed in embeds]]
+            return f"{{{','.join(filter(None, texts))}}}"
 
-    def _members(self, entity: Entity, selection: WholeRow | Fields) -> Evaluate:
-        if isinstance(selection, WholeRow):
-            return lambda scope: _whole_row(scope[0], entity)
-        own = [(name, of.name) for name, of in selection.members if isinstance(of, Column) and not (of.path or of.up)]
-        if len(own) == len(selection.members):
-            return lambda scope: {name: scope[0].columns.get(column) for name, column in own}
-        members = [(name, compile_expression(of, self)) for name, of in selection.members]
-        return lambda scope: {name: evaluate(scope) for name, evaluate in members}
+        return render, text
+
+
+class _Form(NamedTuple):
+    """How a join shows its rows. `render`: of a level; `array`: of the rows; `write`: of a value."""
+
+    render: Callable[["CompiledLevel"], Callable[[Scope], Any]]
+    array: Callable[[list[Any]], Any]
+    write: Callable[[Value], Any]
+
+
+_VALUE: Final = _Form(attrgetter("render"), list, lambda value: value)
+_TEXT: Final = _Form(attrgetter("text"), lambda texts: f"[{','.join(texts)}]", dumps)
 
 
 class CompiledJoin:
-    """A compiled join below a level. `shared`: several products show it alike, so that one JSON text serves them all."""
+    """A compiled join below a level. `names`: of its members. One JSON text of them serves all products that show it alike."""
 
-    __slots__ = ("_aggregated", "join", "level", "rows", "shared")
+    __slots__ = ("_aggregated", "_form", "join", "level", "names", "rows")
 
     def __init__(self, join: Join, rows: CountedRows, level: CompiledLevel) -> None:
         self.join, self.rows, self.level = join, rows, level
-        self._aggregated, self.shared = join.aggregated, False
+        self._aggregated = join.aggregated
+        self.names = (join.name, f"{join.name}_total") if join.total else (join.name,)
+        self._form = members_form(self.names)
 
-    def member(self, scope: Scope, document: dict[str, Value]) -> None:
-        """Puts the embed's members into the document."""
-        document[self.join.name] = self._text(scope) if self.shared else self.show(scope)
-        if self.join.total:
-            document[f"{self.join.name}_total"] = len(self.rows.of(scope))
+    def members(self, scope: Scope) -> dict[str, Value]:
+        """The embed's members."""
+        return dict(zip(self.names, self._with_total(scope, self.show(scope)), strict=True))
+
+    def text(self, scope: Scope) -> str:
+        """The embed's members as JSON text without braces."""
+        found = scope[0].found
+        text: str | None = found.get(self)
+        if text is None:
+            text = found[self] = self._form % self._with_total(scope, self._made(scope, _TEXT))
+        return text
 
     def show(self, scope: Scope) -> Value:
         """The value of the embed."""
-        join, rows, render = self.join, self.rows.of(scope), self.level.render
+        return self._made(scope, _VALUE)
+
+    def _made(self, scope: Scope, form: _Form) -> Any:
+        join, rows, render = self.join, self.rows.of(scope), form.render(self.level)
         if self._aggregated:
             return render((Match(columns={}, more={}, found={GROUP: rows}), scope))
         if not join.many:
-            return render((rows[0], scope)) if rows else None
+            return render((rows[0], scope)) if rows else form.write(None)
         if join.limit is not None and len(rows) > join.limit:
             self.rows.tally["cut"] += 1
             rows = rows[: join.limit]
-        return [render((row, scope)) for row in rows]
+        return form.array([render((row, scope)) for row in rows])
 
-    def _text(self, scope: Scope) -> Value:
-        found = scope[0].found
-        if self not in found:
-            found[self] = canonical_json.as_text(self.show(scope))
-        return found[self]
+    def _with_total(self, scope: Scope, shown: Any) -> tuple[Any, ...]:
+        return (shown, len(self.rows.of(scope))) if self.join.total else (shown,)
 
 
 class CompiledListJoin(CompiledJoin):
@@ -197,15 +223,16 @@ class CompiledListJoin(CompiledJoin):
         super().__init__(join, rows, level)
         self._elements, self._absent = rows, self._without_row(entity)
 
-    def show(self, scope: Scope) -> Value:
+    def _made(self, scope: Scope, form: _Form) -> Any:
         if self._aggregated:
-            return super().show(scope)
-        render, shown = self.level.render, []
+            return super()._made(scope, form)
+        render, shown = form.render(self.level), []
         for rows, values in self._elements.elements(scope):
             shown += [render((row, scope)) for row in rows]
             if not rows and not self.join.required:
-                shown.append(self._absent(dict(zip(self._elements.child, values, strict=True)), scope))
-        return shown
+                absent = self._absent(dict(zip(self._elements.child, values, strict=True)), scope)
+                shown.append(form.write(absent))
+        return form.array(shown)
 
     def _without_row(self, entity: Entity) -> Callable[[Mapping[str, Value], Scope], Value]:
         """Shows an element without a row: all members are null except the join columns, and the joins below are empty."""
@@ -219,13 +246,13 @@ class CompiledListJoin(CompiledJoin):
                 members = [(name, name) for name in entity.columns]
         columns: dict[str, Value] = dict.fromkeys(entity.columns)
         places = [joined.rows.place for joined in self.level.joins.values()]
-        embeds = [joined.member for joined in self.level.joins.values() if joined.join.shown]
+        embeds = [joined for joined in self.level.joins.values() if joined.join.shown]
 
         def absent(element: Mapping[str, Value], scope: Scope) -> Value:
             document = {name: element.get(column) for name, column in members}
             nothing = Match(columns, {}, {place: [] for place in places})
-            for member in embeds:
-                member((nothing, scope), document)
+            for embed in embeds:
+                document |= embed.members((nothing, scope))
             return document
 
         return absent
@@ -234,7 +261,3 @@ class CompiledListJoin(CompiledJoin):
 def _own_column(expression: Expression) -> str:
     """The name of the row's own column if the expression is one, else an empty text."""
     return expression.name if isinstance(expression, Column) and not (expression.path or expression.up) else ""
-
-
-def _whole_row(row: Match, entity: Entity) -> dict[str, Value]:
-    return {c: row.columns.get(c) for c in entity.columns} | {c: row.more[c] for c in sorted(row.more)}

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from processor.records.entity import ColumnType, Entity
 from processor.records.record import Value
 from processor.records.times import round_to_microseconds
-from registry.model import column_of
+from registry.column_of import column_of
 from statestore import keys
 
 _ELEMENT = re.compile(r"(.+?)\[\](?:\.(.+?))?(?:::(\w+))?")

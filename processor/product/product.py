@@ -1,7 +1,7 @@
 """A product as its definition describes it: a tree of joins below a root, and the selection of each level. No access paths."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from processor.product.expressions.expression import Column as Column
@@ -122,9 +122,20 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """The words of an author for readers, about an entity with its columns, or about a product. Empty where there are none."""
+
+    description: str = ""
+    owner: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Definitions:
     """The entities and products of a definitions directory. Entities keep their order in entities.yaml, products follow the order
-    of their file names."""
+    of their file names. The notes stand apart: no registry, plan or job has them, so their edit changes no version."""
 
     entities: dict[str, Entity]
     products: dict[str, Product]
+    entity_notes: Mapping[str, Note] = field(default_factory=dict, compare=False)
+    product_notes: Mapping[str, Note] = field(default_factory=dict, compare=False)

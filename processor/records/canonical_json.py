@@ -19,6 +19,7 @@ MAX_DEPTH: Final = 200
 
 _BLANKS: Final = " \t\r\n"
 
+_CONSTANTS: Final = {None: "null", True: "true", False: "false"}
 _ENCODER: Final = simplejson.JSONEncoder(
     ensure_ascii=False,
     separators=(",", ":"),
@@ -34,14 +35,19 @@ def dumps(value: Any) -> str:
 
     Raises ValueError for NaN, infinities and text with half a surrogate pair, TypeError for a type that JSON lacks.
     """
-    text: str = str(value) if type(value) is int else _ENCODER.encode(value)
+    kind = type(value)
+    if kind is int or (kind is Decimal and value.is_finite()):
+        return str(value)
+    if kind is bool or value is None:
+        return _CONSTANTS[value]
+    text: str = _ENCODER.encode(value)
     if not text.isascii():
         text.encode()  # refuses half a surrogate pair, which UTF-8 cannot hold
     return text
 
 
 def dumps_flat(members: Mapping[str, Any]) -> str:
-    """`dumps` of an object without nested values. A single text or integer needs no set-up of the encoder."""
+    """`dumps` of an object without nested values. A single value needs no set-up of the encoder."""
     return "{" + ",".join([f"{dumps(name)}:{dumps(value)}" for name, value in members.items()]) + "}"
 
 
@@ -55,11 +61,6 @@ def encode(value: Any) -> bytes:
     """`dumps` as UTF-8."""
     text: str = _ENCODER.encode(value)
     return text.encode()
-
-
-def as_text(value: Any) -> Any:
-    """A value that `encode` writes as the JSON text of `value`, which several documents can share."""
-    return simplejson.RawJSON(_ENCODER.encode(value))
 
 
 def loads(text: str | bytes) -> Any:

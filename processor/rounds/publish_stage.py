@@ -27,6 +27,7 @@ from processor.product.avro_datum import avro_datum
 from processor.product.avro_document import avro_schema_text
 from processor.product.counted_rows import SharedLevel
 from processor.product.document import GONE, Match, Renderer
+from processor.product.product import Product
 from processor.progress.ledger import Mark, group_partition
 from processor.records import canonical_json
 from processor.records.entity import Entity
@@ -101,7 +102,8 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
     publishers = {entity: _RootPublisher(round_, entity, mark, tally, runner) for entity in _roots_of(products, todo)}
     while todo:
-        chunk, todo = todo[:CHUNK], todo[CHUNK:]
+        end = _end_of_chunk(todo)
+        chunk, todo = todo[:end], todo[end:]
         going = [root for root in chunk if root[0] not in round_.stopped and root[0] not in failed]
         backlog.update(set(chunk).difference(going))
         together: dict[tuple[str, str], list[str]] = {}  # products that show one root publish it together
@@ -140,24 +142,33 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     )
 
 
+def _end_of_chunk(todo: Sequence[Root]) -> int:
+    """Where a chunk of sorted roots ends: it has all products of its last root, which read and write one ledger item."""
+    end = min(CHUNK, len(todo))
+    while end < len(todo) and todo[end][1] == todo[end - 1][1]:
+        end += 1
+    return end
+
+
 def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[EncodedDocument]:
     """Assembles a root's document of one product and encodes it as JSON."""
     top = None if product.retracted else (yield from assemble(plan, product, root, tally))
     if top is None:
         return EncodedDocument(key="", value=None)
     renderer = Renderer(product=product.product, entities=_entities(plan), tally=tally)
-    making = _Making(product, renderer, canonical_json.encode)
-    return making.encoded(top, root_message_key(plan, product.product.root, top))
+    return _Making(renderer).encoded(top, root_message_key(plan, product.product.root, top))
 
 
 class _Making(NamedTuple):
-    """How the documents of a product are made of the rows."""
+    """How the documents of a product are made of the rows. `encode`: None for JSON."""
 
-    product: ProductPlan
     renderer: Renderer
-    encode: Encode
+    encode: Encode | None = None
 
     def encoded(self, top: Match, key: str) -> EncodedDocument:
+        if self.encode is None:
+            text = self.renderer.text(top)
+            return EncodedDocument(key, None if text is GONE else text.encode())
         document = self.renderer.document(top)
         if document is GONE:
             return EncodedDocument(key, None)
@@ -173,12 +184,12 @@ def _roots_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set
     return {products[name].product.root for name in {name for name, _ in roots}}
 
 
-def _encoder(round_: Round, planned: ProductPlan, runner: StepRunner) -> Encode:
-    """Encodes documents as the topic has them: JSON, or framed Avro. It raises ValueError or TypeError for a document that Avro
-    does not hold. A trial asks no schema registry, and has JSON of the same documents."""
-    product, entities = planned.product, _entities(round_.plan)
-    if product.format != "avro" or planned.retracted:
-        return canonical_json.encode
+def _encoder(round_: Round, product: Product, runner: StepRunner) -> Encode | None:
+    """Encodes documents as the topic has them: framed Avro; None for JSON. Raises ValueError or TypeError for a document that
+    Avro does not hold. A trial asks no schema registry, and has JSON of the same documents."""
+    if product.format != "avro":
+        return None
+    entities = _entities(round_.plan)
     to_datum, number = avro_datum(product, entities).write, round_.setup.schema_ids.get(product.name)
     if number is None:
 
@@ -221,8 +232,8 @@ class _RootPublisher:
     def _documents(self, root: str, names: Sequence[str]) -> Step[Documents]:
         """The documents of a root: its rows are found once for all products. If that fails, each product is on its own, so that
         only those fail that use the wrong row."""
-        shown = tuple(name for name in names if not self._products[name].retracted)
-        gone: dict[str, EncodedDocument | Unpublishable] = {name: EncodedDocument("", None) for name in names}
+        shown = tuple([name for name in names if not self._products[name].retracted])
+        gone: dict[str, EncodedDocument | Unpublishable] = dict.fromkeys(names, EncodedDocument("", None))
         if not shown:
             return gone
         named, tree = root if self._round.log_values else None, self._tree(shown)
@@ -253,15 +264,15 @@ class _RootPublisher:
 
     def _making(self, name: str) -> _Making:
         if name not in self._makings:
-            product = self._products[name]
+            product = self._products[name].product
             renderer = Renderer(
-                product=product.product,
+                product=product,
                 entities=self._entities,
                 tally=self._tally,
                 shape=self._whole.shape[name],
-                shared=self._shared if product.product.format == "json" else None,
+                shared=self._shared if product.format == "json" else None,
             )
-            self._makings[name] = _Making(product, renderer, _encoder(self._round, product, self._runner))
+            self._makings[name] = _Making(renderer, _encoder(self._round, product, self._runner))
         return self._makings[name]
 
     def _context(self, name: str) -> PublishContext:

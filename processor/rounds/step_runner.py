@@ -27,7 +27,7 @@ from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
 from processor.settings.setting_groups import FAN_OUT_PAGE
 from statestore.edges import row_of
-from statestore.item_attributes import key_of_item, replace_older, version_shown
+from statestore.item_attributes import by_key, replace_older, version_shown
 from statestore.keys import Key
 from statestore.store import Delete, Item, Page, Query, Read, Store, Write
 
@@ -144,9 +144,10 @@ class StepRunner:
         rows = self._open_rows(lookup, query)
         if not rows:
             return ()
-        shown = {key_of_item(item): version_shown(item) for item in page.items}
-        for key in rows.keys() & shown.keys():
-            self.seen[key, query.slot] = max(shown[key], self.seen.get((key, query.slot), ""))
+        answered = by_key(page.items)
+        shown = {key: version_shown(answered[key]) for key in rows if key in answered}
+        for key, version in shown.items():
+            self.seen[key, query.slot] = max(version, self.seen.get((key, query.slot), ""))
         first = lookup.after is None
         lacking = [
             key for key, (version, has) in rows.items() if first and shown.get(key, "" if has else version) < version

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
+from operator import itemgetter
 from typing import TypeVar
 
 from processor.errors import TruncateRefused
 from processor.plan.row_image import version_of
 from processor.plan.step import Step
-from processor.plan.touch import RefusedChange, Touch
+from processor.plan.touch import RefusedChange, Root, Touch
 from processor.progress.epochs import Partition
 from processor.progress.fan_outs import FoundRoots
 from processor.progress.open_changes import (
@@ -26,7 +27,6 @@ from processor.records.dead_letters import reject_message
 from processor.records.entity import Entity
 from processor.records.record import Change, Record, Rejected, Truncated
 from processor.rounds.account import DEAD_LETTERS, count_records
-from processor.rounds.freshness import oldest
 from processor.rounds.keep_changes import keep_changes
 from processor.rounds.round import CHUNK, Round, StageResult
 from processor.rounds.settled_decode import SettledDecode
@@ -80,12 +80,13 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     overlay = overlay_of(chain.from_iterable(opened.values()))
     runner = replace(runner, overlays=(*runner.overlays, overlay))
     found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
-    roots = oldest(dict.fromkeys(f.roots, _time(net)) for f, (net, _) in zip(found, written, strict=True))
-    fan_outs = union(found).fan_outs
+    roots: dict[Root, float] = {}
+    for time, of in sorted(zip(map(_time, written), found, strict=True), key=itemgetter(0), reverse=True):
+        roots |= dict.fromkeys(of.roots, time)  # the oldest time of a root comes last
     return StageResult(
         tally=tally,
         roots=roots,
-        fan_outs=fan_outs,
+        fan_outs=tuple(chain.from_iterable(f.fan_outs for f in found)),
         opened=opened,
         truncates=truncates,
         letters=letters,
@@ -219,9 +220,9 @@ def _write(
     return written
 
 
-def _time(net: NetChange) -> float:
-    """Kafka's time of the oldest record, in seconds since 1970."""
-    return min(change.record.timestamp for change in net.changes) / 1000
+def _time(written: tuple[NetChange, Touch]) -> float:
+    """Kafka's time of the oldest record of a change, in seconds since 1970."""
+    return min(change.record.timestamp for change in written[0].changes) / 1000
 
 
 def _row_keys(outcome: Touch | RefusedChange) -> RowKeys | None:

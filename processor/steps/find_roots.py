@@ -8,6 +8,7 @@ that page later (`resume`). The step asks all requests of one level together.
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from itertools import product as pairs
 from typing import Any
 
 from processor.plan.access import KeyRead
@@ -41,7 +42,7 @@ def find_roots(touch: Touch, plan: Plan) -> Step[FoundRoots]:
         else:
             wanted = _keys(tree.nodes[node].join, touch)
             found = yield from _ascend(plan, tree, node, wanted, reading, fan_outs)
-        roots.update((product, sk) for sk in found for product in reading)
+        roots.update(pairs(reading, found))
     return FoundRoots(frozenset(roots), tuple(fan_outs))
 
 

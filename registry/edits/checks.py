@@ -3,8 +3,9 @@
 import re
 from collections.abc import Collection, Iterable, Mapping
 
+from registry.column_of import column_of
 from registry.errors import ColumnHeld, ColumnStored, ColumnUsed, DefinitionChanged, Malformed, RootChanged, TopicTaken
-from registry.model import EdgePath, EntityEntry, JoinPaths, KeyPath, Need, Requirements, Snapshot, column_of
+from registry.model import EdgePath, EntityEntry, JoinPaths, KeyPath, Need, Requirements, Snapshot
 
 
 def check_requirements(stored: Snapshot, required: Requirements) -> None:

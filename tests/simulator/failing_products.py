@@ -14,7 +14,6 @@ import processor.spark.worker
 from processor.errors import TopicRefused
 from processor.product.document import Gone, Match, Renderer
 from processor.records.message import Message
-from processor.records.record import Value
 from processor.rounds.round import PublishSetup
 from tests.simulator.actor import ProducerClient
 from tests.simulator.run import Simulation
@@ -53,10 +52,10 @@ class FailingProductSimulation(Simulation):
         fails = self._fails
 
         class FailingRenderer(Renderer):
-            def document(self, top: Match) -> Value | Gone:
+            def text(self, top: Match) -> str | Gone:
                 if self.product.name == product and fails():
                     raise ValueError("unexpected data")
-                return Renderer.document(self, top)
+                return Renderer.text(self, top)
 
         with replacing((processor.rounds.publish_stage, "Renderer", lambda _: FailingRenderer))():
             yield

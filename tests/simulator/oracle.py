@@ -17,14 +17,17 @@ from tests.simulator.shapes import Row
 
 
 def documents(product: Product, definitions: Definitions, tables: Tables) -> dict[str, Any]:
-    """The documents of all roots, by message key, as a reader decodes them from JSON."""
+    """The documents of all roots, by message key, as a reader decodes them from JSON. Fails where the text of a document is
+    another JSON than that of its value."""
     renderer = Renderer(product=product, entities=definitions.entities, tally=Counter())
     key = definitions.entities[product.root].key
     found = {}
     for row in tables[product.root].values():
-        document = renderer.document(_match(row, product.joins, definitions, product.root, tables))
-        if document is not GONE:
-            found[canonical_json.dumps({c: row[c] for c in key})] = canonical_json.loads(canonical_json.dumps(document))
+        match = _match(row, product.joins, definitions, product.root, tables)
+        document, text = renderer.document(match), renderer.text(match)
+        if text is not GONE:
+            assert text == canonical_json.dumps(document)
+            found[canonical_json.dumps({c: row[c] for c in key})] = canonical_json.loads(text)
     return found
 
 

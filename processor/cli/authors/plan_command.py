@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from processor.cli.arguments import positive
 from processor.cli.chosen_diff import recorded_diff, stored_diff
+from processor.cli.chosen_plan import empty_registry
 from processor.cli.options import (
     REGISTRY,
     add_definitions,
@@ -33,7 +34,6 @@ from processor.product.product import Definitions
 from processor.progress.topic_moves import move_lines
 from processor.records import canonical_json
 from processor.settings.open_registry import open_registry
-from processor.settings.settings import Settings
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.errors import RegistryError, RegistryMissing
@@ -135,8 +135,3 @@ def _moves(definitions: Definitions, stored: Snapshot, registry: "Registry") -> 
     topics = {entity.name: entity.topic for entity in stored.entities}
     topics |= {name: entity.topic for name, entity in definitions.entities.items()}
     return tuple(move_lines(topics, registry.epochs(sorted(topics.values()), sorted(topics))))
-
-
-def empty_registry(settings: Settings) -> Snapshot:
-    """The snapshot of a registry before the first apply."""
-    return Snapshot(version=0, slots=settings.slots, entities=(), products=(), assignments=(), joins=())

@@ -16,7 +16,7 @@ from processor.inspect.stored_row import absence_text, former_topics, origin_of
 from processor.plan.planning import product_of
 from processor.progress.ledger import group_key, group_partition
 from processor.records import canonical_json
-from processor.records.recorded_topics import to_line
+from processor.records.recorded_line import to_line
 from statestore import keys
 from statestore.store import Page
 

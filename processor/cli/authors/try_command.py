@@ -23,7 +23,8 @@ from processor.nearest_name import nearest_topic
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
 from processor.records.record import Record, Rejected
-from processor.records.recorded_topics import read_records, to_line, to_reject_line
+from processor.records.recorded_line import to_line, to_reject_line
+from processor.records.recorded_topics import read_records
 from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.schema_registry.open_schemas import open_schemas

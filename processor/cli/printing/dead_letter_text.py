@@ -8,7 +8,7 @@ from processor.cli.printing.visible_text import visible_line, visible_lines
 from processor.plan.plan import Plan
 from processor.progress.replays import DROPPED
 from processor.records.record import Record, Rejected
-from processor.records.recorded_topics import to_reject_line
+from processor.records.recorded_line import to_reject_line
 from processor.records.reject_reasons import REASONS
 from processor.records.settled_form import NO_FORMS
 from processor.steps.decode import compare_columns

@@ -13,7 +13,8 @@ from processor.pricing.price_list import DEFAULT
 from processor.progress.backlog import stopped_line
 from processor.records.message import Message
 from processor.records.record import Record, Rejected
-from processor.records.recorded_topics import check_writable, open_writer, to_line, to_reject_line
+from processor.records.recorded_line import to_line, to_reject_line
+from processor.records.recorded_topics import check_writable, open_writer
 from processor.rounds.account import OUTCOMES
 from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
 from processor.rounds.spending import REQUEST

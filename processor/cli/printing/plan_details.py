@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from processor.cli.printing.plan_text import WIDTH, estimated_dollars, served_joins
+from processor.cli.printing.plan_text import WIDTH, served_joins
 from processor.cli.printing.visible_text import visible_line
 from processor.pricing.estimate import Estimate
 from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH, REQUESTS, Cost
 from processor.pricing.price_list import Prices
+from processor.pricing.product_prices import estimated_dollars
 from processor.text_table import fitted_to, table_lines, wrapped_lines
 from statestore.items import slot_name
 

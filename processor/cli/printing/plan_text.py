@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
@@ -10,11 +9,11 @@ from processor.cli.printing.colour import coloured
 from processor.cli.printing.visible_text import visible_line
 from processor.first_of import first_of
 from processor.pricing.backfill_estimate import BACKFILL_UNITS, Backfill
-from processor.pricing.estimate import Estimate
 from processor.pricing.planned_entries import EntryAction, PlannedEntry
 from processor.pricing.preview import Preview, SlotPreview
 from processor.pricing.price import BATCH
 from processor.pricing.price_list import Prices
+from processor.pricing.product_prices import ProductPrice, product_prices
 from processor.text_table import fitted_to, table_lines, wrapped_lines
 from statestore.items import slot_name
 
@@ -27,32 +26,6 @@ NAMED = 2
 """The summary names the products whose price it has, if there are at most so many; else the plan has a table of them."""
 SIGNS: Mapping[EntryAction, str] = {"add": "+", "change": "~", "withdraw": "-"}
 COLOURS = {"+": "green", "-": "red"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProductPrice:
-    """The cheapest and the dearest kind of event of the entities that a product reads, in dollars a million events."""
-
-    product: str
-    low: Decimal
-    high: Decimal
-
-
-def product_prices(found: Preview, prices: Prices) -> list[ProductPrice]:
-    """The prices by product: of the estimates where there are statistics, else with one row for every join; in a batch."""
-    by_entity: dict[str, list[Decimal]] = {}
-    for cost in found.costs if not found.estimates else ():
-        dollars = prices.dollars(cost.batch_write_units, cost.batch_read_units)
-        by_entity.setdefault(cost.entity, []).append(dollars)
-    for estimate in found.estimates:
-        by_entity.setdefault(estimate.entity, []).append(estimated_dollars(estimate, prices))
-    priced = {p: [one for entity in reads for one in by_entity.get(entity, ())] for p, reads in found.reads.items()}
-    return [ProductPrice(product=name, low=min(all), high=max(all)) for name, all in priced.items() if all]
-
-
-def estimated_dollars(estimate: Estimate, prices: Prices) -> Decimal:
-    """Dollars a million events of an estimate."""
-    return prices.dollars(Decimal(estimate.write_units), Decimal(estimate.read_units))
 
 
 def plan_lines(found: Preview, prices: Prices, details: Iterable[str] = ()) -> Iterator[str]:

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, create_engine
 
 from processor.cli.main import main
 from processor.definitions.load import load, read_directory
+from processor.product.product import Note
 from processor.records.entity import Entity
 from processor.records.record import Rejected
 from processor.records.recorded_topics import read_records
@@ -89,8 +90,7 @@ def test_foreign_keys_become_a_product_and_comments_stay(
     directory = tmp_path / "new"
     assert init(directory, "--schemas", postgres, "--root", "customer", "--depth", "2") == 0
     text, found = (directory / "entities.yaml").read_text(), load(read_directory(directory))
-    assert "# who buys\ncustomer:\n" in text
-    assert "    email: string  # in lower case\n" in text
+    assert found.entity_notes["customer"] == Note(description="who buys", columns={"email": "in lower case"})
     assert "# log: {topic: " in text
     assert "key: [a, b]  # guess: a unique key, which the connector must know (message.key.columns)" in text
     assert list(found.entities) == ["customer", "line", "pair", "purchase"]
@@ -159,7 +159,7 @@ def test_every_type_of_mariadb_gets_a_type_that_takes_its_records(
         assert len(entity.columns) == len(mariadb_types.COLUMNS) + 1
         for file in (f"mariadb-types-{mode}", f"mariadb-types-{mode}-schema"):
             assert all(reason.startswith("column 'big_u'") for reason in rejected(entity, file)), file
-    assert "# all types\nsample:" in (directory / "entities.yaml").read_text()
+    assert found.entity_notes["sample"].description == "all types"
     assert list(found.entities) == ["customer", "line", "pair", "purchase", "sample"]
     joins = [join.name for join in found.products["customer_document"].joins]
     assert joins == ["purchase", "purchase_by_placed_by"]

@@ -67,6 +67,8 @@ def test_an_editor_marks_a_bad_file_unless_only_the_reader_can_see_its_mistake(c
             "entities",
             "a.b-c: {key: [x], columns: {x: string}, topic: T, decimals: {}, truncate: delete, format: plain}",
         ),
+        ("entities", "a: {key: [id], owner: '', description: d, columns: {id: {type: 'int', description: a number}}}"),
+        ("product", "{product: p, root: user, description: 'two\\nlines', owner: crew}"),
         ("product", "{product: p, root: user, where: true, fields: {a: 1, b: 1.5, c: null, d: true, e: username}}"),
         ("product", "{product: p, root: user, fields: []}"),
         (
@@ -87,6 +89,9 @@ def test_what_the_reader_takes_an_editor_takes(kind: str, text: str) -> None:
         ("entities", "a: {key: [id], columns: {id: int}, shards: 101}"),
         ("entities", "a: {key: [id], columns: {id: bigint}}"),
         ("entities", "a: {key: [id], columns: {id: int}, truncate: drop}"),
+        ("entities", "a: {key: [id], columns: {id: int}, owner: 7}"),
+        ("entities", "a: {key: [id], columns: {id: {description: d}}}"),
+        ("product", "{product: p, root: user, description: [d]}"),
         ("entities", "a: {key: [id, id], columns: {id: int}}"),
         ("product", "{product: p, root: user, limit: 1}"),
         ("product", "{product: p}"),

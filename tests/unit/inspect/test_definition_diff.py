@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli.authors.plan_command import empty_registry
+from processor.cli.chosen_plan import empty_registry
 from processor.definitions.load import load
 from processor.inspect.definition_diff import DefinitionDiff, ProductDiff
 from processor.inspect.document_maker import DiffSide

@@ -10,7 +10,7 @@ from processor.plan.planning import plan_alone
 from processor.progress.ledger import group_partition
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.records.recorded_topics import to_line
+from processor.records.recorded_line import to_line
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.store import Item

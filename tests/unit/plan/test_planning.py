@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.cli.authors.plan_command import empty_registry
+from processor.cli.chosen_plan import empty_registry
 from processor.errors import PlanError
 from processor.plan.planning import plan_of
 from processor.settings.settings import Settings

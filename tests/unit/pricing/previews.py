@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from textwrap import dedent
 
-from processor.cli.authors.plan_command import empty_registry
+from processor.cli.chosen_plan import empty_registry
 from processor.definitions.load import load
 from processor.plan.planning import requirements_of
 from processor.product.product import Definitions

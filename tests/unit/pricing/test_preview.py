@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.cli.authors.plan_command import empty_registry
+from processor.cli.chosen_plan import empty_registry
 from processor.cli.main import main
 from processor.cli.printing.plan_details import detail_lines
 from processor.cli.printing.plan_text import plan_lines

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from processor.records.message import MAX_MESSAGE_BYTES
 from processor.records.record import Record, Rejected
-from processor.records.recorded_topics import RecordedError, open_writer, read_records, to_line, to_reject_line
+from processor.records.recorded_line import to_line, to_reject_line
+from processor.records.recorded_topics import MAX_LINE_BYTES, RecordedError, open_writer, read_records
 
 Read = Callable[..., list[Record]]
 
@@ -199,3 +202,24 @@ def test_written_records_are_read_back_byte_for_byte(
     with open_writer(str(path)) as out:
         out.writelines(to_reject_line(Rejected(record=record, reason="r")) + "\n" for record in given)
     assert list(read_records(str(path))) == given
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_a_line_that_no_record_needs_ends_the_reading_with_its_file_and_number(suffix: str, tmp_path: Path) -> None:
+    path = str(tmp_path / f"t.jsonl{suffix}")
+    with open_writer(path) as file:
+        file.write('{"topic": "t", "value": 1}\n')
+        file.write(f'{{"topic": "t", "value": "{"x" * MAX_LINE_BYTES}"}}\n')
+    records = read_records(path)
+    assert next(records).value == b"1"
+    message = f"{path}:2: the line is longer than 16 MiB, and a record has 8 MiB at most: write one record a line"
+    with pytest.raises(RecordedError, match=f"^{re.escape(message)}$"):
+        next(records)
+
+
+def test_a_message_of_the_largest_size_fits_into_a_line(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.jsonl")
+    record = Record(topic="t", partition=0, offset=0, key=b"k" * 1000, value=b"\xff" * MAX_MESSAGE_BYTES, timestamp=1)
+    with open_writer(path) as file:
+        file.write(to_line(record) + "\n")
+    assert [*read_records(path)] == [record]

@@ -138,6 +138,30 @@ def test_products_with_equal_joins_have_the_documents_that_each_of_them_has_alon
         assert together[name] == alone["p00"], name
 
 
+def test_a_root_at_the_end_of_a_chunk_is_read_and_reserved_once_for_all_its_products(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(publish_stage, "CHUNK", 4)
+    trial, store = started(plan_of_products(*[{"stars": STARS}] * 3))
+    trial.batch([row("user", n, id=n, name=f"u{n}") for n in range(5)])
+    assert [store.counted[name] for name in ("get LEDGER#user#0", "write LEDGER#user#0")] == [5, 5]
+    assert sum(sent(trial).values()) == 15
+
+
+def test_the_text_of_a_document_has_its_names_as_they_are_and_each_of_them_once() -> None:
+    """The user has an undeclared column with the name of the embed, which takes its place."""
+    stars = {**STARS, "fields": {"50% of é": "note"}, "limit": 1, "total": True}
+    products = {
+        "whole.json": json.dumps({"product": "whole", "root": "user", "embed": {"stars": stars}}),
+        "some.json": json.dumps({"product": "some", "root": "user", "fields": ["id"], "embed": {"stars": stars}}),
+    }
+    trial, _ = started(plan_alone(load({"entities.yaml": ENTITIES, **products}), 20))
+    trial.batch([row("user", 0, id=1, name="ada", a="%s", stars=3), row("star", 0, id=7, name="ada", note="n")])
+    values = {message.topic: (message.value or b"").decode() for message in trial.published.messages}
+    shown = '"stars":[{"50% of é":"n"}],"stars_total":1}'
+    assert values == {"whole": '{"id":1,"name":"ada","a":"%s",' + shown, "some": '{"id":1,' + shown}
+
+
 def documents(plan: Plan, records: list[Record]) -> dict[str, dict[bytes | None, bytes | None]]:
     """Topic -> key -> value of the last message."""
     trial, _ = started(plan)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from statestore import requests
 from statestore.attribute_values import decode
+from statestore.column_values import MAX_COLUMNS
 from statestore.errors import Terminal
-from statestore.items import MAX_COLUMNS, Image, PendingKey, Row
+from statestore.items import Image, PendingKey, Row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.row_writes import merge_image, write_image

@@ -13,7 +13,7 @@ from processor.plan.planning import plan_alone
 from processor.product.document import Gone, Match, Renderer
 from processor.progress.backlog import Backlog
 from processor.progress.open_changes import PARTITION
-from processor.records.record import Record, Value
+from processor.records.record import Record
 from processor.rounds import publish_stage
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
@@ -33,10 +33,10 @@ def no_bobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The renderer of `odd` fails for each user whose name is Bob."""
 
     class FailingRenderer(Renderer):
-        def document(self, top: Match) -> Value | Gone:
+        def text(self, top: Match) -> str | Gone:
             if self.product.name == "odd" and top.columns["name"] == "Bob":
                 raise ValueError("no Bobs")
-            return Renderer.document(self, top)
+            return Renderer.text(self, top)
 
     with monkeypatch.context() as patched:
         patched.setattr(publish_stage, "Renderer", FailingRenderer)

@@ -1,0 +1,183 @@
+"""The files of the site: an index with a search, and a page for each product and each entity. Pure.
+
+The same definitions give the same bytes: no page has a date of its own, so a repository can keep the site.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+from processor.catalogue.document_members import Member, document_members, join_text, levels_of
+from processor.catalogue.examples import Example
+from processor.catalogue.lineage_picture import lineage_picture
+from processor.catalogue.open_templates import RenderPage
+from processor.catalogue.page_names import page_names
+from processor.catalogue.product_versions import ProductVersions
+from processor.inspect.access_paths import AccessPath, ExplainedJoin, explain
+from processor.plan.plan import Plan
+from processor.pricing.preview import Preview
+from processor.pricing.price import BATCH
+from processor.pricing.price_list import Prices
+from processor.pricing.product_prices import ProductPrice, product_prices
+from processor.product.product import Definitions, Note, Product
+from processor.product.sql_printer.product_query import product_sql
+from processor.product.used_columns import used_by_entity
+from processor.records.entity import Entity
+from statestore.items import slot_name
+
+FOLDERS: Final = ("products", "entities")
+MARK: Final = '<meta name="generator" content="statestore catalogue">'
+"""Every page has it: the writer removes no page of others."""
+ASSETS: Final = ("catalogue.css", "catalogue.js")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """The content of a site. `plan`, `found`: after an apply of the definitions; `examples`, `versions`: by product, the second
+    None without a registry."""
+
+    title: str
+    definitions: Definitions
+    plan: Plan
+    found: Preview
+    prices: Prices
+    examples: Mapping[str, Example]
+    versions: Mapping[str, ProductVersions] | None
+
+
+def site_files(catalogue: Catalogue, render: RenderPage) -> dict[str, str]:
+    """The text of each file by its path."""
+    return dict(_Site(catalogue, render).files())
+
+
+class _Site:
+    def __init__(self, catalogue: Catalogue, render: RenderPage) -> None:
+        self._of, self._render = catalogue, render
+        definitions = catalogue.definitions
+        self._names = {"products": page_names(definitions.products), "entities": page_names(definitions.entities)}
+        self._members = {name: document_members(one, definitions) for name, one in definitions.products.items()}
+        self._reads = {name: dict(_columns_read(one)) for name, one in definitions.products.items()}
+        self._prices = {price.product: price for price in product_prices(catalogue.found, catalogue.prices)}
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        definitions = self._of.definitions
+        yield "index.html", self._page("index.html", "", products=self._products(), entities=self._entities())
+        for name, product in definitions.products.items():
+            yield f"products/{self._names['products'][name]}", self._product_page(product)
+        for name, entity in definitions.entities.items():
+            yield f"entities/{self._names['entities'][name]}", self._entity_page(entity)
+        for asset in ASSETS:
+            yield asset, (files("processor.catalogue") / "templates" / asset).read_text(encoding="utf-8")
+
+    def _page(self, template: str, up: str, **values: Any) -> str:
+        return self._render(
+            template,
+            title=self._of.title,
+            up=up,
+            pages=self._names,
+            prices=self._of.prices,
+            batch=BATCH,
+            **values,
+        )
+
+    def _products(self) -> Iterator[dict[str, Any]]:
+        for name, product in self._of.definitions.products.items():
+            note, members = self._of.definitions.product_notes.get(name, Note()), self._members[name]
+            words = [name, product.topic, note.owner, note.description, *self._reads[name], *(m.name for m in members)]
+            price = self._prices.get(name)
+            yield {"product": product, "note": note, "price": price, "words": _words(words), "members": len(members)}
+
+    def _entities(self) -> Iterator[dict[str, Any]]:
+        for name, entity in self._of.definitions.entities.items():
+            note = self._of.definitions.entity_notes.get(name, Note())
+            words = [name, entity.topic, note.owner, note.description, *entity.columns, *note.columns.values()]
+            yield {"entity": entity, "note": note, "words": _words(words), "readers": len(self._readers(name))}
+
+    def _product_page(self, product: Product) -> str:
+        name, definitions = product.name, self._of.definitions
+        members: tuple[Member, ...] = self._members[name]
+        explained = explain(self._of.plan, self._of.plan.products[name])
+        return self._page(
+            "product.html",
+            "../",
+            product=product,
+            note=definitions.product_notes.get(name, Note()),
+            root=definitions.entities[product.root],
+            members=members,
+            picture=lineage_picture(product, members),
+            joins=_joins(product, explained.joins),
+            requests=explained.requests,
+            example=self._of.examples.get(name),
+            price=self._prices.get(name),
+            entity_prices=[self._entity_price(entity) for entity in self._reads[name]],
+            versions=None if self._of.versions is None else self._of.versions[name],
+            sql=product_sql(product, definitions.entities),
+        )
+
+    def _entity_page(self, entity: Entity) -> str:
+        readers = self._readers(entity.name)
+        return self._page(
+            "entity.html",
+            "../",
+            entity=entity,
+            note=self._of.definitions.entity_notes.get(entity.name, Note()),
+            readers=readers,
+            users={
+                column: [p for p in readers if _is_read(self._reads[p][entity.name], column)]
+                for column in entity.columns
+            },
+            slots=[(slot_name(one.slot), one) for one in self._of.found.slots if one.entity == entity.name],
+            events=list(self._events(entity.name)),
+        )
+
+    def _readers(self, entity: str) -> list[str]:
+        return [name for name, read in self._reads.items() if entity in read]
+
+    def _events(self, entity: str) -> Iterator[dict[str, Any]]:
+        """The price of each kind of event of an entity."""
+        for cost in (cost for cost in self._of.found.costs if cost.entity == entity):
+            write, read = cost.batch_write_units, cost.batch_read_units
+            yield {"cost": cost, "dollars": self._of.prices.dollars(write, read)}
+
+    def _entity_price(self, entity: str) -> ProductPrice | None:
+        dollars = [event["dollars"] for event in self._events(entity)]
+        return ProductPrice(product=entity, low=min(dollars), high=max(dollars)) if dollars else None
+
+
+def _columns_read(product: Product) -> Iterator[tuple[str, frozenset[str] | None]]:
+    """Each entity that a product reads, with the columns that it reads there; None for all."""
+    found: dict[str, frozenset[str] | None] = {}
+    for entity, columns in used_by_entity(product):
+        known = found.get(entity, frozenset())
+        found[entity] = None if columns is None or known is None else known | columns
+    yield from found.items()
+
+
+def _is_read(columns: frozenset[str] | None, column: str) -> bool:
+    return columns is None or column in columns
+
+
+def _words(words: Sequence[str]) -> str:
+    """The words that the search looks through."""
+    return " ".join(" ".join(words).lower().split())
+
+
+def _joins(product: Product, explained: Sequence[ExplainedJoin]) -> list[dict[str, str]]:
+    """Each join with its requests: for a document, and from a changed row up to the documents."""
+    levels = levels_of(product)
+    found: list[dict[str, str]] = []
+
+    def add(above: str, at: tuple[str, ...], joins: Sequence[ExplainedJoin]) -> None:
+        for join in joins:
+            path = (*at, join.name)
+            text = join_text(levels[path], above)
+            found.append({"name": ".".join(path), "text": text, "down": _path(join.down), "up": _path(join.up)})
+            add(join.entity, path, join.below)
+
+    add(product.root, (), explained)
+    return found
+
+
+def _path(path: AccessPath) -> str:
+    return f"{path.request} {path.by}" if path.request else f"no request: {path.by}"

@@ -1,0 +1,79 @@
+"""`statestore catalogue`: writes definitions as a static site, with a page for each product and each entity."""
+
+import argparse
+from pathlib import Path
+
+from processor.catalogue.examples import example_of
+from processor.catalogue.open_templates import open_templates
+from processor.catalogue.product_versions import product_versions
+from processor.catalogue.site_files import Catalogue, site_files
+from processor.catalogue.write_site import write_site
+from processor.cli.chosen_plan import empty_registry
+from processor.cli.options import REGISTRY, add_settings, load_settings, reachable_settings
+from processor.cli.printing.visible_text import visible_line
+from processor.definitions.load import files_below, load_directory, read_tests
+from processor.definitions.product_tests import read_cases
+from processor.plan.planning import plan_alone
+from processor.pricing.preview import planned_state, preview
+from processor.pricing.price_list import DEFAULT, read_prices
+from processor.rounds.step_runner import tune_garbage_collector
+from processor.settings.open_registry import open_registry
+from processor.settings.settings import Settings
+from registry.model import HistoryEntry, Snapshot
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "write a static site of the definitions: schemas, examples, lineage, slots, prices"
+    parser = verbs.add_parser("catalogue", help=text)
+    help = "directory with entities.yaml, products, and tests/"
+    parser.add_argument("definitions", metavar="DIR", type=Path, help=help)
+    parser.add_argument("--to", metavar="SITE", type=Path, required=True, help="directory of the site")
+    parser.add_argument("--title", metavar="TEXT", help="title of the site (default: the name of DIR)")
+    parser.add_argument("--prices", metavar="FILE", help=f"prices of another region than {DEFAULT.region} (TOML)")
+    parser.add_argument("--no-price", action="store_true", help="no prices: those of hundreds of products take long")
+    add_settings(parser, *REGISTRY)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    render = open_templates()
+    tune_garbage_collector()
+    directory: Path = options.definitions
+    catalogue = _catalogue(options, directory)
+    write_site(site_files(catalogue, render), options.to)
+    definitions, examples = catalogue.definitions, catalogue.examples
+    products = f"{len(definitions.products)} products ({len(examples)} with an example)"
+    print(visible_line(f"{options.to / 'index.html'}: {products}, {len(definitions.entities)} entities"))
+    return 0
+
+
+def _catalogue(options: argparse.Namespace, directory: Path) -> Catalogue:
+    definitions = load_directory(directory)
+    with files_below(directory):
+        cases = read_cases(read_tests(directory), definitions)
+    prices = read_prices(options.prices) if options.prices else DEFAULT
+    settings, stored, has_run, history = _registry(options)
+    found = preview(definitions, stored, has_run, None if options.no_price else settings)
+    alone = plan_alone(definitions, settings.slots)  # as `test` runs them: nothing of it is paused
+    examples = {name: example_of(name, cases, alone, settings) for name in definitions.products}
+    return Catalogue(
+        title=options.title or directory.resolve().name,
+        definitions=definitions,
+        plan=planned_state(definitions, stored, has_run).plan,
+        found=found,
+        prices=prices,
+        examples={name: example for name, example in examples.items() if example},
+        versions=None if history is None else product_versions(stored, found.entries, history, definitions.products),
+    )
+
+
+def _registry(
+    options: argparse.Namespace,
+) -> tuple[Settings, Snapshot, frozenset[str], tuple[HistoryEntry, ...] | None]:
+    """The settings, and the registry that they name with its history. An empty one, and no history, where they name none."""
+    settings = load_settings(options)
+    named = options.registry or settings.registry != Settings().registry or options.embedded
+    if not named:
+        return settings, empty_registry(settings), frozenset(), None
+    with reachable_settings(options) as settings, open_registry(settings) as registry:
+        return settings, *registry.snapshot_for_apply(), registry.history()
