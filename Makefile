@@ -6,15 +6,17 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 STAMP := .venv/.set-up
-FAST := -n 2 --dist loadfile tests/unit tests/architecture tests/fuzz
+# Three processes on 2 cores, because many tests wait.
+FAST := -n 3 --dist loadfile tests/unit tests/architecture tests/fuzz
 # The marker `rest` keeps a test out of `make test`; `make test-rest` runs exactly those. The marker `slow` keeps it out of both.
 CORE := "not slow and not rest"
 REST := "rest and not slow"
-# Three processes on 2 cores, because many tests wait. One of them runs all tests of a file, with the parts that it starts. The
-# files run in the order of the folders: long files first, and at the end short ones, so that all processes end together.
+# One of the processes runs all tests of a file, with the parts that it starts. The files run in the order of the folders: long
+# files first, and at the end short ones, so that all processes end together.
 SLOW := -n 3 --dist loadfile --no-loadscope-reorder tests/acceptance tests/simulator tests/contract tests/integration tests/infra
-# In `make test` one process runs all jobs, so that Spark and a broker for them start once. `make test-rest` has too many for one.
-JOBS := --together tests/integration/job tests/integration/job
+# In `make test` one process runs all jobs, so that Spark and a broker for them start once, and one process the contract, so that
+# DynamoDB Local starts once. `make test-rest` has too many jobs for one process.
+TOGETHER := --together tests/integration/job --together tests/contract
 SEEDS ?= 20000
 MINUTES ?= 10
 OUTAGES ?= 200
@@ -23,6 +25,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # Random histories of the simulator: after each edit and in `make test`, and in `make test-rest`. `make test-all` runs 10000.
 FEW_SEEDS := 200
 SEEDS_OF_REST := 1000
+# Examples of each property: without a number a run takes 100.
+FEW_EXAMPLES := 40
+EXAMPLES_OF_REST := 300
+FEW := STATESTORE_SEEDS=$(FEW_SEEDS) STATESTORE_EXAMPLES=$(FEW_EXAMPLES)
+PROPERTIES := "hypothesis and not slow and not rest"
 SPARK ?= 4.1.1
 
 # A copied checkout has a .venv that still points to the directory of the original.
@@ -73,18 +80,19 @@ test: setup ## run every tier of tests, without the tests of `make test-rest` an
 		$(PY) -c "from processor.local import jars; jars.$${set}_jars()" >/dev/null 2>&1 & \
 	done
 	@echo "== tests/unit, tests/architecture, tests/fuzz"
-	@$(PY) -m pytest -q -m $(CORE) $(FAST)
-	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about six minutes)"
-	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(CORE) $(JOBS) $(SLOW) --unused-actions
+	@$(FEW) $(PY) -m pytest -q -m $(CORE) $(FAST)
+	@echo "== tests/acceptance, tests/simulator, tests/contract, tests/integration (about four minutes)"
+	@$(FEW) $(PY) -m pytest -q -m $(CORE) $(TOGETHER) $(SLOW) --unused-actions
 
 test-quick: setup ## run what takes seconds, after each edit: unit, architecture, contract on memory and Postgres, and 200 random histories
-	@STATESTORE_SEEDS=$(FEW_SEEDS) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/unit tests/architecture \
+	@$(FEW) $(PY) -m pytest -q -m $(CORE) -n 3 --dist loadfile tests/unit tests/architecture \
 		tests/simulator/test_seeds.py tests/simulator/test_ablations.py
-	@$(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile -k "(memory or postgres) and not older_postgres" tests/contract
+	@$(FEW) $(PY) -m pytest -q -m $(CORE) -n 3 --dist loadfile -k "memory or postgres" tests/contract
 
 test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, of the pages and of the stores with more random histories (about twenty minutes)
 	@$(PY) -m pytest -q -m $(REST) $(SLOW) tests/unit
 	@STATESTORE_SEEDS=$(SEEDS_OF_REST) $(PY) -m pytest -q -m $(CORE) -n 2 --dist loadfile tests/simulator
+	@STATESTORE_EXAMPLES=$(EXAMPLES_OF_REST) $(PY) -m pytest -q -m $(PROPERTIES) -n 2 --dist loadfile tests/unit tests/contract
 
 test-spark: setup ## run the fast tests and those that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)
 	@$(PY) -m tests.support.other_spark $(SPARK)
@@ -117,7 +125,7 @@ soak-outages: setup ## cut and restart registry, store, broker and schema regist
 check: setup ## run ruff, mypy --strict (tests too) and import-linter
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy --strict
+	$(PY) -m mypy --strict --num-workers 2
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	$(PY) -m pytest -q tests/architecture/test_names.py tests/architecture/test_words.py
 

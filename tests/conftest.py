@@ -3,6 +3,7 @@ calls to AWS."""
 
 import os
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +13,10 @@ from hypothesis import settings
 
 from tests.recorder.calls import FOLDER, allowed, differences, recorded
 
-settings.register_profile("statestore", deadline=None)  # no test checks a duration
+EXAMPLES = int(os.environ.get("STATESTORE_EXAMPLES", "100"))
+"""Of each test with the marker `hypothesis`. `make test` runs fewer, and `make test-rest` more."""
+
+settings.register_profile("statestore", deadline=None, max_examples=EXAMPLES)  # no test checks a duration
 settings.load_profile("statestore")
 
 MAY_SKIP = ("moto_lies", "older_postgres")
@@ -33,8 +37,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--together",
+        action="append",
+        default=[],
         metavar="FOLDER",
-        help="one process of `--dist loadfile` runs all files of this folder: they share parts and a Spark session",
+        help="one process of `--dist loadfile` runs all files of this folder first: they share parts and a Spark session",
     )
 
 
@@ -42,16 +48,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadFileScheduling
 
-    folder = config.getoption("together")
+    folders = config.getoption("together")
 
     class TogetherScheduling(LoadFileScheduling):  # type: ignore[misc]
         """As of `--dist loadfile`, but the files of one folder count as one file."""
 
         def _split_scope(self, nodeid: str) -> str:
-            file = str(super()._split_scope(nodeid))
-            return folder if file.startswith(f"{folder}/") else file
+            return folder_of(nodeid, folders) or str(super()._split_scope(nodeid))
 
-    return TogetherScheduling(config, log) if folder else None
+    return TogetherScheduling(config, log) if folders else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The folders of `--together` come first: their processes work longest, and all processes end together. (pytest itself takes
+    a folder only once, and in its place among the others.)"""
+    items.sort(key=lambda item: not folder_of(item.nodeid, config.getoption("together")))
+
+
+def folder_of(nodeid: str, folders: list[str]) -> str | None:
+    """The folder of these in which a test is."""
+    return next((folder for folder in folders if nodeid.startswith(f"{folder}/")), None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -95,6 +111,16 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped, although CI=true: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def api_descriptions() -> Iterator[None]:
+    """botocore reads its files about the APIs once a process, and not once a client: 0.1 s of CPU."""
+    import botocore.session
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
+        yield
 
 
 @pytest.fixture(scope="session")

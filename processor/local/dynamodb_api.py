@@ -15,7 +15,7 @@ from pathlib import Path
 from processor.errors import PartError
 from processor.local.cache import ShowProgress
 from processor.local.jars import dynamodb_local_jars, silent
-from processor.local.java import find_java
+from processor.local.java import JVM_OPTIONS, find_java
 from processor.local.owned_process import start_owned
 from processor.local.program import EmbeddedPart, Launch, Process, Program
 from processor.local.readiness import LOOPBACK, start_and_wait
@@ -47,7 +47,7 @@ def start_dynamodb_local(
     jars = dynamodb_local_jars(progress)
 
     def build(chosen: int) -> Program:
-        java = (find_java(), "-Xmx512m", f"-Dsqlite4java.library.path={jars}", "-cp", f"{jars}/*")
+        java = (find_java(), *JVM_OPTIONS, f"-Dsqlite4java.library.path={jars}", "-cp", f"{jars}/*")
         argv = (*java, DYNAMODB_LOCAL_CLASS, "-inMemory", "-disableTelemetry", "-port", str(chosen))
         return Program(name=DYNAMODB_LOCAL_NAME, directory=directory, argv=argv, stop_signal=signal.SIGKILL)
 

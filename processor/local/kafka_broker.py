@@ -18,7 +18,7 @@ from pathlib import Path
 from processor.errors import PartError
 from processor.local.cache import ShowProgress
 from processor.local.jars import kafka_broker_jars, silent
-from processor.local.java import find_java
+from processor.local.java import JVM_OPTIONS, find_java
 from processor.local.owned_process import start_owned
 from processor.local.program import EmbeddedPart, Launch, Process, Program
 from processor.local.readiness import LOOPBACK, free_port, log_text, start_and_wait
@@ -27,8 +27,6 @@ KAFKA_NAME = "Kafka"
 STARTED_LINE = "Kafka Server started"
 CHECKPOINT = "bootstrap.checkpoint"
 BROKER_MESSAGE_BYTES = 10 * 1024 * 1024
-# With the C1 compiler and the serial collector the port opens after 2.2 s instead of 4.6 s (2 cores).
-JVM_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 LOG_OPTIONS = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",

@@ -6,8 +6,8 @@ table (`start_store_postgres`) also syncs each commit to disk; the others do not
 As root the server runs as `nobody`, because PostgreSQL refuses root.
 
 Where `nobody` may not enter the directory, or the folder of the programs, the server works in an open folder
-(`open_folder.py`): that folder holds its data and a copy of the programs, and `data` in the directory is a link to it. Both
-go when an owned server stops or its owner dies, and with `local down`.
+(`open_folder.py`): that folder holds its data, and a copy of closed programs; `data` in the directory is a link to it. Both go
+when an owned server stops or its owner dies, and with `local down`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def start_postgres(
 
     def build(chosen: int) -> Program:
         open_folder = _make_data(directory, installed, user)
-        binaries = next((open_folder / PROGRAMS).glob("*/*/bin")) if open_folder else installed
+        binaries = next((open_folder / PROGRAMS).glob("*/*/bin"), installed) if open_folder else installed
         data = directory / DATA
         is_new = not (data / "PG_VERSION").exists()
         _keep_password(open_folder or directory, user, is_new)
@@ -117,7 +117,8 @@ def _make_data(directory: Path, installed: Path, user: tuple[int, int] | None) -
         return None
 
     def fill(folder: Path) -> None:
-        _copy_programs(installed, folder / PROGRAMS)
+        if not is_open(installed):
+            _copy_programs(installed, folder / PROGRAMS)
         if data.exists():
             shutil.move(data, folder / DATA)  # from a start when the directory was open
             for path in (folder / DATA).rglob("*"):

@@ -159,6 +159,7 @@ def signalled(*sample: str) -> list[Any]:
     ]
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("point", sampled(POINTS, "after the first write"))
 def test_the_next_run_finishes_the_work_of_a_killed_driver(
     story: Story, interrupted: Interrupted, dynamodb_local: str, tmp_path: Path, point: str

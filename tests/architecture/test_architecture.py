@@ -63,7 +63,21 @@ AUTHORS_VERBS = [
     ["check", EXAMPLE],
     ["catalogue", EXAMPLE, "--to", HERE],
 ]
-KNOWN = "import sys; print(*sorted(set(sys.modules) & set({clients!r})))"
+RUN_VERBS = """
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from processor.cli.main import main
+for words in {verbs!r}:
+    with redirect_stdout(StringIO()):
+        try:
+            status = main(words)
+        except SystemExit as ended:
+            status = ended.code
+    assert status == 0, words
+    if known := set(sys.modules) & set({clients!r}):
+        sys.exit(f"{{words}} imports {{known}}")
+"""
 MOST_FILES = 20 + 1
 """In a room with its `__init__`, so that a newcomer can look at all of them."""
 MACHINE = re.compile(r"(?<![\w.])/(?:home|Users)/(?!\.|\$)[a-z][\w-]*/|(?<![\w.$}])/(?:root)/")
@@ -117,37 +131,18 @@ def test_the_pure_core_knows_no_client() -> None:
     _output_of(named + found)
 
 
-def test_try_runs_without_any_client(tmp_path: Path) -> None:
+def test_the_verbs_for_authors_run_without_any_client(tmp_path: Path) -> None:
+    """One interpreter runs the verbs in turn, and names the first one that brings a client."""
     topics = tmp_path / "topics.jsonl"
     topics.write_text(STAR)
-    arguments = ["try", "--definitions", str(ROOT / "examples" / "github"), "--from", str(topics), "--to", os.devnull]
-    assert _clients_after(f"from processor.cli.main import main; assert main({arguments!r}) == 0") == []
-
-
-@pytest.mark.parametrize("arguments", AUTHORS_VERBS, ids=lambda words: words[0])
-def test_a_verb_for_authors_runs_without_any_client(arguments: list[str], tmp_path: Path) -> None:
-    words = [str(tmp_path) if word == HERE else word for word in arguments]
-    call = f"with redirect_stdout(StringIO()): assert main({words!r}) == 0"
-    header = "from contextlib import redirect_stdout\nfrom io import StringIO\nfrom processor.cli.main import main"
-    assert _clients_after(f"{header}\n{call}") == []
-
-
-def test_help_is_printed_without_any_client() -> None:
-    call = "with redirect_stdout(StringIO()), suppress(SystemExit): main(['--help'])"
-    header = (
-        "from contextlib import redirect_stdout, suppress\nfrom io import StringIO\nfrom processor.cli.main import main"
-    )
-    assert _clients_after(f"{header}\n{call}") == []
+    reads = ["try", "--definitions", EXAMPLE, "--from", str(topics), "--to", os.devnull]
+    others = [[str(tmp_path) if word == HERE else word for word in words] for words in AUTHORS_VERBS]
+    _output_of(RUN_VERBS.format(verbs=[["--help"], reads, *others], clients=CLIENTS))
 
 
 def test_no_file_holds_a_path_of_a_machine() -> None:
     found = [f"{path.relative_to(ROOT)}: {where}" for path in repository_files() for where in _machine_paths(path)]
     assert found == []
-
-
-def _clients_after(code: str) -> list[str]:
-    """The clients that an interpreter has imported after it ran the code."""
-    return _output_of(f"{code}\n{KNOWN.format(clients=CLIENTS)}").split()
 
 
 def _output_of(code: str) -> str:

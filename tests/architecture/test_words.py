@@ -1,6 +1,7 @@
 """Words that the project does not use, because readers stumble over them. `make check` runs this file too."""
 
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -17,11 +18,11 @@ OUTSIDE = re.compile(r"\b(DESIGN|FORMATS|FACTS|STYLE)\.md\b|\bshared/")
 RENAMED = re.compile(r"\b(?:(?:write|publish|settle|replay|walk|resume|run)_part|PartResult|PARTS)\b")
 """Names of a second meaning: a part is a program outside of the job. The halves of a round are its stages."""
 TEXTS = {".py", ".md", ".toml", ".yaml", ".yml"}
-WORD = re.compile(rf"(?<![a-z])({'|'.join(BANNED)})(?![a-z])", re.IGNORECASE)
+WORD = re.compile(rf"(?<![a-z])({'|'.join(BANNED)})(?![a-z])")
 
 
 def test_no_file_uses_a_banned_word() -> None:
-    assert _places(WORD) == [], CURE
+    assert _places(WORD, str.lower) == [], CURE
 
 
 def test_no_file_refers_to_a_document_outside_the_repository() -> None:
@@ -32,10 +33,11 @@ def test_a_word_of_the_glossary_has_no_second_meaning() -> None:
     assert _places(RENAMED) == [], "see docs/glossary.md"
 
 
-def _places(pattern: re.Pattern[str]) -> list[str]:
+def _places(pattern: re.Pattern[str], change: Callable[[str], str] = str) -> list[str]:
     """Where the repository's texts have the pattern, and which words. This file names the words, so it is left out."""
     found = []
-    for path, text in _texts().items():
+    for path, written in _texts().items():
+        text = change(written)  # five times as fast as a pattern that ignores case
         for match in pattern.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
             found.append(f"{path.relative_to(ROOT)}:{line}: {match[0]}")

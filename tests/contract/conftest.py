@@ -64,8 +64,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def params_on_postgres() -> list[Any]:
-    """The names of the Postgres servers, as parameters of tests."""
-    return ["postgres", pytest.param("older_postgres", marks=pytest.mark.older_postgres)]
+    """The names of the Postgres servers, as parameters of tests. `make test` asks the newest one."""
+    return ["postgres", pytest.param("older_postgres", marks=(pytest.mark.older_postgres, pytest.mark.rest))]
 
 
 @pytest.fixture(scope="session")
@@ -176,7 +176,7 @@ class Doorway:
             store.close()
 
 
-@pytest.fixture(params=["moto", "dynamodb_local"])
+@pytest.fixture(params=[pytest.param("moto", marks=pytest.mark.rest), "dynamodb_local"])
 def doorway(request: pytest.FixtureRequest) -> Iterator[Doorway]:
     """The DynamoDB doorway to each API."""
     made = Doorway(_endpoint(request))

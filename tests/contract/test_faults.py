@@ -22,7 +22,7 @@ REGION = "eu-west-1"
 Behind = Callable[..., AbstractContextManager[DynamoStore]]
 
 
-@pytest.fixture(params=["lean", "boto3"])
+@pytest.fixture(params=["lean", pytest.param("boto3", marks=pytest.mark.rest)])
 def behind(request: pytest.FixtureRequest, moto: str) -> Behind:
     """Makes a store behind layers, over a table that is empty of `USERS`."""
     client = request.param

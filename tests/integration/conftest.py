@@ -5,7 +5,7 @@ import os
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from sqlalchemy import Engine, create_engine, event, make_url, text
 from processor.local.postgres_server import start_postgres
 from processor.local.program import SecretUrl
 from registry.repository import Registry
+from tests.support.migrated_schemas import drop_schema, schema_maker
 
 
 @pytest.fixture(scope="session")
@@ -32,17 +33,20 @@ def schema(postgres_url: str) -> Iterator[str]:
     """The name of a schema that does not exist yet. The fixture drops the schema at the end."""
     name = f"test_{uuid.uuid4().hex[:12]}"
     yield name
-    engine = create_engine(make_url(postgres_url).set(drivername="postgresql+psycopg"))
-    with engine.begin() as connection:
-        connection.execute(text(f"DROP SCHEMA IF EXISTS {name} CASCADE"))
-    engine.dispose()
+    drop_schema(postgres_url, name)
+
+
+@pytest.fixture(scope="session")
+def make_schema(postgres_url: str) -> Callable[[str], None]:
+    """Makes the schema of an empty registry of five slots."""
+    return schema_maker(postgres_url, 5)
 
 
 @pytest.fixture
-def registry(postgres_url: str, schema: str) -> Iterator[Registry]:
+def registry(postgres_url: str, schema: str, make_schema: Callable[[str], None]) -> Iterator[Registry]:
     """An empty registry of five slots in a schema of its own."""
+    make_schema(schema)
     with Registry(postgres_url, schema) as made:
-        made.migrate(5)
         yield made
 
 
@@ -84,6 +88,7 @@ def _docker() -> Iterator[str]:
 def _embedded() -> Iterator[str]:
     # Not by the wheel's own function: as root that one opens the folders above its files to all users.
     with tempfile.TemporaryDirectory(prefix="statestore-postgres-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # under root the server is another user
         server = start_postgres(Path(folder))
         try:
             yield SecretUrl(server.endpoint.replace("+psycopg", ""))  # as Docker's, which psycopg takes too

@@ -18,6 +18,7 @@ from processor.job.job import Job
 from processor.job.lease import lease_check
 from processor.plan.plan import Plan
 from processor.progress.open_changes import OpenChanges
+from processor.progress.overlay import DriverOverlay
 from processor.rounds.update_counts import UpdateCounts
 from processor.settings.settings import Settings
 from processor.spark.worker import Clients, transactional_id
@@ -48,7 +49,7 @@ def copy_job(job: Job) -> Job:
         settle=changes.settle,
         by_row=dict(changes.by_row),
         _opened_at=dict(changes._opened_at),
-        overlay=copy.deepcopy(changes.overlay),
+        overlay=_copy_overlay(changes.overlay),
         _rows_of_item={item: set(rows) for item, rows in changes._rows_of_item.items()},
         _items_of_row={row: set(items) for row, items in changes._items_of_row.items()},
     )
@@ -70,6 +71,11 @@ def copy_job(job: Job) -> Job:
     steward = job.steward and replace(job.steward, driver=driver)
     replays = job.replays and replace(job.replays, driver=driver)
     return replace(job, driver=driver, steward=steward, replays=replays)
+
+
+def _copy_overlay(overlay: DriverOverlay) -> DriverOverlay:
+    buckets = [{place: dict(rows) for place, rows in bucket.items()} for bucket in overlay.buckets]
+    return DriverOverlay(buckets=buckets, encoded=list(overlay.encoded))
 
 
 def connect(job: Job, actor: Actor) -> None:

@@ -46,7 +46,7 @@ READS = st.lists(
 
 
 @given(st.lists(st.tuples(TURNS, READS), max_size=6))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_postgres_answers_as_the_memory_store_does(on_postgres: Any, turns: Any) -> None:
     url, store = on_postgres
     execute(url, "TRUNCATE state_contract.items")

@@ -56,6 +56,7 @@ def test_a_change_rebuilds_documents_only_of_products_that_read_its_column() -> 
     assert measure_planning(3).products == 3
 
 
+@pytest.mark.rest
 def test_a_fan_out_reaches_every_document_once() -> None:
     from benchmarks.fan_out import MEMORY, measure_fan_out
 
@@ -65,6 +66,7 @@ def test_a_fan_out_reaches_every_document_once() -> None:
     assert once.requests["UpdateItem"] > 1_500
 
 
+@pytest.mark.rest
 def test_both_clients_of_dynamodb_are_measured() -> None:
     from benchmarks.clients import CLIENTS, IN_FLIGHT, OPERATIONS, measure_clients
 
@@ -174,6 +176,7 @@ def test_over_a_consistent_store_an_event_costs_its_rows_its_queries_and_the_led
     assert consistent.documents == late.documents
 
 
+@pytest.mark.rest
 def test_what_no_product_reads_weighs_in_the_row_alone_and_its_updates_write_no_index() -> None:
     from benchmarks.event_cost import cost_records, measure_event_cost
 

@@ -77,7 +77,7 @@ def test_every_document_of_an_example_comes_back(example: Path, tmp_path: Path) 
         trips[name].check(document)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(rng=st.randoms(use_true_random=False))
 def test_every_document_of_any_product_comes_back(rng: Random) -> None:
     definitions = draw_definitions(rng)
