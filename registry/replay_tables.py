@@ -1,5 +1,5 @@
 """The registry's tables of replay requests: the dead letters that an operator asks the running job to replay. They are no edit:
-no history, no version."""
+no history, no version, except for repairs from the source."""
 
 from sqlalchemy import (
     BigInteger,

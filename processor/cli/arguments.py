@@ -4,6 +4,7 @@ import argparse
 import re
 
 from processor.errors import SettingError
+from processor.settings.resolve_secrets import database_address
 from processor.stores.setting_field import LARGEST
 
 _MOST_DIGITS = 20
@@ -46,6 +47,17 @@ def reason(options: argparse.Namespace) -> str:
     if not why.strip():
         raise SettingError("--why is missing: give the reason, which `statestore history` shows later")
     return why
+
+
+def add_source(parser: argparse.ArgumentParser | argparse._ArgumentGroup, text: str) -> None:
+    """Adds `--source URL` and `--password REF`, which `source_address` reads. `text`: the help."""
+    parser.add_argument("--source", metavar="URL", default="", help=text)
+    parser.add_argument("--password", metavar="REF", default="", help="password of --source: env:, file: or secret:")
+
+
+def source_address(options: argparse.Namespace) -> str:
+    """The address of the source with its password. Raises SettingError for a password in the command itself."""
+    return database_address(options.source, options.password, ("--source", "--password"))
 
 
 def slot_number(text: str) -> int:

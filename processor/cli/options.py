@@ -48,14 +48,16 @@ class ShowAll(argparse.Action):
         parser.exit()
 
 
-def add_settings(parser: argparse.ArgumentParser, *needed: str) -> None:
+def add_settings(
+    parser: argparse.ArgumentParser, *needed: str, rare: Mapping[argparse.Action, str] | None = None
+) -> None:
     """Adds a flag for each setting, `--settings FILE`, and the flags of the embedded parts. `--help` names the settings that are
-    `needed`, and `--help-all` explains all."""
+    `needed`, and `--help-all` explains all, and the flags of the verb that `--help` leaves out (`rare`, with their texts)."""
     names = ", ".join(map(_flag, needed))
     text = f"{names}; each also as the variable STATESTORE_<NAME>, or in the file of --settings (TOML)"
     group = parser.add_argument_group("settings", text)
     group.add_argument("--settings", metavar="FILE", help="settings file")
-    hidden: dict[argparse.Action, str] = {}
+    hidden: dict[argparse.Action, str] = dict(rare or {})
     for title, settings in GROUPS.items():
         of_title = parser.add_argument_group(f"settings of {title}")
         for name, text in flags_of(settings):

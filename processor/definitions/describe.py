@@ -29,6 +29,8 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
         described["truncate"] = entity.truncate
     if entity.keep != "all":
         described["keep"] = entity.keep
+    if entity.source:
+        described["source"] = entity.source
     decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
     choices = {"format": entity.format, "decimals": decimals}
     return described | {name: choice for name, choice in choices.items() if choice is not None}

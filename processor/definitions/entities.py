@@ -62,6 +62,8 @@ def _read_entity(key: Scalar, node: YamlNode, keep: KeepChoice, problems: Proble
     decimals = _read_decimals(name, body, columns if columns_read else None, problems)
     truncate = _read_choice(body.get("truncate"), "truncate", truncates, problems) or "refuse"
     keep = _read_choice(body.get(KEEP), KEEP, _KEEPS, problems) or keep
+    table = body.get("source")
+    source = as_text(table, "`source`", "write the table in the source, e.g. `public.users`", problems) if table else ""
     if len(problems) > before:
         return None
     return Entity(
@@ -74,6 +76,7 @@ def _read_entity(key: Scalar, node: YamlNode, keep: KeepChoice, problems: Proble
         truncate=truncate,
         decimals=decimals,
         keep=keep,
+        source=source or "",
     )
 
 

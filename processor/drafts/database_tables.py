@@ -8,21 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Inspector, create_engine, exc, inspect, make_url, text
+from sqlalchemy import Connection, Inspector, exc, inspect, text
 from sqlalchemy.dialects.postgresql import DOMAIN
 from sqlalchemy.types import ARRAY, Enum, NullType, Numeric
 
 from processor.drafts.declared_types import ConnectorModes, declared_type
 from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey, fit_limits, legal_name
-from processor.errors import SettingError, StatestoreError
+from processor.errors import SettingError
+from processor.source.source_session import connected
 
-DRIVERS: Final = {
-    "postgresql": "postgresql+psycopg",
-    "postgres": "postgresql+psycopg",
-    "mysql": "mysql+pymysql",
-    "mariadb": "mysql+pymysql",
-}
-_SECONDS: Final = 10
 _NAMES_OF_TYPES: Final = """
     SELECT c.relname, a.attname,
            CASE t.typtype WHEN 'd' THEN format_type(t.typbasetype, t.typtypmod)
@@ -48,39 +42,11 @@ class TableSource:
 def read_tables(source: TableSource) -> list[DraftEntity]:
     """The tables of the schemas, in the order of their names. Raises SettingError for a wrong address or schema, and
     StatestoreError for a database that does not answer or refuses the user."""
-    url = _url(source.url)
-    shown = url.render_as_string(hide_password=True).replace("+psycopg", "").replace("+pymysql", "")
-    try:
-        engine = create_engine(url, connect_args={"connect_timeout": _SECONDS})
-    except ImportError:
-        cure = "pip install 'statestore[mysql]'"
-        raise SettingError(f"--database {shown}: the driver PyMySQL of MySQL and MariaDB is missing: {cure}") from None
-    try:
-        with engine.connect() as connection:
-            inspector = inspect(connection)
-            schemas = source.schemas or [inspector.default_schema_name or ""]
-            read = [_Schema(connection, inspector, name, source) for name in _checked(schemas, inspector)]
-            entities = [fit_limits(entity) for one in read for entity in one.entities(many=len(read) > 1)]
-    except exc.SQLAlchemyError as error:
-        cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise StatestoreError(f"--database {shown}: {cause}; correct the address, the user or its password") from None
-    finally:
-        engine.dispose()
-    return entities
-
-
-def _url(address: str) -> Any:
-    try:
-        url = make_url(address)
-    except exc.ArgumentError:
-        url = None
-    if url is None or url.get_backend_name() not in DRIVERS:
-        raise SettingError("--database: write postgresql://USER@HOST/DATABASE, or mysql://USER@HOST/DATABASE")
-    if url.get_backend_name() in ("mysql", "mariadb") and not url.database:
-        raise SettingError("--database: the address names no database: write mysql://USER@HOST/DATABASE")
-    if url.password is None and isinstance(password := url.query.get("password"), str):
-        url = url.difference_update_query(["password"]).set(password=password)
-    return url.set(drivername=DRIVERS[url.get_backend_name()])
+    with connected(source.url, "--database") as connection:
+        inspector = inspect(connection)
+        schemas = source.schemas or [inspector.default_schema_name or ""]
+        read = [_Schema(connection, inspector, name, source) for name in _checked(schemas, inspector)]
+        return [fit_limits(entity) for one in read for entity in one.entities(many=len(read) > 1)]
 
 
 def _checked(schemas: Sequence[str], inspector: Inspector) -> Sequence[str]:

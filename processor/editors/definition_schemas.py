@@ -58,6 +58,7 @@ def entities_schema() -> JsonSchema:
             "format": {"enum": list(get_args(RecordFormat))},
             "decimals": {"anyOf": [form, {"type": "object", "additionalProperties": form}]},
             "truncate": {"enum": list(get_args(TruncateChoice)), "default": "refuse"},
+            "source": _TEXT,
             **_NOTE,
             KEEP: keep,
         },

@@ -170,6 +170,7 @@ class JobMonitor:
             "doing": "paused" if job.paused and not job.ended else job.doing,
             "registry_version": driver.plan.version,
             "topics": {topic: {"records": lag.records, "seconds": lag.seconds(now)} for topic, lag in lags.items()},
+            "positions": {f"{topic}/{partition}": at for (topic, partition), at in dict(job.positions).items()},
             "missing_topics": {topic: self._missing(one) for topic, one in job.topics.missing.items()},
             "no_topic": job.topics.wrong,
             "paused_topics": list(snapshot.paused_topics) if snapshot else [],

@@ -17,7 +17,10 @@ from statestore.versions import are_comparable, decode_version, encode_version, 
 
 
 def version_of(change: Change | Truncated) -> str:
-    """The version of a row that this change wrote, or that this truncate deleted."""
+    """The version of a row that this change wrote, or that this truncate deleted. A repair from the source comes directly behind
+    the version that it repairs: every later record of the stream is newer."""
+    if isinstance(change, Change) and change.seen:
+        return next_fill(change.seen)
     return encode_version(change.record.epoch, change.record.partition, change.record.offset)
 
 

@@ -40,7 +40,8 @@ class Entity:
     """A source table. `columns` keeps the declared order, and key columns are not null. `format` None: each record shows
     its own format. `decimals`: the form of text in number columns, or in some of them, where a record has no schema: digits, or
     Debezium's bytes. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
-    deletes those that are older than the truncate (`delete`). `keep`: the columns that rows store."""
+    deletes those that are older than the truncate (`delete`). `keep`: the columns that rows store. `source`: its table in the
+    source, `schema.table`; empty: by the topic."""
 
     name: str
     topic: str
@@ -51,6 +52,7 @@ class Entity:
     truncate: TruncateChoice = "refuse"
     decimals: DecimalForm | Mapping[str, DecimalForm] | None = None
     keep: KeepChoice = "all"
+    source: str = ""
 
     @property
     def keeps_undeclared(self) -> bool:

@@ -44,7 +44,8 @@ class Record:
 class Change(NamedTuple):
     """One change of one row. `row`: the whole new image (values may be UNAVAILABLE), None for a delete. `since`: for each
     column that an earlier change filled, the (epoch, offset) of that change. `shows`: the forms of decimals that the record
-    shows, of columns whose form is not settled."""
+    shows, of columns whose form is not settled. `seen`: of a repair from the source, the version of the stored row that differs,
+    empty where there is none; None for every other change."""
 
     entity: str
     key: tuple[Value, ...]
@@ -52,6 +53,7 @@ class Change(NamedTuple):
     record: Record
     since: Mapping[str, tuple[int, int]] = {}
     shows: Mapping[str, DecimalForm] = {}
+    seen: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

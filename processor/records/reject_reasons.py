@@ -28,6 +28,7 @@ ReasonCode = Literal[
     "other-partition",
     "document-too-large",
     "document-misfit",
+    "source-differs",
     "other",
 ]
 
@@ -118,6 +119,10 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
     "document-misfit": RejectReason(
         "a document has a value that its Avro type does not hold; the letter has the document's key",
         "correct the row at the source, and the document goes out; or declare a type that holds the value, and apply it",
+    ),
+    "source-differs": RejectReason(
+        "no refused record: `verify --source --repair` found that the source's row differs, and the letter has that row",
+        "the job takes it by itself; after `--withdraw`, drop it",
     ),
     "other": RejectReason(
         "the cause has no code, or a release without codes refused the record", "the reason names the cause"

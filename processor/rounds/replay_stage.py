@@ -16,13 +16,16 @@ from processor.plan.step import Step
 from processor.progress.open_changes import changes_key
 from processor.progress.replays import ReplayReport, replay_key
 from processor.records.dead_letters import DeadLetter
+from processor.records.entity import Entity
 from processor.records.record import Change, Decoded, Ignored, Record, Rejected, Truncated
 from processor.records.reject_reasons import OF_DOCUMENTS
+from processor.records.repair_record import REPAIR, seen_version
 from processor.rounds.replay_document import replay_document
 from processor.rounds.round import Round, StageResult
 from processor.rounds.settled_decode import SettledDecode
 from processor.rounds.split_erased import split_erased
 from processor.rounds.step_runner import StepRunner
+from processor.steps.decode import decode
 from processor.steps.keep_edges import RowKeys, keep_edges
 from processor.steps.replay import ReplayedChange, replay
 from statestore.versions import decode_version
@@ -58,7 +61,7 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
         if letter.rejected.code in OF_DOCUMENTS:
             reports += runner.run([replay_document(letter.rejected, round_.plan)])
             continue
-        match _decoded(record, round_.plan, decoding):
+        match _decoded(letter.rejected, round_.plan, decoding):
             case Change() as change:
                 changes.append(change)
             case Truncated():
@@ -78,11 +81,18 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
     return StageResult(replayed=tuple(reports), opened=opened, forms=tuple(decoding.settled))
 
 
-def _decoded(record: Record, plan: Plan, decoding: SettledDecode) -> Decoded:
+def _decoded(letter: Rejected, plan: Plan, decoding: SettledDecode) -> Decoded:
+    record = letter.record
     for entity in plan.entities.values():
         if entity.entity.topic == record.topic:
-            return decoding.decode(record, entity.entity)
+            return _repair(record, entity.entity) if letter.code == REPAIR else decoding.decode(record, entity.entity)
     return Rejected(record=record, reason=f"no entity has the topic {record.topic} any more")
+
+
+def _repair(record: Record, entity: Entity) -> Decoded:
+    """The change of a repair from the source: a plain row, whatever the records of the entity are."""
+    change = decode(record, replace(entity, format="plain", decimals=None))
+    return change._replace(seen=seen_version(record)) if isinstance(change, Change) else change
 
 
 def _row_keys(replayed: ReplayedChange) -> RowKeys | None:
@@ -107,9 +117,9 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
 
 
 def _older_than_truncate(change: Change, round_: Round) -> Change | None:
-    """The delete of the row at the last truncate of its table; None for a change after that."""
+    """The delete of the row at the last truncate of its table; None for a change after that, such as a repair."""
     goal = round_.truncates.get(change.entity)
-    if goal is None or goal.version <= version_of(change):
+    if goal is None or change.seen is not None or goal.version <= version_of(change):
         return None
     epoch, partition, offset = decode_version(goal.version)
     at = replace(change.record, epoch=epoch, partition=partition, offset=offset)

@@ -38,14 +38,15 @@ def _address(settings: Settings, setting: str, password_setting: str) -> str:
     return _with_password(address, password_setting, getattr(settings, password_setting))
 
 
-def database_address(address: str, password: str) -> str:
-    """The address of a source database with its password, in place of references. Raises SettingError for a secret in the
-    command itself, where other users may read it."""
+def database_address(address: str, password: str, flags: tuple[str, str] = ("--database", "--password")) -> str:
+    """The address of a source database with its password, in place of references. `flags`: gave the two. Raises SettingError for
+    a secret in the command itself, where other users may read it."""
+    own, other = flags
     if not is_reference(address) and PASSWORD.search(address):
-        raise SettingError(f"--database: the address holds a password; leave it out, and for --password {EXAMPLES}")
+        raise SettingError(f"{own}: the address holds a password; leave it out, and for {other} {EXAMPLES}")
     if password and not is_reference(password):
-        raise SettingError(f"--password holds the password itself: {EXAMPLES}")
-    return _with_password(resolve_reference("--database", address), "--password", password)
+        raise SettingError(f"{other} holds the password itself: {EXAMPLES}")
+    return _with_password(resolve_reference(own, address), other, password)
 
 
 def _with_password(address: str, setting: str, reference: str) -> str:

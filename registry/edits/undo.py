@@ -127,6 +127,8 @@ def _reason(changed: Iterable[HistoryEntry]) -> str:
     tables = {entry.entry for entry in changed}
     if "epochs" in tables:
         return "it recorded epochs of a topic, and a boundary never changes"
+    if "replay_requests" in tables:
+        return "it repaired rows from the source, whose values are right"
     if "slots" in tables:
         return "it added slots, and the table keeps their indexes; a slot that nothing uses costs nothing"
     if "entities" in tables:

@@ -12,6 +12,9 @@ DERIVED = ("layouts", "product_versions", "ledger_numbers")
 ADD_ONLY = {"history": "its rows never change", "epochs": "a boundary never changes"}
 """The tables whose rows never change or go, each with the reason that Postgres gives."""
 
+SIGNED = ("epochs", "replay_requests")
+"""The tables whose new rows are edits where a person gives a reason for the history: a boundary, a repair from the source."""
+
 RECORD_EDIT = """
 CREATE FUNCTION record_edit() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -86,8 +89,11 @@ EDIT_RULES = (  # a job's own boundaries have no reason, and are no edit
         "WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse('the triggers of edits keep it')"
         for table in DERIVED
     ),
-    "CREATE TRIGGER recorded AFTER INSERT ON epochs FOR EACH ROW "
-    "WHEN (coalesce(current_setting('statestore.why', true), '') <> '') EXECUTE FUNCTION record_edit()",
+    *(
+        f"CREATE TRIGGER recorded AFTER INSERT ON {table} FOR EACH ROW "
+        "WHEN (coalesce(current_setting('statestore.why', true), '') <> '') EXECUTE FUNCTION record_edit()"
+        for table in SIGNED
+    ),
     "CREATE TRIGGER recorded BEFORE INSERT ON history "
     "WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse('the triggers of edits write it')",
     "CREATE TRIGGER stays BEFORE DELETE ON work EXECUTE FUNCTION refuse('the registry needs it')",

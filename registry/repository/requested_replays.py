@@ -6,10 +6,11 @@ from registry.model import Lease
 from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest, WaitingLetters
 from registry.repository import request_store as requests
 from registry.repository.connection import Database
+from registry.repository.write import lock, sign
 
 
 class RequestedReplays:
-    """The replay requests; each method is one transaction, and no edit: the version stays."""
+    """The replay requests; each method is one transaction. They are no edit, and the version stays, except for repairs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -17,6 +18,13 @@ class RequestedReplays:
     def ask(self, places: Collection[LetterPosition], *, who: str, why: str = "") -> int:
         """Asks the running job, or the next one, to replay these dead letters. Returns the number of the request."""
         with self._database.transaction() as connection:
+            return requests.add(connection, places, who, why)
+
+    def repair(self, places: Collection[LetterPosition], *, who: str, why: str) -> int:
+        """Asks for the replay of repairs from the source: an edit, whose reason the history keeps. Returns the number."""
+        with self._database.transaction() as connection:
+            lock(connection)
+            sign(connection, who, why)
             return requests.add(connection, places, who, why)
 
     def withdraw(self, number: int) -> bool:

@@ -29,6 +29,7 @@ from tests.simulator.scripted_edits import ScriptedEditSimulation
 from tests.simulator.settled_forms import SettledFormSimulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
+from tests.simulator.source_repairs import SourceRepairSimulation
 from tests.simulator.stray_changes import StraySimulation
 from tests.simulator.without.switch import Switch, combine
 
@@ -40,6 +41,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "scripted edits": ScriptedEditSimulation,
     "large documents": LargeDocumentSimulation,
     "live replays": LiveReplaySimulation,
+    "source repairs": SourceRepairSimulation,
     "settled forms": SettledFormSimulation,
     "lost writes": LostWritesSimulation,
     "erased letters": ErasedLettersSimulation,

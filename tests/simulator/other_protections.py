@@ -8,7 +8,7 @@ from tests.simulator.lost_writes import OVERRIDES as LOST
 from tests.simulator.protection import Protection, protection
 from tests.simulator.settled_forms import OVERRIDES as PRICES
 from tests.simulator.stray_changes import OVERRIDES as STRAYS
-from tests.simulator.without import backlog, forms, live_replays, lost_writes, publisher, strays
+from tests.simulator.without import backlog, forms, live_replays, lost_writes, publisher, source_repairs, strays
 from tests.simulator.worlds import CALM, CRASHES, ZOMBIES
 
 
@@ -80,6 +80,15 @@ def other_protections() -> Iterator[Protection]:
             {**CRASHES, "max_faults": 8, "checkpoint_loss_chance": 1.0, **PRICES},
         ),
         kind="settled forms",
+    )
+    yield replace(
+        protection(
+            "a repair comes directly behind the version that it repairs",
+            "a later record of the row that the source repaired",
+            source_repairs.newest_version,
+            {"unavailable_chance": 0.0},
+        ),
+        kind="source repairs",
     )
     yield replace(
         protection(

@@ -72,6 +72,8 @@ def _name(entry: str, row: Mapping[str, Any]) -> str:
             return f"{row['product']}, join {row['join_id']}"
         case "epochs":
             return f"of {row['topic']}/{row['partition']}, epoch {row['epoch']} from offset {row['from_offset']}"
+        case "replay_requests":
+            return f"{row['id']}, a repair from the source"
         case "slots":
             return f"GSI_{row['slot']}"
     return str(row.get("name", ""))

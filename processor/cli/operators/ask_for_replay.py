@@ -44,8 +44,22 @@ def ask(
 ) -> list[ReplayReport]:
     """Stores a request, and waits until the job has noted the outcome of each letter, or somebody withdraws the request. Raises
     StatestoreError where no job runs any more."""
+    places = [letter_position(letter.rejected.record) for letter in letters]
+    number = registry.replays.ask(places, who=user_name(), why=why)
+    return follow(registry, job, letters, number, pause=pause, clock=clock)
+
+
+def follow(
+    registry: "Registry",
+    job: JobStatus,
+    letters: "Sequence[DeadLetter]",
+    number: int,
+    *,
+    pause: Callable[[float], object] = sleep,
+    clock: Callable[[], float] = monotonic,
+) -> list[ReplayReport]:
+    """Waits for the outcomes of request `number`, as `ask` does."""
     known = {letter_position(letter.rejected.record): letter for letter in letters}
-    number = registry.replays.ask(list(known), who=user_name(), why=why)
     text = f"request {number}: the running job {job.job} ({job.owner}) replays {len(letters)} dead letters, in turn with batches"
     print(visible_line(text), file=sys.stderr)
     if registry.snapshot().paused:

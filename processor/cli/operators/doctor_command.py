@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from processor.cli.arguments import add_source, source_address
 from processor.cli.options import JOB, add_settings, load_settings, reachable_settings, settings_of_shared_parts
 from processor.cli.printing.visible_text import visible_lines
 from processor.errors import PartError, SettingError, StatestoreError
@@ -16,6 +17,7 @@ from processor.text_table import fitted, table_lines
 
 if TYPE_CHECKING:
     from processor.doctor.examine import CheckedFinding
+    from processor.findings.finding import DoctorCheck
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -23,6 +25,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "doctor", help="check the set-up of a job: this machine, the ways, the table, the registry, the topics"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_source(parser, "look at this source database, too: postgresql:// or mysql://")
     add_settings(parser, *JOB, "checkpoint")
     parser.set_defaults(run=run)
 
@@ -36,9 +39,18 @@ def run(options: argparse.Namespace) -> int:
         settings, dead = _settings(options, stack)
         around = RealSurroundings(settings, embedded=options.embedded)
         stack.callback(around.close)
-        found = list(examine(checks_of(kind_of(settings.store), dead), around))
+        checks = [*checks_of(kind_of(settings.store), dead), *_source_checks(options)]
+        found = list(examine(checks, around))
     print(json.dumps(findings_json(found), indent=2) if options.json else visible_lines(findings_text(found)))
     return 1 if any(one.finding.state == "failure" for one in found) else 0
+
+
+def _source_checks(options: argparse.Namespace) -> "Iterator[DoctorCheck]":
+    """The check of the source, if the command names one. Raises SettingError for a password in the command itself."""
+    from processor.doctor.source_checks import source_check
+
+    if options.source:
+        yield source_check(source_address(options))
 
 
 def _settings(options: argparse.Namespace, stack: ExitStack) -> tuple[Settings, StatestoreError | None]:

@@ -1,5 +1,6 @@
 """`statestore verify`: compares published documents with the state, and with --sql also with the answer of the product's SQL over
-the rows of the state. With --repair it publishes again the documents that differ from the state."""
+the rows of the state. With --repair it publishes again the documents that differ from the state. With --source it
+compares rows with the source database (`processor.cli.operators.verify_source`)."""
 
 import argparse
 import sys
@@ -12,6 +13,7 @@ from uuid import uuid4
 
 from processor.cli.arguments import positive
 from processor.cli.chosen_plan import stored_state
+from processor.cli.operators.verify_source import add_flags, run_source
 from processor.cli.options import (
     KAFKA,
     REGISTRY,
@@ -48,29 +50,35 @@ from statestore.store import Store
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("verify", help="compare published documents with the state, and show those that differ")
-    parser.add_argument("products", metavar="PRODUCT", nargs="*", help="products to compare (default: all)")
+    parser.add_argument(
+        "products", metavar="PRODUCT", nargs="*", help="products to compare, with --source entities (all)"
+    )
     parser.add_argument(
         "--sample", metavar="N", type=positive, help="compare N documents of each product (default: all)"
     )
-    parser.add_argument("--seed", metavar="S", type=int, help="seed of the sample: the same seed takes the same sample")
+    parser.add_argument("--seed", metavar="S", type=int, help="the same seed takes the same sample")
     parser.add_argument(
         "--sql",
         action="store_true",
-        help="compare with the answer of the product's SQL too; verify copies all rows of its entities, also with --sample, "
-        "into a schema of the registry's Postgres, and removes the schema at the end. Documents that depend on a row that "
-        "Postgres cannot hold are named as not compared; then the exit status is 1",
+        help="compare with the answer of the product's SQL too, over copies of all rows in the registry's Postgres. Documents "
+        "of a row that Postgres cannot hold are named, with exit status 1",
     )
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="publish again the documents that differ from the state; no job may be running",
+        help="publish again what differs from the state, while no job runs; with --source write rows",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
+    rare = add_flags(parser)
+    add_settings(parser, *REGISTRY, *TABLE, *KAFKA, rare=rare)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    return run_source(options) if options.source else _run_documents(options)
+
+
+def _run_documents(options: argparse.Namespace) -> int:
     seed = randrange(2**32) if options.seed is None else options.seed
     with reachable_settings(options) as settings:
         require_settings(settings, "bootstrap_servers")

@@ -1,0 +1,137 @@
+"""The source database: what loses changes on the way to the topics, before it happens."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from processor.doctor.surroundings import Surroundings
+from processor.drafts.declared_types import ConnectorModes, declared_type
+from processor.findings.finding import DoctorCheck, Finding, failure, ok, warning
+from processor.records.entity import Entity
+from processor.source.source_facts import (
+    MysqlFacts,
+    PostgresFacts,
+    TableFacts,
+    read_mysql_facts,
+    read_postgres_facts,
+)
+from processor.source.source_session import source_session
+from processor.source.source_tables import SourceTable, read_source_tables, table_of
+
+UNKNOWN_CURE = "set include.unknown.datatypes to true, and declare the column `string`; else it never has a value"
+BINARY_LOG = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "binlog_row_value_options": ""}
+"""What Debezium needs of MySQL and MariaDB."""
+
+
+def source_check(address: str) -> DoctorCheck:
+    """The check of the source at this address."""
+    return DoctorCheck(
+        name="source",
+        looks_at="the source database: its log and its tables",
+        look=partial(check_source, address),
+        cure="correct --source or the rights of its user",
+        needs=("definitions",),
+    )
+
+
+def check_source(address: str, around: Surroundings) -> Iterator[Finding]:
+    """Each trap in the way of the changes of the entities."""
+    entities = [one.entity for _, one in sorted(around.plan.entities.items())]
+    with source_session(address) as session:
+        known = read_source_tables(session)
+        tables = {entity.name: table_of(entity, known) for entity in entities}
+        facts = read_mysql_facts(session) if session.mysql else read_postgres_facts(session)
+    found = [finding for entity in entities for finding in _of_table(entity, tables[entity.name], facts)]
+    found += _of_mysql(facts) if isinstance(facts, MysqlFacts) else _of_postgres(facts)
+    yield from found
+    if not any(one.state in ("warning", "failure") for one in found):
+        yield ok(f"the source has the tables of {len(entities)} entities, and logs all their changes")
+
+
+def _of_table(entity: Entity, table: SourceTable | None, facts: MysqlFacts | PostgresFacts) -> Iterator[Finding]:
+    if table is None:
+        text = f"entity {entity.name}: the source shows no table for topic {entity.topic}"
+        yield failure(
+            text, "correct `topic`, give `source: schema.table` in entities.yaml, or GRANT the user SELECT on it"
+        )
+        return
+    if not table.key:
+        cure = "give it a primary key; else name its key in the connector's message.key.columns"
+        yield failure(f"{table} has no primary key: its records have no Kafka key", cure)
+    elif set(table.key) != set(entity.key):
+        text = f"{table} has the primary key {', '.join(table.key)}, and entity {entity.name} {', '.join(entity.key)}"
+        yield warning(text, "name the same columns, or set message.key.columns")
+    mysql = isinstance(facts, MysqlFacts)
+    unknown = ConnectorModes(None, None)
+    for column, kind in table.columns.items():
+        if column in entity.columns and kind != "enum" and not declared_type(kind, unknown, mysql=mysql).type:
+            yield warning(f"{table}.{column} is {kind}, which Debezium does not know", UNKNOWN_CURE)
+    if isinstance(facts, MysqlFacts):
+        yield from _cascades(table, facts)
+    elif (of_table := facts.tables.get(str(table))) is not None:
+        yield from _published(table, of_table)
+
+
+def _cascades(table: SourceTable, facts: MysqlFacts) -> Iterator[Finding]:
+    for key in facts.cascades if not facts.logs_cascades else ():
+        if (key.schema, key.table) == (table.schema, table.name):
+            rules = f"ON DELETE {key.on_delete}, ON UPDATE {key.on_update}"
+            text = f"{table}: foreign key {key.name} to {key.parent} has {rules}, and the binary log has no row of a cascade"
+            cure = "let the application change these rows itself, or run `verify --source --repair` again and again"
+            yield warning(text, cure)
+
+
+def _published(table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
+    if facts.unlogged:
+        yield failure(f"{table} is unlogged: no log has its changes", f"ALTER TABLE {table} SET LOGGED")
+    if not facts.publications:
+        yield failure(
+            f"no publication has {table}: its changes never arrive", f"ALTER PUBLICATION ... ADD TABLE {table}"
+        )
+    by_partition = sorted({*facts.publications} & {*facts.not_via_root})
+    if facts.partitioned and by_partition:
+        text = (
+            f"{table} is partitioned, and publication {by_partition[0]} sends its changes to a topic of each partition"
+        )
+        yield failure(text, f"ALTER PUBLICATION {by_partition[0]} SET (publish_via_partition_root = true)")
+    for name in sorted({*facts.publications} & {*facts.without_all}):
+        cure = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete')"
+        yield failure(f"publication {name} of {table} leaves out inserts, updates or deletes", cure)
+    if facts.identity == "n" or (facts.identity == "d" and not facts.has_key):
+        text = f"{table} has no replica identity: PostgreSQL refuses its updates and deletes, or logs no key"
+        yield failure(text, f"give it a primary key, or ALTER TABLE {table} REPLICA IDENTITY FULL")
+    elif facts.identity == "i":
+        text = f"{table} has another index as its replica identity: a delete has the key of that index only"
+        yield warning(text, f"ALTER TABLE {table} REPLICA IDENTITY DEFAULT, or FULL")
+
+
+def _of_postgres(facts: PostgresFacts) -> Iterator[Finding]:
+    new = facts.version >= 190000
+    if facts.wal_level != "logical" and not (new and facts.wal_level == "replica"):
+        yield failure(f"wal_level is {facts.wal_level}", "ALTER SYSTEM SET wal_level = logical, and restart the server")
+    if new:
+        text = "PostgreSQL 19: nobody has tested statestore on it; REPACK (CONCURRENTLY) takes a logical slot while it runs"
+        yield warning(text, "leave a slot free in max_replication_slots; sequences that it replicates are no rows")
+    if not facts.slots:
+        yield warning(
+            "the database has no logical replication slot", "start the connector: what changes before is not logged"
+        )
+    for slot in facts.slots:
+        if slot.wal_status in ("lost", "unreserved"):
+            cure = "compare with `verify --source` after the connector has a new slot; raise max_slot_wal_keep_size"
+            yield failure(f"slot {slot.name} lost its log (wal_status {slot.wal_status})", cure)
+        elif not slot.active:
+            yield warning(
+                f"slot {slot.name} has no reader and holds {slot.kept} of log", "start the connector, or drop the slot"
+            )
+        else:
+            yield ok(f"slot {slot.name} is read; {slot.kept} of log wait")
+    if facts.slots and facts.keeps == "-1":
+        text = "max_slot_wal_keep_size is -1: while the connector is down, the log may fill the disk"
+        yield warning(text, "set it above the log of the longest outage, and watch the slot")
+
+
+def _of_mysql(facts: MysqlFacts) -> Iterator[Finding]:
+    for name, wanted in BINARY_LOG.items():
+        value = facts.variables.get(name, wanted)
+        if value.upper() != wanted:
+            yield failure(f"{name} is {value or 'empty'}", f"set {name} to {wanted or 'an empty text'}")

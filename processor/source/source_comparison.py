@@ -1,0 +1,254 @@
+"""Compares the rows of a table of the source with the stored rows of its entity.
+
+    1. hash every stored row, into the spool: the partitions of the table are read as they are
+    2. page by page of the source's key: compare the number of rows and the sum of their hashes, which the source computes; only
+       for a page that differs the hash of each row. The rows that differ are suspects. Where the order of keys is the source's
+       secret (text), each page gives hashes; where a column has no exact text (JSON, floats), its values
+    3. look at the suspects on both sides by key. A difference counts if two looks find the same source row and the same stored
+       version, and the pipeline passed the position of the source between the two looks
+
+Promises: reads only; pages of `PAGE` rows, at most `rate` rows a second of the source. Does not: see columns of `left_out`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from processor.plan.declared_columns import declared_row
+from processor.progress.erasures import erasure_key
+from processor.records.canonical_json import equal
+from processor.records.record import Value
+from processor.source.column_forms import comparable_value, source_value
+from processor.source.compared_table import ComparedTable
+from processor.source.row_spool import PageRange, RowSpool, StoredDigest
+from statestore.items import Row
+from statestore.store import Store
+
+if TYPE_CHECKING:
+    from processor.source.source_session import SourceSession
+
+PAGE: Final = 10_000
+LOOKED_AT: Final = 100
+"""Suspects of one request."""
+LOOKS: Final = 5
+"""After so many looks a row that changes all the time stays open."""
+RowDifference = Literal["missing", "orphaned", "different", "erased"]
+ReportRows = Callable[[str, int], object]
+"""Gets a phase, and how many rows of it are done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceDifference:
+    """A row that differs. `key`: by column; `columns`: those that differ; `source`: the source's row, None where it has none;
+    `refused`: the values that the declared types refuse, by column; `seen`: the stored row or its delete marker, if any."""
+
+    entity: str
+    sk: str
+    kind: RowDifference
+    key: Mapping[str, Value]
+    columns: tuple[str, ...] = ()
+    source: Mapping[str, Value] | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
+    seen: Row | None = None
+
+    def is_like(self, other: "SourceDifference | None") -> bool:
+        """Whether neither side changed since the other look."""
+        return other is not None and (self.source, self.seen) == (other.source, other.seen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedEntity:
+    """The result. `rows`: of the source, `stored`: of the table, both at the first pass. `moving`: the encoded keys of suspects
+    that changed at every look."""
+
+    table: ComparedTable
+    rows: int
+    stored: int
+    differences: tuple[SourceDifference, ...]
+    moving: tuple[str, ...] = ()
+
+    def of(self, kind: RowDifference) -> list[SourceDifference]:
+        """The differences of one kind."""
+        return [one for one in self.differences if one.kind == kind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceComparison:
+    """Compares tables. `passed`: waits until the pipeline passed the source's position of now. `rate`: rows a second, 0 for as
+    many as come."""
+
+    session: "SourceSession"
+    store: Store
+    spool: RowSpool
+    passed: Callable[[], object]
+    report: ReportRows
+    rate: float = 0.0
+    page: int = PAGE
+
+    def scan(self, table: ComparedTable) -> None:
+        """Finds the suspects of a table in the snapshot of now, or goes on with a scan that broke off."""
+        step = self.spool.step(table.name)
+        if step is None:
+            self.spool.forget(table.name)
+            self._keep_stored(table)
+            step = {"rows": 0, "after": None, "place": None, "done": False}
+            self.spool.take_step(table.name, step)
+        if not step["done"]:
+            self._pages(table, step)
+
+    def result(self, table: ComparedTable) -> ComparedEntity:
+        """Looks at the suspects of a scan. Ends the snapshot of the scan."""
+        found, moving = self._looks(table, self.spool.suspects(table.name))
+        rows = int((self.spool.step(table.name) or {})["rows"])
+        return ComparedEntity(
+            table=table,
+            rows=rows,
+            stored=self.spool.count(table.name),
+            differences=tuple(found),
+            moving=tuple(moving),
+        )
+
+    def _keep_stored(self, table: ComparedTable) -> None:
+        rows, read = self._stored(table), 0
+        while page := list(islice(rows, self.page)):
+            self.spool.keep(table.name, page)
+            read += len(page)
+            self.report(f"{table.name}: the table", read)
+
+    def _stored(self, table: ComparedTable) -> Iterator[StoredDigest]:
+        for partition in table.entity.partitions():
+            for item in self.store.items(partition):
+                row = declared_row(item, table.entity)
+                if row.columns is not None:
+                    key = [row.columns[name] for name in table.key]
+                    yield StoredDigest(row.key.sk, table.place(row.columns), table.stored_digest(row.columns), key)
+
+    def _pages(self, table: ComparedTable, step: Mapping[str, Any]) -> None:
+        """Compares pages up to the end of the source's table."""
+        began, before = monotonic(), step["rows"]
+        while not step["done"]:
+            after = table.parameters(step["after"] or (), "a")
+            last = self.session.read_rows(table.last_key(bool(after), self.page), after)
+            values = table.key_values(last[0]) if last else None
+            place = table.place(dict(zip(table.key, values, strict=True))) if values else None
+            rows = self._compare_page(table, after, PageRange(step["place"], place))
+            step = {"rows": step["rows"] + rows, "after": values, "place": place, "done": values is None}
+            if step["done"] and not table.is_ordered:
+                self.spool.suspect(table.name, dict.fromkeys(self.spool.untaken(table.name)))
+            self.spool.take_step(table.name, step)
+            self.report(f"{table.name}: the source", step["rows"])
+            if self.rate:
+                sleep(max(0.0, (step["rows"] - before) / self.rate - (monotonic() - began)))
+
+    def _compare_page(self, table: ComparedTable, after: Mapping[str, Any], page: PageRange) -> int:
+        """Adds the suspects of a page. Returns how many rows of the source it has."""
+        if table.is_ordered and table.is_exact:
+            ((count, total),) = self.session.read_rows(table.fingerprint(bool(after), self.page), after)
+            if (count, int(total or 0)) == self.spool.fingerprint(table.name, page):
+                return int(count)
+        width = len(table.key)
+        keys: dict[str, Sequence[Any] | None] = {}
+        digests: dict[str, int] = {}
+        rows = self.session.read_rows(table.digests(bool(after), self.page), after)
+        for texts in rows:
+            sk = table.encoded(texts[:width])
+            keys[sk] = table.key_values(texts[:width])
+            digests[sk] = int(texts[width]) if table.is_exact else self._digest(table, texts[width:])
+        stored = self.spool.between(table.name, page) if table.is_ordered else self.spool.take(table.name, keys.keys())
+        wrong = [sk for sk in digests.keys() | stored.keys() if digests.get(sk) != stored.get(sk)]
+        self.spool.suspect(table.name, {sk: keys.get(sk) for sk in wrong})
+        return len(rows)
+
+    @staticmethod
+    def _digest(table: ComparedTable, texts: Sequence[Any]) -> int:
+        """The hash of a row whose values the source gave; -1 for one with a value that its declared type refuses."""
+        values, refused = read_values(table, texts)
+        return -1 if refused else table.stored_digest(values)
+
+    def _looks(
+        self, table: ComparedTable, suspects: Mapping[str, Sequence[Any]]
+    ) -> tuple[list[SourceDifference], list[str]]:
+        """The differences of suspects, and the keys that change at every look."""
+        sure: list[SourceDifference] = []
+        before: dict[str, SourceDifference] = {}
+        open_ = dict(suspects)
+        for look in range(LOOKS):
+            if not open_:
+                break
+            if look:
+                self.passed()
+            found = {one.sk: one for one in self._look(table, open_)}
+            sure += [one for sk, one in found.items() if one.is_like(before.get(sk))]
+            before = {sk: one for sk, one in found.items() if not one.is_like(before.get(sk))}
+            open_ = {sk: open_[sk] for sk in before}
+            self.report(f"{table.name}: look {look + 1} at suspects", len(found))
+        return sorted(sure, key=lambda one: one.sk), sorted(open_)
+
+    def _look(self, table: ComparedTable, suspects: Mapping[str, Sequence[Any]]) -> Iterator[SourceDifference]:
+        """The suspects that differ now, in a new snapshot of the source."""
+        self.session.begin_snapshot()
+        rest = iter(suspects.items())
+        while chunk := dict(islice(rest, LOOKED_AT)):
+            yield from self._compare_rows(table, chunk)
+
+    def _compare_rows(self, table: ComparedTable, chunk: Mapping[str, Sequence[Any]]) -> Iterator[SourceDifference]:
+        bound: dict[str, Any] = {}
+        for n, key in enumerate(chunk.values()):
+            bound |= table.parameters(key, f"k{n}")
+        width = len(table.key)
+        rows = self.session.read_rows(table.rows(len(chunk)), bound)
+        source = {table.encoded(texts[:width]): read_values(table, texts[width:]) for texts in rows}
+        items = self.store.get([table.entity.key(sk) for sk in chunk])
+        stored = {key.sk: declared_row(item, table.entity) for key, item in items.items()}
+        erased = self._erased(table, [sk for sk in chunk if sk in source and sk not in stored])
+        for sk, key in chunk.items():
+            values, refused = source.get(sk, (None, {}))
+            found = _difference(table, values, refused, stored.get(sk))
+            if found is not None:
+                kind, columns = found
+                yield SourceDifference(
+                    entity=table.name,
+                    sk=sk,
+                    kind="erased" if sk in erased and kind == "missing" else kind,
+                    key=dict(zip(table.key, key, strict=True)),
+                    columns=columns,
+                    source=values,
+                    refused=refused,
+                    seen=stored.get(sk),
+                )
+
+    def _erased(self, table: ComparedTable, sks: Iterable[str]) -> set[str]:
+        """Those that an operator erased: the source still has them."""
+        notes = {erasure_key(table.name, sk): sk for sk in sks}
+        return {notes[key] for key in self.store.get(notes.keys())} if notes else set()
+
+
+def read_values(table: ComparedTable, texts: Sequence[Any]) -> tuple[dict[str, Value], dict[str, str]]:
+    """The canonical values of a row of the source, and why the declared types refuse others, by column."""
+    values: dict[str, Value] = {}
+    refused: dict[str, str] = {}
+    for (name, form), text in zip(table.forms.items(), texts, strict=True):
+        try:
+            values[name] = source_value(text, form, table.entity.entity.columns[name])
+        except ValueError as error:
+            refused[name] = str(error)
+    return values, refused
+
+
+def _difference(
+    table: ComparedTable, source: Mapping[str, Value] | None, refused: Mapping[str, str], stored: Row | None
+) -> tuple[RowDifference, tuple[str, ...]] | None:
+    """How a row differs, and in which columns; None where it does not."""
+    columns = stored.columns if stored is not None else None
+    if source is None:
+        return ("orphaned", ()) if columns is not None else None
+    if columns is None:
+        return "missing", ()
+    differ = [
+        name
+        for name, form in table.forms.items()
+        if name in refused or not equal(comparable_value(source[name], form), comparable_value(columns.get(name), form))
+    ]
+    return ("different", tuple(differ)) if differ else None

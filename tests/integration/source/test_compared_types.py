@@ -1,0 +1,126 @@
+"""Rows that Debezium captured equal the rows of the source, type by type; columns that do not compare are named."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine
+
+from processor.cli.main import main
+from processor.definitions.load import load, read_directory
+from processor.plan.planning import plan_alone
+from processor.records.recorded_topics import read_records
+from processor.settings.settings import Settings
+from processor.source.compared_table import compare_with
+from processor.source.row_spool import RowSpool
+from processor.source.source_comparison import ComparedEntity, SourceComparison
+from processor.source.source_session import source_session
+from processor.source.source_tables import read_source_tables, table_of
+from processor.trial.trial import Trial
+from tests.capture import mariadb_types, postgres_types
+
+SAMPLES = Path(__file__).parents[2] / "data" / "debezium"
+LACKING = ("citext", "isbn", "hstore", "ltree", "xml", "interval", "integer[][]")
+"""Types that the embedded server lacks, and types whose declaration depends on the connector."""
+
+
+def compared(directory: Path, file: str, address: str) -> ComparedEntity:
+    """The comparison of a source with the first two records of a capture: a snapshot row and a streamed row."""
+    definitions = load(read_directory(directory))
+    trial = Trial(plan=plan_alone(definitions, 3), settings=Settings())
+    trial.batch(list(read_records(str(SAMPLES / f"{file}.jsonl.gz")))[:2])
+    with source_session(address) as session:
+        entity = trial.driver.plan.entities["sample"]
+        table = table_of(entity.entity, read_source_tables(session))
+        assert table is not None
+        made = compare_with(entity, table, mysql=session.mysql)
+        assert not isinstance(made, str), made
+        comparison = SourceComparison(
+            session=session,
+            store=trial.store,
+            spool=RowSpool(None),
+            passed=lambda: None,
+            report=lambda *_: None,
+        )
+        comparison.scan(made)
+        return comparison.result(made)
+
+
+def wrong(found: ComparedEntity) -> list[tuple[str, object, object]]:
+    """Each column that differs, with both values."""
+    return [
+        (name, (one.source or {}).get(name, one.refused), one.seen and (one.seen.columns or {}).get(name))
+        for one in found.differences
+        for name in one.columns or ("",)
+    ]
+
+
+def declared(directory: Path, *words: str) -> None:
+    assert main(["init", str(directory), "--database", "env:SOURCE", "--topic-prefix", "app", *words]) == 0
+    (directory / "p.yaml").write_text("product: p\nroot: sample\nfields: [id]\n")
+
+
+@pytest.mark.parametrize("mode", ["isostring", "microseconds"])
+def test_rows_that_debezium_captured_equal_those_of_postgres(
+    tmp_path: Path, psql: Engine, schema: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    address = postgres_url.replace("+psycopg", "")
+    monkeypatch.setenv("SOURCE", address)
+    columns = [one for one in postgres_types.COLUMNS if one[1] not in LACKING]
+    types = "".join(line for line in postgres_types.TYPES.splitlines(keepends=True) if "extension" not in line)
+    with psql.begin() as connection:
+        connection.exec_driver_sql(f"create schema {schema}; set local search_path to {schema}; {types}")
+        connection.exec_driver_sql(
+            f"create table sample (id int primary key, {', '.join(f'{n} {k}' for n, k, _ in columns)})"
+        )
+        for key in (1, 2):
+            values = ", ".join(value for _, _, value in columns)
+            connection.exec_driver_sql(f"insert into sample values ({key}, {values})".replace("%", "%%"))
+    declared(
+        tmp_path,
+        "--schemas",
+        schema,
+        "--times",
+        mode,
+        "--decimals",
+        postgres_types.MODES[mode]["decimal.handling.mode"],
+    )
+    entities = tmp_path / "entities.yaml"
+    text = entities.read_text().replace(
+        f"topic: app.{schema}.sample", f"topic: app.public.sample, source: {schema}.sample"
+    )
+    entities.write_text(text.replace("topic: app.public.sample, source", "topic: app.public.sample\n  source"))
+    for file in (f"postgres-types-{mode}", f"postgres-types-{mode}-schema"):
+        found = compared(tmp_path, file, address)
+        assert wrong(found) == []
+        assert (found.rows, found.stored) == (2, 2)
+        assert {"bytea", "time6", "dates", "point"} <= found.table.left_out.keys()
+        assert not {"text", "price", "single", "at6", "moment", "jsonb", "texts"} & found.table.left_out.keys()
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("mode", ["connect", "adaptive_time_microseconds"])
+def test_rows_that_debezium_captured_equal_those_of_mariadb(
+    tmp_path: Path, mariadb_port: int, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    address = f"mysql://debezium:debezium@127.0.0.1:{mariadb_port}/shop"
+    monkeypatch.setenv("SOURCE", address)
+    server = create_engine(address.replace("mysql", "mysql+pymysql").removesuffix("/shop"))
+    with server.begin() as connection:
+        for statement in (
+            "drop database if exists shop",
+            "create database shop",
+            "use shop",
+            mariadb_types.create_table(),
+        ):
+            connection.exec_driver_sql(statement)
+        for key in (1, 2):
+            connection.exec_driver_sql(mariadb_types.insert_sample(key))
+        connection.exec_driver_sql("alter table sample drop column big_u")  # the mode `long` changes its value
+    server.dispose()
+    declared(tmp_path, "--times", mode, "--decimals", mariadb_types.MODES[mode]["decimal.handling.mode"])
+    for file in (f"mariadb-types-{mode}", f"mariadb-types-{mode}-schema"):
+        found = compared(tmp_path, file, address)
+        assert wrong(found) == []
+        assert (found.rows, found.stored) == (2, 2)
+        assert {"blob", "time6", "single", "point"} <= found.table.left_out.keys()
+        assert not {"varchar", "price", "double", "at6", "moment6", "json", "mood"} & found.table.left_out.keys()

@@ -1,0 +1,182 @@
+"""A comparison names exactly the rows that differ, with any kind of key, in pages, and goes on where it broke off."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from processor.definitions.load import load
+from processor.plan.planning import plan_alone
+from processor.records.record import Record
+from processor.settings.settings import Settings
+from processor.source.compared_table import ComparedTable, compare_with
+from processor.source.row_spool import RowSpool
+from processor.source.source_comparison import ComparedEntity, SourceComparison
+from processor.source.source_session import SourceSession, source_session
+from processor.source.source_tables import read_source_tables, table_of
+from processor.trial.trial import Trial
+
+ROWS = 250
+ENTITIES = """
+item: {topic: app.public.item, source: SCHEMA.item, key: [id], columns: {id: int, name: string, n: "decimal(8,2)", at: timestamp}}
+word: {source: SCHEMA.word, key: [a, b], columns: {a: string, b: int, doc: json, ratio: float, gone: string}}
+"""
+TABLES = """
+create table item (id bigint primary key, name text, n numeric(8,2), at timestamptz, extra text);
+create table word (a text collate "C", b int, doc jsonb, ratio real, primary key (a, b));
+"""
+
+
+@pytest.fixture
+def source(psql: Engine, schema: str, postgres_url: str) -> Iterator[SourceSession]:
+    with psql.begin() as connection:
+        connection.exec_driver_sql(f"create schema {schema}; set local search_path to {schema}; {TABLES}")
+        connection.exec_driver_sql(
+            f"insert into item select i - 100, 'Zoë:' || i, i / 10.0, 'epoch'::timestamptz + i * interval '0.1 s' "
+            f"from generate_series(1, {ROWS}) i"
+        )
+        connection.exec_driver_sql(
+            f"insert into word select chr(97 + i %% 26) || i %% 7, i, jsonb_build_object('b', i, 'a', 1.50), i / 3.0 "
+            f"from generate_series(1, {ROWS}) i"
+        )
+    with source_session(postgres_url.replace("+psycopg", "")) as session:
+        yield session
+
+
+def filled(source: SourceSession, schema: str) -> Trial:
+    """A table with the rows of the source."""
+    trial = Trial(plan=plan_alone(load({"entities.yaml": ENTITIES.replace("SCHEMA", schema)}), 3), settings=Settings())
+    for entity, columns in (("item", "id, name, n, at"), ("word", "a, b, doc, ratio")):
+        rows = source.read_rows(f"select row_to_json(r)::text from (select {columns} from {schema}.{entity}) r")
+        topic = trial.driver.plan.entities[entity].entity.topic
+        trial.batch([record(topic, n, json.loads(row)) for n, (row,) in enumerate(rows)])
+    return trial
+
+
+def record(topic: str, offset: int, row: object, key: object = None) -> Record:
+    text = None if key is None else json.dumps(key).encode()
+    return Record(topic=topic, partition=0, offset=offset, key=text, value=row and json.dumps(row).encode())  # type: ignore[arg-type]
+
+
+def change(psql: Engine, *statements: str) -> None:
+    with psql.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+def tables(trial: Trial, session: SourceSession) -> list[ComparedTable]:
+    known = read_source_tables(session)
+    made = []
+    for entity in trial.driver.plan.entities.values():
+        table = table_of(entity.entity, known)
+        assert table is not None
+        compared = compare_with(entity, table, mysql=False)
+        assert isinstance(compared, ComparedTable)
+        made.append(compared)
+    return made
+
+
+def catalogue(session: SourceSession) -> int:
+    """The bytes of the catalogue, which `tables` reads."""
+    before = session.bytes_read
+    read_source_tables(session)
+    return session.bytes_read - before
+
+
+def comparison(trial: Trial, session: SourceSession, path: Path | None = None) -> SourceComparison:
+    return SourceComparison(
+        session=session, store=trial.store, spool=RowSpool(path), passed=lambda: None, report=lambda *_: None, page=40
+    )
+
+
+def compare(trial: Trial, session: SourceSession) -> list[ComparedEntity]:
+    session.begin_snapshot()
+    made, found = comparison(trial, session), tables(trial, session)
+    for table in found:
+        made.scan(table)
+    return [made.result(table) for table in found]
+
+
+def test_a_comparison_names_exactly_the_rows_that_differ(psql: Engine, schema: str, source: SourceSession) -> None:
+    trial = filled(source, schema)
+    assert [found.differences for found in compare(trial, source)] == [(), ()]
+    before = source.bytes_read
+    comparison(trial, source).scan(tables(trial, source)[0])
+    read = source.bytes_read - before
+    change(
+        psql,
+        "insert into item values (-500, 'first', 1, now(), 'x'), (9000, 'last', 1, now(), 'x')",
+        "delete from item where id in (-99, 150)",
+        "update item set name = 'other', n = 0 where id = 7",
+        "update item set extra = 'not declared' where id = 8",
+        "insert into word values ('a#b', 1, null, null)",
+        "delete from word where b = 249",
+        "update word set doc = doc || '{\"c\": 2}' where b = 3",
+        'update word set doc = \'{"a": 1.5, "b": 4}\' where b = 4',
+    )
+    item, word = compare(trial, source)
+    shown = [(one.kind, one.sk, one.columns) for one in (*item.differences, *word.differences)]
+    assert sorted(shown) == [
+        ("different", "7", ("name", "n")),
+        ("different", "d3#3", ("doc",)),
+        ("missing", "-500", ()),
+        ("missing", "9000", ()),
+        ("missing", "a%23b#1", ()),
+        ("orphaned", "-99", ()),
+        ("orphaned", "150", ()),
+        ("orphaned", "p4#249", ()),
+    ]
+    assert (item.rows, item.stored) == (ROWS, ROWS)
+    assert item.table.left_out == {"extra": "undeclared"}
+    assert word.table.left_out == {"gone": "the table has no such column"}
+    assert catalogue(source) < read < catalogue(source) + ROWS  # less than a byte a row: fingerprints of pages
+
+
+def test_a_comparison_goes_on_with_its_file(psql: Engine, schema: str, source: SourceSession, tmp_path: Path) -> None:
+    trial = filled(source, schema)
+    change(psql, "delete from item where id in (-99, 150)")
+    source.begin_snapshot()
+    item = tables(trial, source)[0]
+    broken = comparison(trial, source, tmp_path / "progress")
+
+    def report(phase: str, done: int) -> None:
+        if phase == "item: the source" and done >= 80:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        SourceComparison(
+            session=source, store=trial.store, spool=broken.spool, passed=lambda: None, report=report, page=40
+        ).scan(item)
+    broken.spool.close()
+    rest = comparison(trial, source, tmp_path / "progress")
+    step = rest.spool.step("item")
+    assert step is not None
+    assert step["rows"] == 80
+    rest.scan(item)
+    assert [one.sk for one in rest.result(item).differences] == ["-99", "150"]
+
+
+def test_a_row_that_the_pipeline_still_carries_is_no_difference(
+    psql: Engine, schema: str, source: SourceSession
+) -> None:
+    trial = filled(source, schema)
+    change(psql, "update item set name = 'on its way' where id = 7", "update item set name = 'lost' where id = 8")
+    source.begin_snapshot()
+    item = tables(trial, source)[0]
+
+    def arrives() -> None:
+        trial.batch(
+            [
+                record(
+                    "app.public.item", 1000, {"id": 7, "name": "on its way", "n": 10.7, "at": "1970-01-01T00:00:10.7Z"}
+                )
+            ]
+        )
+
+    made = SourceComparison(
+        session=source, store=trial.store, spool=RowSpool(None), passed=arrives, report=lambda *_: None
+    )
+    made.scan(item)
+    assert [one.sk for one in made.result(item).differences] == ["8"]

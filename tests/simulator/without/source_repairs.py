@@ -1,0 +1,23 @@
+"""Switches that turn the protections of repairs from the source off."""
+
+from collections.abc import Callable
+from typing import Any
+
+import processor.plan.row_image as images
+import processor.rounds.replay_stage as stage
+import processor.steps.replay as step
+from statestore.versions import encode_version
+from tests.simulator.without.switch import replacing
+
+
+def _newest(version_of: Callable[[Any], str]) -> Callable[[Any], str]:
+    def changed(change: Any) -> str:
+        if getattr(change, "seen", None) is None:
+            return version_of(change)
+        return encode_version(999, change.record.partition, change.record.offset)
+
+    return changed
+
+
+newest_version = replacing(*((owner, "version_of", _newest) for owner in (images, stage, step)))
+"""A repair is newer than every record of the stream."""
