@@ -22,7 +22,6 @@ from benchmarks.real_rows import widened, with_unread_updates
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, number_records
 from processor.driver.executor import InProcessExecutor
 from processor.pricing import price_list
-from processor.progress.overlay import DriverOverlay
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.rounds.round import LaneResult, Part, Round
@@ -101,7 +100,7 @@ class PurposeStore(MeteredStore):
 class PurposeExecutor(InProcessExecutor):
     """An executor that names the purpose of the reads of each stage."""
 
-    def run_round(self, part: Part, work: Any, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+    def run_round(self, part: Part, work: Any, round_: Round, overlay: Any) -> list[LaneResult]:
         store: Any = self.store
         store.reading = "find roots" if part is write_part else "settle"
         return InProcessExecutor.run_round(self, part, work, round_, overlay)
@@ -164,7 +163,7 @@ def measure_group_cost(stars: int) -> GroupCost:
     trial = Trial(
         plan=trial.plan, settings=trial.settings, published=trial.published, clock=trial.clock, other_store=store
     )
-    trial.driver.progress.open_changes.sample = 0
+    trial.driver.progress.open_changes.samples = False
     records = [_star(n) for n in range(stars + 10)]
     for chunk in batches(records[:stars], 10_000):
         trial.batch(chunk)

@@ -27,7 +27,8 @@ from processor.progress.form_notes import (
     with_notes,
     without_notes,
 )
-from processor.progress.open_changes import PARTITION, OpenChanges, changed_rows
+from processor.progress.open_changes import OpenChanges
+from processor.progress.segment import PARTITION
 from processor.progress.walk import PARTITION as WALKS
 from processor.progress.walks import Walks
 from processor.rounds.index_lag import count_lags
@@ -86,7 +87,7 @@ class RunProgress:
         self.erased = erased_in(self.store.partition(ERASED))
         self.forms = with_notes({}, map(read_form, self.store.partition(FORMS)))
         self._reload_roots(items)
-        self.open_changes.reload(items, changed_rows(items, self.store), self.clock.now())
+        self.open_changes.reload(items, self.store.get, self.clock.now())
 
     def adopt(self, plan: Plan, setup: PublishSetup | None) -> None:
         """Begins the walks that an edit makes necessary, and goes on by its plan. `setup`: for this plan; None leaves it as
@@ -116,8 +117,7 @@ class RunProgress:
             self.keep(self.fan_outs.add(fan_out))
         for resumed in chain.from_iterable(part.resumed for part in parts):
             self.keep(self.fan_outs.advance(resumed))
-        for item, changes in chain.from_iterable(part.opened.items() for part in parts):
-            self.open_changes.add(item, changes, self.clock.now())
+        self.open_changes.add(chain.from_iterable(part.opened for part in parts), self.clock.now())
         self._keep_walked(parts)
         return self._settle(lanes, parts)
 

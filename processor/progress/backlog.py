@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from processor.plan.touch import Root
-from processor.progress.open_changes import BYTES_PER_ITEM, PARTITION
+from processor.progress.segment import BYTES_PER_ITEM, PARTITION
 from statestore.item_attributes import key_of_item, write_note
 from statestore.keys import Key
 from statestore.store import Delete, Item, Write

@@ -15,7 +15,7 @@ from processor.demo.report import differing_keys
 from processor.driver.clock import VirtualClock
 from processor.inspect.oracle import oracle
 from processor.plan.planning import plan_alone
-from processor.progress.open_changes import PARTITION
+from processor.progress.segment import PARTITION
 from processor.records import canonical_json
 from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings

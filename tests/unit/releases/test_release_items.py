@@ -10,9 +10,9 @@ from processor.plan.planning import plan_alone
 from processor.progress.fan_outs import FanOuts
 from processor.progress.identity import IDENTITY, identity_in, read_sequences, write_identity, write_sequence
 from processor.progress.ledger import Mark, group_key, group_partition, message_key, read_entry, read_run, run_key
-from processor.progress.open_changes import read_changes
 from processor.progress.published_topics import PublishedTopic, write_published_topic
 from processor.progress.replays import PARTITION, drop, ended_replays
+from processor.progress.segment import read_changes
 from processor.progress.walk import read_walk
 from processor.trial.trial import Trial
 from statestore.item_attributes import key_of_item

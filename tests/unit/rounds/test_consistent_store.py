@@ -7,7 +7,7 @@ import pytest
 
 from processor.driver.eraser import Eraser
 from processor.progress.erasures import Erasure
-from processor.progress.open_changes import PARTITION
+from processor.progress.segment import PARTITION
 from processor.records.record import Record
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from processor.progress.open_changes import PARTITION
 from processor.progress.replays import end_replay, ended_replays, replay_key
+from processor.progress.segment import PARTITION
 from processor.records.change_formats import PLACEHOLDER
 from tests.unit.steps.replay_world import World, outcomes
 

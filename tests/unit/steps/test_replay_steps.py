@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.progress.open_changes import PARTITION, changes_key, read_changes
 from processor.progress.replays import end_replay, noted_keys, replay_key
+from processor.progress.segment import PARTITION, changes_key, read_changes
 from processor.records.record import Record
 from processor.steps.decode import decode
 from processor.steps.replay import replay

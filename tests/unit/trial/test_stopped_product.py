@@ -12,7 +12,7 @@ from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.product.document import Gone, Match, Renderer
 from processor.progress.backlog import Backlog
-from processor.progress.open_changes import PARTITION
+from processor.progress.segment import PARTITION
 from processor.records.record import Record, Value
 from processor.rounds import publish_part
 from processor.settings.settings import Settings
