@@ -13,7 +13,7 @@ from processor.driver.clock import Clock
 from processor.errors import Fenced
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
-from processor.progress.backlog import Backlog, stopped_line
+from processor.progress.backlog import PARTITION, Backlog, stopped_line
 from processor.progress.erasures import PARTITION as ERASED
 from processor.progress.erasures import Erased, erased_in
 from processor.progress.fan_outs import FanOuts
@@ -28,14 +28,14 @@ from processor.progress.form_notes import (
     without_notes,
 )
 from processor.progress.open_changes import OpenChanges
-from processor.progress.segment import PARTITION
+from processor.progress.segment import open_items
 from processor.progress.walk import PARTITION as WALKS
 from processor.progress.walks import Walks
 from processor.rounds.index_lag import count_lags
 from processor.rounds.job_event import JobEvent, Report, no_report
 from processor.rounds.round import LaneResult, PartResult, PublishSetup
 from processor.settings.settings import Settings
-from statestore.store import Delete, Done, Item, Store, Write
+from statestore.store import Delete, Done, Store, Write
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,11 +83,10 @@ class RunProgress:
 
     def reload(self) -> None:
         """Takes over the work that earlier runs left in the table."""
-        items = self.store.partition(PARTITION)
         self.erased = erased_in(self.store.partition(ERASED))
         self.forms = with_notes({}, map(read_form, self.store.partition(FORMS)))
-        self._reload_roots(items)
-        self.open_changes.reload(items, self.store.get, self.clock.now())
+        self._reload_roots()
+        self.open_changes.reload(open_items(self.store), self.store.get, self.clock.now())
 
     def adopt(self, plan: Plan, setup: PublishSetup | None) -> None:
         """Begins the walks that an edit makes necessary, and goes on by its plan. `setup`: for this plan; None leaves it as
@@ -154,10 +153,11 @@ class RunProgress:
         self.backlog = Backlog(products=self.active.products, run=self.run, stopped=kept)
         self.unfit = {root: reason for root, reason in self.unfit.items() if root[0] in versions}
         self._stop({name: reason for name, reason in self.setup.unready.items() if name in versions})
-        self._reload_roots(self.store.partition(PARTITION))
+        self._reload_roots()
 
-    def _reload_roots(self, items: Sequence[Item]) -> None:
+    def _reload_roots(self) -> None:
         """Takes the fan-outs and the backlog from the table, and deletes those that no product needs."""
+        items = self.store.partition(PARTITION)
         for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
             self.store.delete(obsolete)
 

@@ -21,13 +21,14 @@ from typing import NamedTuple
 from processor.progress.overlay import SegmentGroup, Sight
 from processor.progress.segment import (
     CHANGES_PER_ITEM,
-    PARTITION,
     DueSegment,
     OpenChange,
     Segment,
+    item_key,
     make_segment,
     make_segments,
     open_change,
+    open_items,
     read_changes,
 )
 from statestore.item_attributes import key_of_item
@@ -69,7 +70,7 @@ class HeldSegment:
     @property
     def is_left(self) -> bool:
         """Whether settling left these changes."""
-        return Key(PARTITION, self.segment.name) not in self.items
+        return all(item.sk != self.segment.name for item in self.items)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,16 +106,16 @@ class OpenChanges:
     def add(self, segments: Iterable[Segment], now: float, *, again: bool = False) -> None:
         """Takes durable segments. `again`: no round of this run has found their roots."""
         for one in segments:
-            self._hold(one, frozenset([Key(PARTITION, one.name)]), now, now + self.settle, again)
+            self._hold(one, frozenset([item_key(one.name)]), now, now + self.settle, again)
 
     def reload(self, items: Iterable[Item], read: ReadRows, now: float) -> None:
         """Takes the durable items of earlier runs, at a start. Each change takes over version and keys of its row as the
         table has it. `read`: reads rows by key."""
         for item in items:
-            if changes := read_changes(item):
-                rows = read({change.key for change in changes})
-                latest = [_latest(change, rows.get(change.key)) for change in changes]
-                self.add([make_segment(key_of_item(item).sk, latest)], now, again=True)
+            changes, key = read_changes(item), key_of_item(item)
+            rows = read({change.key for change in changes})
+            segment = make_segment(key.sk, (_latest(change, rows.get(change.key)) for change in changes))
+            self._hold(segment, frozenset([key]), now, now + self.settle, again=True)
 
     def overlay(self) -> Mapping[int, SegmentGroup]:
         """The groups with open segments, by numbers that never name another group. A worker needs only those that it lacks."""
@@ -190,7 +191,7 @@ class OpenChanges:
         left = self._left()
         due, opened_at = min(one.due for one in left), min(one.opened_at for one in left)
         for one in gathered:
-            self._hold(one, frozenset([Key(PARTITION, one.name)]), opened_at, due, again=True)
+            self._hold(one, frozenset([item_key(one.name)]), opened_at, due, again=True)
         return self._drop([one.segment.name for one in left])
 
     def _left(self) -> list[HeldSegment]:
@@ -218,7 +219,7 @@ class OpenChanges:
 def stored_overlay(store: Store) -> Iterable[SegmentGroup]:
     """The overlay of all open changes that the table holds, for a reader that is no job."""
     changes = OpenChanges(wait=0, settle=0)
-    changes.reload(store.partition(PARTITION), store.get, 0)
+    changes.reload(open_items(store), store.get, 0)
     return changes.overlay().values()
 
 

@@ -1,6 +1,6 @@
 """Segments: open changes as bytes (rule 5 of docs/architecture.md).
 
-    OPEN, <run>.<round>.<part>.<n>    rows: the open changes that a write part made, as JSON, compressed by zlib
+    OPEN#<nn>, <run>.<round>.<part>.<n>    rows: the open changes that a write part made, as JSON, compressed by zlib
 
 An open change names the version that the indexes have yet to show (`Row.version_in_indexes`), the join keys that the row has now,
 and its former keys, under which a late index may still show the row.
@@ -14,7 +14,7 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 from zlib import crc32
 
@@ -23,9 +23,11 @@ from statestore import keys
 from statestore.item_attributes import write_note
 from statestore.items import JoinKey, Row, slot_name
 from statestore.keys import Key
-from statestore.store import Item, Write
+from statestore.store import Item, Store, Write
 
-PARTITION = keys.progress_partition("OPEN")
+PARTITIONS = tuple(keys.progress_partition("OPEN", f"{n:02d}") for n in range(16))
+"""A checksum of the sort key chooses one for each durable item. A partition key takes 1,000 write units a second, and DynamoDB
+does not split one whose sort keys rise. 50,000 changes a second cost 2,200 (docs/costs.md)."""
 CHANGES_PER_ITEM = 500
 """Open changes in one item: some 30 bytes each when compressed, 110 before."""
 BYTES_PER_ITEM = 390_000
@@ -96,6 +98,11 @@ class Segment(NamedTuple):
         ends = memoryview(self.ends).cast("I")
         return self.text[ends[n - 1] + 1 if n else 1 : ends[n]]
 
+    def records(self) -> Iterator[bytes]:
+        """The JSON texts of all changes."""
+        ends = array("I", self.ends)
+        return (self.text[start + 1 : end] for start, end in pairwise((0, *ends)))
+
     def change(self, n: int) -> OpenChange:
         """A change."""
         return _decode(json.loads(self.record(n)))
@@ -106,7 +113,7 @@ class Segment(NamedTuple):
 
     def write(self) -> Write:
         """The write that makes the segment durable."""
-        return write_note(Key(PARTITION, self.name), {"rows": pack(self.text)})
+        return write_note(item_key(self.name), {"rows": pack(self.text)})
 
 
 class DueSegment(NamedTuple):
@@ -122,9 +129,9 @@ class DueSegment(NamedTuple):
     def changes(self) -> Iterator[OpenChange]:
         """The changes to settle: not those that live work saw in every slot, and that need nothing else."""
         width, seen = self.segment.width, self.seen
-        for n, change in enumerate(self.segment.changes()):
+        for change, record in zip(self.segment.changes(), self.segment.records(), strict=True):
             bits, seen = seen & ((1 << width) - 1), seen >> width
-            again = self.again or (self.samples and is_sampled(self.segment.record(n)))
+            again = self.again or (self.samples and is_sampled(record))
             shown = frozenset(slot for at, (slot, _) in enumerate(change.slots) if bits >> at & 1)
             if again or len(shown) < len(change.slots):
                 yield change._replace(seen=shown, again=again)
@@ -160,7 +167,17 @@ def make_segments(changes: Iterable[OpenChange], run: int, round_: int, part: st
 
 def changes_key(run: int, round_: int, part: str, n: int) -> Key:
     """The key of a durable item."""
-    return Key(PARTITION, f"{run:010d}.{round_:010d}.{part}.{n:06d}")
+    return item_key(f"{run:010d}.{round_:010d}.{part}.{n:06d}")
+
+
+def item_key(name: str) -> Key:
+    """The key of the durable item with this sort key."""
+    return Key(PARTITIONS[crc32(name.encode()) % len(PARTITIONS)], name)
+
+
+def open_items(store: Store) -> Iterator[Item]:
+    """The durable items in the table, of all runs."""
+    return chain.from_iterable(map(store.partition, PARTITIONS))
 
 
 def write_changes(item: Key, changes: Iterable[OpenChange]) -> Write:
@@ -169,7 +186,7 @@ def write_changes(item: Key, changes: Iterable[OpenChange]) -> Write:
 
 
 def read_changes(item: Item) -> list[OpenChange]:
-    """The open changes of an item; none of an item with other content."""
+    """The open changes of an item; none of one without any."""
     return list(map(_decode, json.loads(unpack(item["rows"])))) if "rows" in item else []
 
 

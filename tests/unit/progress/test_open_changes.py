@@ -8,12 +8,13 @@ from processor.progress.open_changes import SMALL_GROUP, SPARE_SEGMENTS, OpenCha
 from processor.progress.overlay import Sight
 from processor.progress.segment import (
     CHANGES_PER_ITEM,
-    PARTITION,
     SAMPLE,
     OpenChange,
     Segment,
     changes_key,
+    item_key,
     make_segment,
+    open_items,
     read_changes,
 )
 from processor.rounds.keep_changes import close_open_changes, keep_segment
@@ -144,9 +145,9 @@ def test_a_row_that_moves_all_the_time_leaves_few_segments_and_items(changes: Op
         close_open_changes(changes, store, 1, second, second)
         most = max(most, len(changes.held))
     assert most <= 2 * SPARE_SEGMENTS + 16
-    assert len(store.partition(PARTITION)) <= SPARE_SEGMENTS + 16
+    assert len(list(open_items(store))) <= SPARE_SEGMENTS + 16
     assert {item.sk for held in changes.held.values() for item in held.items} == {
-        item["SK"] for item in store.partition(PARTITION)
+        item["SK"] for item in open_items(store)
     }
 
 
@@ -165,7 +166,7 @@ def test_gathered_changes_are_one_for_each_row_under_all_its_keys(changes: OpenC
     assert changes.next_due() == 5
     assert len(changes.close(now=1_000)) == len(rows) + 1
     changes.record([SettledSegment(due.segment.name, None) for due in changes.due(1_000)], now=1_000)
-    assert changes.close(now=2_000) == [Key(PARTITION, one.name) for one in gathered]
+    assert changes.close(now=2_000) == [item_key(one.name) for one in gathered]
 
 
 def test_a_start_takes_over_the_version_and_keys_of_the_stored_row(changes: OpenChanges) -> None:
@@ -176,12 +177,12 @@ def test_a_start_takes_over_the_version_and_keys_of_the_stored_row(changes: Open
 
     store, gone = MemoryStore(), change(2, row=Key("TABLE#star", "8"))
     keep_segment(segment(change(1, "a"), gone), store)
-    changes.reload(store.partition(PARTITION), read, now=0)
+    changes.reload(open_items(store), read, now=0)
     taken, same = changes.changes()
     assert (taken.version, taken.slots, taken.again) == ("005", ((1, "c"),), True)
     assert taken.former >= {(1, "a")}
     assert same == gone._replace(again=True)
-    assert [read_changes(item)[0].version for item in store.partition(PARTITION)] == ["001"]
+    assert [read_changes(item)[0].version for item in open_items(store)] == ["001"]
 
 
 def test_only_new_segments_travel_and_small_ones_travel_again_with_the_next(changes: OpenChanges) -> None:

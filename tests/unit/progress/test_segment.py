@@ -6,11 +6,11 @@ from processor.progress.overlay import OpenRow, SegmentGroup
 from processor.progress.segment import (
     BYTES_PER_ITEM,
     CHANGES_PER_ITEM,
-    PARTITION,
     DueSegment,
     OpenChange,
     make_segment,
     make_segments,
+    open_items,
     read_changes,
 )
 from statestore.keys import Key
@@ -25,7 +25,7 @@ def test_a_segment_and_its_durable_item_have_the_same_changes() -> None:
     segment = make_segment("1", [MOVED, NAMED])
     store = MemoryStore()
     store.write(segment.write())
-    (item,) = store.partition(PARTITION)
+    (item,) = open_items(store)
     assert read_changes(item) == segment.changes() == [MOVED, NAMED] == [segment.change(n) for n in (0, 1)]
 
 
