@@ -91,11 +91,11 @@ class OpenChanges:
     @property
     def count(self) -> int:
         """How many changes are open. Other threads may ask."""
-        return sum(one.segment.count for one in list(self.held.values()))
+        return sum(one.segment.size for one in list(self.held.values()))
 
     def count_due(self, now: float) -> int:
         """How many changes wait for settling now. Other threads may ask."""
-        return sum(one.segment.count for one in list(self.held.values()) if not one.shown and one.due <= now)
+        return sum(one.segment.size for one in list(self.held.values()) if not one.shown and one.due <= now)
 
     def changes(self) -> Iterator[OpenChange]:
         """All open changes, decoded: not for each round."""
@@ -122,7 +122,7 @@ class OpenChanges:
         self.groups = {n: one for n, one in self.groups.items() if any(s.name in self.held for s in one.segments)}
         if new := [one for one in self._new if one.name in self.held]:
             last = next(reversed(self.groups), None)
-            if last is not None and self.groups[last].count < SMALL_GROUP:
+            if last is not None and self.groups[last].size < SMALL_GROUP:
                 new = [one for one in self.groups.pop(last).segments if one.name in self.held] + new
             self._group_number += 1
             self.groups[self._group_number] = SegmentGroup(tuple(new))
@@ -173,7 +173,7 @@ class OpenChanges:
     def fragmented(self) -> bool:
         """Whether there are many more segments of left changes than these need."""
         left = self._left()
-        return len(left) > SPARE_SEGMENTS + 2 * sum(one.segment.count for one in left) / CHANGES_PER_ITEM
+        return len(left) > SPARE_SEGMENTS + 2 * sum(one.segment.size for one in left) / CHANGES_PER_ITEM
 
     def gather(self, run: int, round_: int) -> list[Segment]:
         """Puts the changes that settling left into as few segments as possible, one change for each row; returns the segments

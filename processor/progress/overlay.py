@@ -60,9 +60,9 @@ class SegmentGroup:
         return SegmentGroup, (self.segments,)
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """The number of changes."""
-        return sum(segment.count for segment in self.segments)
+        return sum(segment.size for segment in self.segments)
 
     def rows(self, index_key: IndexKey) -> Iterator[tuple[Key, OpenRow]]:
         """The open rows that have, or had, this index key."""
@@ -88,7 +88,7 @@ class SegmentGroup:
 
     def _index(self) -> "array[int]":
         """Merges the places of the segments, and numbers their changes through."""
-        self._first = [0, *accumulate(segment.count for segment in self.segments)][:-1]
+        self._first = [0, *accumulate(segment.size for segment in self.segments)][:-1]
         merged: list[int] = []
         for first, segment in zip(self._first, self.segments, strict=True):
             own = array("Q", segment.places)

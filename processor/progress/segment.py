@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate, chain, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from processor.progress.packed_text import pack, unpack
@@ -23,7 +23,7 @@ from statestore import keys
 from statestore.item_attributes import write_note
 from statestore.items import JoinKey, Row, slot_name
 from statestore.keys import Key
-from statestore.store import Item, Store, Write
+from statestore.store import Item, Read, Store, Write
 
 PARTITIONS = tuple(keys.progress_partition("OPEN", f"{n:02d}") for n in range(16))
 """A checksum of the sort key chooses one for each durable item. A partition key takes 1,000 write units a second, and DynamoDB
@@ -78,14 +78,14 @@ class SettleOutcome(NamedTuple):
 
 class Segment(NamedTuple):
     """Open changes that lie in one durable item. `name`: the item's sort key; of changes that settling left, also the round.
-    `count`: of the changes; `slots`: of all changes together; `width`: the most of one change. `sampled`: whether `SAMPLE` chose
+    `size`: the number of changes; `slots`: of all changes together; `width`: the most of one change. `sampled`: whether `SAMPLE` chose
     one.
 
     `text`: the changes as a JSON array; `ends`: where each ends in it. `places`: the checksum of each join key under which a row
     is open, above the number of its change, in order."""
 
     name: str
-    count: int
+    size: int
     slots: int
     width: int
     sampled: bool
@@ -177,7 +177,7 @@ def item_key(name: str) -> Key:
 
 def open_items(store: Store) -> Iterator[Item]:
     """The durable items in the table, of all runs."""
-    return chain.from_iterable(map(store.partition, PARTITIONS))
+    return chain.from_iterable(page.items for page in store.read([Read(pk) for pk in PARTITIONS]))
 
 
 def write_changes(item: Key, changes: Iterable[OpenChange]) -> Write:
@@ -211,7 +211,7 @@ def _segment(name: str, changes: list[OpenChange], records: list[bytes]) -> Segm
     )
     return Segment(
         name=name,
-        count=len(changes),
+        size=len(changes),
         slots=sum(len(change.slots) for change in changes),
         width=max(len(change.slots) for change in changes),
         sampled=any(map(is_sampled, records)),
@@ -230,6 +230,6 @@ def _record(change: OpenChange) -> bytes:
     return _encode((change.entity, key.pk, key.sk, change.version, change.slots, former)).encode()
 
 
-def _decode(values: list) -> OpenChange:
+def _decode(values: list[Any]) -> OpenChange:
     entity, pk, sk, version, slots, former = values
     return OpenChange(entity, Key(pk, sk), version, tuple(map(tuple, slots)), frozenset(map(tuple, former)))

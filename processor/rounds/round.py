@@ -44,7 +44,7 @@ stage of two tasks 100 ms."""
 def size_of(work: Iterable[Iterable[Any]]) -> int:
     """How many pieces the work of the tasks has; each change of a segment counts."""
     pieces = chain.from_iterable(work)
-    return sum(piece.segment.count if isinstance(piece, DueSegment) else 1 for piece in pieces)
+    return sum(piece.segment.size if isinstance(piece, DueSegment) else 1 for piece in pieces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

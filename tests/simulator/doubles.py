@@ -12,6 +12,7 @@ from typing import Any
 
 import processor.job.job
 import processor.progress.open_changes
+import processor.progress.segment
 import processor.spark.spark_executor
 import processor.spark.worker
 from processor.driver.row_reads import RowReads
@@ -122,6 +123,7 @@ def doubles(world: World) -> Iterator[None]:
         (processor.job.job, "fence_producers", fence),
         (processor.spark.spark_executor, "SMALL", world.conditions.small_round),
         (processor.spark.worker, "SMALL", world.conditions.small_round),
+        (processor.progress.segment, "PARTITIONS", ("OPEN#00", "OPEN#01")),  # so that a start takes few requests
         (processor.progress.open_changes, "SMALL_GROUP", 2),  # so that small histories have several groups
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
