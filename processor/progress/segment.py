@@ -78,8 +78,8 @@ class SettleOutcome(NamedTuple):
 
 class Segment(NamedTuple):
     """Open changes that lie in one durable item. `name`: the item's sort key; of changes that settling left, also the round.
-    `size`: the number of changes; `slots`: of all changes together; `width`: the most of one change. `sampled`: whether `SAMPLE` chose
-    one.
+    `size`: the number of changes; `slots`: of all changes together; `width`: the most of one change. `sampled`: whether `SAMPLE`
+    chose one.
 
     `text`: the changes as a JSON array; `ends`: where each ends in it. `places`: the checksum of each join key under which a row
     is open, above the number of its change, in order."""
