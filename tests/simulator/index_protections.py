@@ -103,7 +103,7 @@ def index_protections() -> Iterator[Protection]:
         "a task has the open changes of all rounds",
         "a worker that came after they were sent",
         s.newest_group_only,
-        scripted("a star appears", lag="short", settle_first_chance=0),
+        scripted("three stars appear", lag="short", settle_first_chance=0),
     )
     yield protection(
         "open changes are durable",
@@ -167,7 +167,7 @@ def index_protections() -> Iterator[Protection]:
             max_faults=2,
             fault_chance=0.1,
             fault_weights={"crash before": 1},
-            settle_first_chance=0.5,
+            settle_first_chance=0.9,
         ),
     )
     yield protection(
