@@ -30,8 +30,8 @@ from processor.progress.ledger import LedgerEntry, Mark, Run, hash_of, reserve
 from processor.progress.open_changes import SettledSegment
 from processor.progress.overlay import OpenRow, SegmentGroup, sights_of
 from processor.progress.segment import DueSegment, OpenChange, Segment, make_segments
-from processor.rounds.round import LaneResult, Part, PartResult, Round
-from processor.rounds.write_part import write_part
+from processor.rounds.round import LaneResult, Round, Stage, StageResult
+from processor.rounds.write_stage import write_stage
 from processor.settings.settings import Settings
 from statestore.items import slot_name
 from statestore.keys import Key, row_key
@@ -108,7 +108,9 @@ class SimulatedExecutor:
     outside: float = 0.0
     groups: dict[int, SegmentGroup] = field(default_factory=dict)
 
-    def run_round(self, part: Part, work: Any, round_: Round, overlay: Mapping[int, SegmentGroup]) -> list[LaneResult]:
+    def run_round(
+        self, stage: Stage, work: Any, round_: Round, overlay: Mapping[int, SegmentGroup]
+    ) -> list[LaneResult]:
         """As an executor of Spark: bytes go out, and come back."""
         new = {n: pickle.dumps(group) for n, group in overlay.items() if n not in self.groups}
         self.sent += sum(map(len, new.values()))
@@ -116,14 +118,14 @@ class SimulatedExecutor:
         with self._outside():
             self._load(overlay, new)
             began = process_time()
-            lanes = self._write(round_) if part is write_part else _settle(pickle.loads(orders))
+            lanes = self._write(round_) if stage is write_stage else _settle(pickle.loads(orders))
             self.tasks += process_time() - began
             results = pickle.dumps(lanes)
             del lanes
         found: list[LaneResult] = pickle.loads(results)
         return found
 
-    def run_part(self, part: Part, work: Any, round_: Round) -> list[PartResult]:
+    def run_stage(self, stage: Stage, work: Any, round_: Round) -> list[StageResult]:
         raise AssertionError("nobody replays dead letters here")
 
     @contextmanager
@@ -148,11 +150,11 @@ class SimulatedExecutor:
         numbers = range(0, self.rate, WRITES_OF_A_TASK)
         changes = [list(self._changes(round_.number, n, min(WRITES_OF_A_TASK, self.rate - n))) for n in numbers]
         opened = [self._opened(own, round_, n) for n, own in enumerate(changes)]
-        parts = tuple(
-            PartResult(tally=Counter(read=s.size, applied=s.size), opened=(s,)) for own in opened for s in own
+        results = tuple(
+            StageResult(tally=Counter(read=s.size, applied=s.size), opened=(s,)) for own in opened for s in own
         )
         group = SegmentGroup(tuple(segment for own in opened for segment in own))
-        return [LaneResult(lane=0, parts=parts), *(self._publish(n, own, group) for n, own in enumerate(changes))]
+        return [LaneResult(lane=0, results=results), *(self._publish(n, own, group) for n, own in enumerate(changes))]
 
     def _opened(self, changes: Sequence[OpenChange], round_: Round, n: int) -> list[Segment]:
         segments = list(make_segments(changes, round_.run.number, round_.number, f"star.{n}"))
@@ -187,7 +189,7 @@ def _settle(work: Sequence[Sequence[DueSegment]]) -> list[LaneResult]:
     """Settles segments that the indexes show."""
     settled = tuple(SettledSegment(due.segment.name, None) for task in work for due in task)
     count = sum(1 for task in work for due in task for _ in due.changes())
-    return [LaneResult(lane=0, parts=(PartResult(tally=Counter(settled=count), settled=settled),))]
+    return [LaneResult(lane=0, results=(StageResult(tally=Counter(settled=count), settled=settled),))]
 
 
 def measure_open_changes(rate: int, seconds: int = 20) -> OpenChangeCost:

@@ -19,7 +19,7 @@ from benchmarks.tables import format_table, min_median_max
 from processor.cli.options import set_embedded_credentials
 from processor.rounds.step_runner import tune_garbage_collector
 from statestore.dynamodb import DynamoStore
-from statestore.items import write_image
+from statestore.row_writes import write_image
 from statestore.store import Delete, Query
 
 CLIENTS: tuple[Literal["boto3", "lean"], ...] = ("boto3", "lean")

@@ -24,8 +24,8 @@ from processor.driver.executor import InProcessExecutor
 from processor.pricing import price_list
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.rounds.round import LaneResult, Part, Round
-from processor.rounds.write_part import write_part
+from processor.rounds.round import LaneResult, Round, Stage
+from processor.rounds.write_stage import write_stage
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial, batches
 from statestore.keys import Key
@@ -100,10 +100,10 @@ class PurposeStore(MeteredStore):
 class PurposeExecutor(InProcessExecutor):
     """An executor that names the purpose of the reads of each stage."""
 
-    def run_round(self, part: Part, work: Any, round_: Round, overlay: Any) -> list[LaneResult]:
+    def run_round(self, stage: Stage, work: Any, round_: Round, overlay: Any) -> list[LaneResult]:
         store: Any = self.store
-        store.reading = "find roots" if part is write_part else "settle"
-        return InProcessExecutor.run_round(self, part, work, round_, overlay)
+        store.reading = "find roots" if stage is write_stage else "settle"
+        return InProcessExecutor.run_round(self, stage, work, round_, overlay)
 
 
 def cost_records(events: int, users: int, *, wide: bool = False, unread: bool = False) -> list[Record]:

@@ -16,8 +16,9 @@ from typing import Any
 from zlib import crc32
 
 from statestore.attribute_values import encode
-from statestore.items import Image, write_image
+from statestore.items import Image
 from statestore.keys import row_key
+from statestore.row_writes import write_image
 from statestore.versions import encode_version
 
 ROWS = 10

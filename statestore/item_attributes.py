@@ -5,8 +5,9 @@ from typing import Any
 
 from statestore import keys
 from statestore.item_format import FORMAT
-from statestore.items import Edge, Image, merge_image, read_edges
+from statestore.items import Edge, Image, read_edges
 from statestore.keys import Key
+from statestore.row_writes import merge_image
 from statestore.store import Condition, Equals, Item, Page, Query, Write
 from statestore.table import ROW
 

@@ -1,4 +1,4 @@
-"""The attributes of the table's items, and how rows become items and back.
+"""The attributes of a row's item, and how items become rows.
 
     PK, SK              `TABLE#star`, the encoded primary key
     _f                  the format version of the item (`statestore.item_format`)
@@ -18,39 +18,30 @@
     _pending            former keys, left by writes of batches without a commit: [slot or fields, key, version] each
     _deleted, ttl       a delete marker, and the time after which DynamoDB may remove it (seconds since 1970)
 
-`statestore.column_values` says how an attribute, or an entry of `_indexed`, holds a value.
-Promises: one request writes a row and keeps its previous keys (rule 3 of docs/architecture.md). Does not send anything.
+`statestore.column_values` says how an attribute, or an entry of `_indexed`, holds a value;
+`statestore.row_writes` writes a row. Does not send anything.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from statestore import keys
-from statestore.attribute_values import fits
 from statestore.column_values import (
-    attribute,
-    dumps,
     load_value,
     loads,
     named_attributes,
-    pack_values,
-    store_value,
     unpack_values,
 )
-from statestore.item_format import FORMAT
 from statestore.keys import Key
-from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Item, Write
-from statestore.table import ROW, TTL
-from statestore.versions import version_prefixes
+from statestore.store import Item
 
 DELETED = "_deleted"
 """The attribute that makes an item a delete marker."""
 MAX_COLUMNS = 300
 """The most declared columns of a row. One write sets all of them, two attributes per slot and the item's own, at most
 `limits.MAX_CHANGES` together."""
-_INDEXED, _INDEXED_VERSION, _MORE = "_indexed", "_indexed_v", "_more"
+INDEXED, INDEXED_VERSION, MORE = "_indexed", "_indexed_v", "_more"
 
 
 Edge = tuple[str, str]
@@ -122,56 +113,6 @@ def slot_name(slot: int) -> str:
     return f"GSI_{slot}"
 
 
-def write_image(image: Image, *, below: str) -> Write:
-    """The one write of a change. The store refuses it unless the stored row is older than `below`, the first version of the
-    batch in the partition of the change. The store refuses it over a row of the same epoch from another partition, too."""
-    copy = _copied(tuple(image.slots), image.edges is not None)
-    return Write(image.key, _sets(image), copy, (*_unset(image), "_pending"), _older(below))
-
-
-def leaves_room(image: Image, write: Write) -> bool:
-    """Whether the row's item has room for an update by an image of this size: the update also keeps a copy of the keys and edges
-    that this write sets."""
-    copies = _copied(tuple(image.slots), image.edges is not None)
-    copied = {target: write.set[source] for target, source in copies.items() if source in write.set}
-    name = {ROW: keys.index_row(write.key)} if image.slots else {}
-    return fits({"PK": write.key.pk, "SK": write.key.sk, **name, **write.set, **copied}, MAX_ITEM_BYTES)
-
-
-def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
-    """The write of a change over a row `seen`. The store refuses it when the row is no longer `seen`. The former keys of `seen`
-    with versions from `keep_from` on stay pending. An image with an `indexed_version` leaves alone all that the indexes show."""
-    if image.indexed_version and seen is not None:
-        return _write_unshown(image, seen)
-    pending: list[PendingKey] = []
-    if seen is not None:
-        pending = [p for p in seen.pending if p.version >= keep_from]
-        present = {*image.slots.items(), *(image.edges or ())}
-        pending += [PendingKey(*key, image.version) for key in sorted(seen.keys(), key=str) if key not in present]
-    sets = _sets(image)
-    if pending:
-        sets["_pending"] = [list(p) for p in pending]
-    former = _copied(tuple(image.slots), image.edges is not None)
-    gone = (*_unset(image), *(() if pending else ("_pending",)), *former)
-    when: Condition = Absent() if seen is None else Equals("_v", seen.version)
-    return Write(key=image.key, set=sets, remove=gone, when=when)
-
-
-def keep_indexed(image: Image, seen: Row) -> Image:
-    """The image, which leaves alone all that the indexes show of `seen`, if that is the same before and after."""
-    slots = {slot: key or keys.no_key(image.key) for slot, key in image.slots.items()}
-    same = (
-        slots
-        and image.columns is not None
-        and seen.columns is not None
-        and (image.layout, image.indexed) == (seen.layout, seen.indexed)
-        and slots.items() <= seen.slots.items()
-        and (image.edges or frozenset()) == seen.edges
-        and _indexed(image) == _indexed(image._replace(columns=seen.columns, since=seen.since, more=seen.more))
-    )
-    return image._replace(indexed_version=seen.version_in_indexes()) if same else image
-
-
 def read_row(item: Item) -> Row:
     """The row that an item holds."""
     named = named_attributes(tuple(item))
@@ -180,9 +121,9 @@ def read_row(item: Item) -> Row:
     edges = read_edges(item.get("_edges"))
     former += read_edges(item.get("_edges_before"))
     version = item["_v"]
-    indexed_version = item.get(_INDEXED_VERSION, version)
+    indexed_version = item.get(INDEXED_VERSION, version)
     pending = tuple(_pending(item, {*slots.items(), *edges}, former, indexed_version))
-    shown = item.get(_INDEXED, {})
+    shown = item.get(INDEXED, {})
     since = _since(item) if dict in map(type, item.values()) else {}
     return Row(
         key=Key(item["PK"], item["SK"]),
@@ -194,7 +135,7 @@ def read_row(item: Item) -> Row:
         since=since | _since(shown),
         edges=edges,
         layout=item.get("_l", 0),
-        indexed=None if _MORE in shown else frozenset(column for _, column in named_attributes(tuple(shown)).columns),
+        indexed=None if MORE in shown else frozenset(column for _, column in named_attributes(tuple(shown)).columns),
         indexed_version="" if indexed_version == version else indexed_version,
     )
 
@@ -204,7 +145,7 @@ def read_columns(item: Item) -> dict[str, Any] | None:
     if DELETED in item:
         return None
     columns = {column: item[name] for name, column in named_attributes(tuple(item)).columns}
-    if shown := item.get(_INDEXED):
+    if shown := item.get(INDEXED):
         columns |= {column: shown[name] for name, column in named_attributes(tuple(shown)).columns}
     if dict in map(type, columns.values()):
         for column, value in columns.items():
@@ -215,7 +156,7 @@ def read_columns(item: Item) -> dict[str, Any] | None:
 
 def read_more(item: Item) -> dict[str, Any]:
     """The undeclared columns of the row that an item holds."""
-    more = item.get(_MORE) or item.get(_INDEXED, {}).get(_MORE)
+    more = item.get(MORE) or item.get(INDEXED, {}).get(MORE)
     return unpack_values(more) if more else {}
 
 
@@ -248,81 +189,6 @@ def written_row(image: Image, old: Row | None) -> Row:
 def read_edges(text: str | None) -> frozenset[Edge]:
     """The edges in an attribute of a row."""
     return frozenset((fields, key) for fields, key in loads(text)) if text else frozenset()
-
-
-def _write_unshown(image: Image, seen: Row) -> Write:
-    """The write of the columns that no index shows."""
-    sets = {"_f": FORMAT, "_v": image.version, **_unshown(image)}
-    gone = () if _MORE in sets or image.indexed is None else (_MORE,)
-    return Write(image.key, sets, remove=(*map(attribute, image.dropped), *gone), when=Equals("_v", seen.version))
-
-
-def _sets(image: Image) -> dict[str, Any]:
-    sets: dict[str, Any] = {"_f": FORMAT, "_v": image.version, "_l": image.layout}
-    if image.edges is not None:
-        sets["_edges"] = dumps(sorted(image.edges))
-    if image.columns is None:
-        sets |= {DELETED: True, TTL: image.forget}
-    else:
-        sets |= _unshown(image)
-    for slot, key in image.slots.items():
-        sets[slot_name(slot)] = key or keys.no_key(image.key)
-    if image.slots:
-        sets[_INDEXED_VERSION] = image.version
-        if image.columns is not None:
-            sets[_INDEXED] = _indexed(image)
-    return sets
-
-
-def _unshown(image: Image) -> dict[str, Any]:
-    """The attributes of the columns that no index shows."""
-    if image.indexed is None:
-        return {}
-    found = _stored(image, [name for name in image.columns or () if name not in image.indexed])
-    return found | {_MORE: pack_values(image.more)} if image.more else found
-
-
-def _indexed(image: Image) -> dict[str, Any]:
-    """The map of the columns that the indexes show."""
-    columns = image.columns or {}
-    if image.indexed is None:
-        return _stored(image, columns) | {_MORE: dumps(image.more)}
-    return _stored(image, [name for name in columns if name in image.indexed])
-
-
-def _stored(image: Image, names: Iterable[str]) -> dict[str, Any]:
-    """The attributes of these columns."""
-    columns, since = image.columns or {}, image.since
-    return {attribute(name): store_value(columns[name], since.get(name)) for name in names}
-
-
-@lru_cache(maxsize=4096)
-def _copied(slots: tuple[int, ...], edges: bool) -> Mapping[str, str]:
-    """The copies that keep the keys of these slots, and the edges, from before a write."""
-    copies = {f"prev_{k}": slot_name(k) for k in slots}
-    return MappingProxyType(copies | {"_edges_before": "_edges"} if edges else copies)
-
-
-@lru_cache(maxsize=1024)
-def _older(version: str) -> Condition:
-    return AbsentOrWithin("_v", *version_prefixes(version), version)
-
-
-def _unset(image: Image) -> tuple[str, ...]:
-    """The attributes that a write removes: the row holds each value once, and some no more."""
-    deleted = image.columns is None
-    gone = image.declared if deleted or image.indexed is None else image.indexed
-    own = [_INDEXED] if deleted else [DELETED, TTL]
-    if deleted or image.indexed is None or not image.more:
-        own.append(_MORE)
-    if not image.slots:
-        own += [_INDEXED_VERSION] if deleted else [_INDEXED, _INDEXED_VERSION]
-    return (*own, *_gone(gone, image.dropped))
-
-
-@lru_cache(maxsize=1024)
-def _gone(columns: Collection[str], dropped: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(attribute, (*(sorted(columns) if isinstance(columns, frozenset) else columns), *dropped)))
 
 
 def _pending(item: Item, now: Collection[JoinKey], former: Iterable[JoinKey], version: str) -> Iterable[PendingKey]:

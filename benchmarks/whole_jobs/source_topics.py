@@ -23,7 +23,7 @@ class SourceTopics:
     def __init__(self, servers: str) -> None:
         self.records: list[Record] = []
         self.number = 0
-        self._producer = Producer(settings(servers, {"linger.ms": "5"}))
+        self._producer = Producer(settings(servers, {"linger.ms": "5", "enable.idempotence": "true"}))
 
     def send(self, records: Iterable[Record]) -> None:
         """Sends records, and waits until the broker has them."""

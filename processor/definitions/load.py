@@ -12,7 +12,8 @@ from pathlib import Path
 from processor.definitions.entities import read_entities
 from processor.definitions.problems import DefinitionError, Location, Problem, Problems
 from processor.definitions.products import Heading, read_product
-from processor.definitions.yaml_nodes import Map, YamlNode, read_yaml
+from processor.definitions.read_yaml import read_yaml
+from processor.definitions.yaml_nodes import Map, YamlNode
 from processor.product.product import Definitions, Product
 from processor.records.entity import Entity
 

@@ -20,8 +20,9 @@ from decimal import Decimal, InvalidOperation
 
 from processor.definitions.members import TEST
 from processor.definitions.problems import Problems, suggest
+from processor.definitions.read_yaml import read_yaml
 from processor.definitions.shape import as_map, as_text, check_keys, describe_node
-from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode, read_yaml
+from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 from processor.product.document_key import read_root_key
 from processor.product.product import Definitions, Product
 from processor.records import canonical_json

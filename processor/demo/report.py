@@ -9,7 +9,7 @@ from processor.plan.access import SlotRead
 from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.records.record import Record, Value
-from processor.rounds.publish_part import encoded_document
+from processor.rounds.publish_stage import encoded_document
 from processor.rounds.step_runner import StepRunner
 from processor.text_table import table_lines
 from statestore import keys

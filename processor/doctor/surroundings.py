@@ -27,7 +27,7 @@ from registry.job_status import JobStatus
 from registry.model import Binding, EpochBoundary, Snapshot
 from registry.registry_state import RegistryState
 from statestore.store import Store
-from statestore.table_state import TableState
+from statestore.table import TableState
 
 if TYPE_CHECKING:
     from processor.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState

@@ -26,14 +26,14 @@ from processor.progress.ledger import Run
 from processor.progress.replays import ReplayReport, end_replay, refuse_replay
 from processor.progress.walk import WalkPage
 from processor.records.dead_letters import DeadLetter
-from processor.rounds.follow_up_parts import RootToRepair, backlog_part, repair_part, resume_part, settle_part
+from processor.rounds.follow_up_stages import RootToRepair, backlog_stage, repair_stage, resume_stage, settle_stage
 from processor.rounds.job_event import JobEvent, Report, no_report
 from processor.rounds.keep_changes import close_open_changes
-from processor.rounds.replay_part import replay_part
-from processor.rounds.round import CHUNK, Part, PublishSetup
+from processor.rounds.replay_stage import replay_stage
+from processor.rounds.round import CHUNK, PublishSetup, Stage
 from processor.rounds.spending import spending
-from processor.rounds.walk_part import walk_part
-from processor.rounds.write_part import write_part
+from processor.rounds.walk_stage import walk_stage
+from processor.rounds.write_stage import write_stage
 from processor.settings.settings import Settings
 from statestore.store import Store
 
@@ -126,7 +126,7 @@ class Driver:
     def process_batch(self, records: Work, starts: Mapping[Partition, int], batch: int = 0) -> Counter[str]:
         """Processes a micro-batch, or a piece of it; returns its counts. `starts`: its first offset in each partition."""
         self.rounds.batch = max(batch, self.rounds.batch + 1)
-        return self._round(f"batch {self.rounds.batch}", write_part, records, starts)
+        return self._round(f"batch {self.rounds.batch}", write_stage, records, starts)
 
     def background_work(self) -> None:
         """The work between batches: at most one round of settling, of fan-outs, of the backlog, and of walks."""
@@ -142,18 +142,18 @@ class Driver:
         if due := self.progress.open_changes.due(self.clock.now()):
             work = split(due, min(len(due), self.settings.lanes))
             name = "published" if self.progress.walks.publishes(self.progress.backlog.stopped) else "corrections"
-            self._round("settled", settle_part, work, published_as=name)
+            self._round("settled", settle_stage, work, published_as=name)
         self._close_open_changes()
 
     def resume_fan_outs(self) -> None:
         """Continues fan-outs, a page each."""
         if fan_outs := self.progress.fan_outs.next():
-            self._round("fan-out", resume_part, split(fan_outs, len(fan_outs)))
+            self._round("fan-out", resume_stage, split(fan_outs, len(fan_outs)))
 
     def publish_backlog(self) -> None:
         """Publishes some of the backlog of earlier runs."""
         if items := self.progress.backlog.next():
-            self._round("backlog", backlog_part, [list(chain.from_iterable(items.values()))])
+            self._round("backlog", backlog_stage, [list(chain.from_iterable(items.values()))])
             for request in self.progress.backlog.remove(items):
                 self.store.delete(request)
 
@@ -164,14 +164,14 @@ class Driver:
             self.progress.keep_walks(writes)
         pages = self._pages() if self.next_walk <= self.clock.now() else []
         if pages:
-            rows = self._round("walk", walk_part, split(pages, len(pages)))["walked"]
+            rows = self._round("walk", walk_stage, split(pages, len(pages)))["walked"]
             pause = rows / self.settings.walk_rate if self.settings.walk_rate else 0
             self.next_walk = self.clock.now() + max(pause, UNSEEN_SECONDS if any(page.unseen for page in pages) else 0)
 
     def repair(self, roots: Sequence[RootToRepair]) -> None:
         """Publishes the documents of roots again, also where the ledger has the same hash."""
         for first in range(0, len(roots), CHUNK):
-            self._round("repair", repair_part, [roots[first : first + CHUNK]])
+            self._round("repair", repair_stage, [roots[first : first + CHUNK]])
 
     def replay(self, letters: Iterable[DeadLetter]) -> list[ReplayReport]:
         """Replays dead letters. Background work then settles their changes, and so publishes the documents."""
@@ -179,7 +179,7 @@ class Driver:
         tasks: dict[Partition, list[DeadLetter]] = {}
         for letter in letters:
             tasks.setdefault((letter.rejected.record.topic, letter.rejected.record.partition), []).append(letter)
-        results = self.rounds.run_part(replay_part, list(tasks.values()))
+        results = self.rounds.run_stage(replay_stage, list(tasks.values()))
         self.progress.learn_forms(chain.from_iterable(result.forms for result in results))
         for result in results:
             self.progress.open_changes.add(result.opened, self.clock.now(), again=True)
@@ -198,14 +198,14 @@ class Driver:
     def _round(
         self,
         name: str,
-        part: Part,
+        stage: Stage,
         work: Work,
         starts: Mapping[Partition, int] | None = None,
         *,
         published_as: str = "published",
     ) -> Counter[str]:
         """One round; returns its counts. `published_as`: the name under which they show the published documents."""
-        tally, last_letter = self.rounds.run_round(part, work, starts or {})
+        tally, last_letter = self.rounds.run_round(stage, work, starts or {})
         if published_as != "published":
             tally[published_as] = tally.pop("published", 0)
         self.tally.update(tally)

@@ -1,6 +1,6 @@
-"""How a driver runs the parts of a round: the Protocol, and the executor that runs them in this process.
+"""How a driver runs the stages of a round: the Protocol, and the executor that runs them in this process.
 
-`processor.spark.spark_executor` runs the same parts as tasks of Spark.
+`processor.spark.spark_executor` runs the same stages as tasks of Spark.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from processor.progress.overlay import SegmentGroup
 from processor.records.framing import NO_SCHEMAS, FramedReader
-from processor.rounds.publish_part import AskLimit, publish_lane
-from processor.rounds.round import LaneResult, Part, PartResult, Round
+from processor.rounds.publish_stage import AskLimit, publish_lane
+from processor.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.rounds.stage_times import stage_time
 from processor.rounds.step_runner import OpenWriter, Outbox, StepRunner
 from processor.settings.setting_groups import FAN_OUT_PAGE
@@ -23,14 +23,16 @@ Work = Any
 
 
 class Executor(Protocol):
-    """Runs parts over work."""
+    """Runs stages over work."""
 
-    def run_round(self, part: Part, work: Work, round_: Round, overlay: Mapping[int, SegmentGroup]) -> list[LaneResult]:
-        """Runs `part` over the work of each task, then, when all tasks have ended, the publish part of each lane. `overlay`: the
-        open changes of earlier rounds, as `OpenChanges.overlay` has them."""
+    def run_round(
+        self, stage: Stage, work: Work, round_: Round, overlay: Mapping[int, SegmentGroup]
+    ) -> list[LaneResult]:
+        """Runs `stage` over the work of each task, then, when all tasks have ended, the publish stage of each lane. `overlay`:
+        the open changes of earlier rounds, as `OpenChanges.overlay` has them."""
 
-    def run_part(self, part: Part, work: Work, round_: Round) -> list[PartResult]:
-        """Runs `part` over the work of each task, and publishes nothing."""
+    def run_stage(self, stage: Stage, work: Work, round_: Round) -> list[StageResult]:
+        """Runs `stage` over the work of each task, and publishes nothing."""
 
 
 BeginAttempt = Callable[[Round], tuple[int, Outbox]]
@@ -39,7 +41,7 @@ BeginAttempt = Callable[[Round], tuple[int, Outbox]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessExecutor:
-    """Runs all parts in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
+    """Runs all stages in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
     `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
     runner has them. The driver counts the requests of `store`, which it shares."""
 
@@ -52,7 +54,7 @@ class InProcessExecutor:
     open_writer: OpenWriter | None = None
 
     def run_round(
-        self, part: Part, work: Iterable[Iterable[Any]], round_: Round, overlay: Mapping[int, SegmentGroup]
+        self, stage: Stage, work: Iterable[Iterable[Any]], round_: Round, overlay: Mapping[int, SegmentGroup]
     ) -> list[LaneResult]:
         overlays = tuple(overlay.values())
         runner = StepRunner(
@@ -64,7 +66,7 @@ class InProcessExecutor:
             open_writer=self.open_writer,
         )
         began = perf_counter()
-        result = part(chain.from_iterable(work), round_, runner)
+        result = stage(chain.from_iterable(work), round_, runner)
         written, began = stage_time("write", began), perf_counter()
         opened = SegmentGroup(result.opened)
 
@@ -74,8 +76,8 @@ class InProcessExecutor:
 
         lane = publish_lane(0, result.roots, round_, begin, self.ask_limit) if result.roots else LaneResult(lane=0)
         tally = lane.tally + written + stage_time("publish", began)
-        return [replace(lane, tally=tally, parts=(replace(result, roots={}),), sights=runner.sights())]
+        return [replace(lane, tally=tally, results=(replace(result, roots={}),), sights=runner.sights())]
 
-    def run_part(self, part: Part, work: Iterable[Iterable[Any]], round_: Round) -> list[PartResult]:
+    def run_stage(self, stage: Stage, work: Iterable[Iterable[Any]], round_: Round) -> list[StageResult]:
         runner = StepRunner(store=self.store, outbox=self.rejects, page=self.page, schemas=self.schemas)
-        return [part(chain.from_iterable(work), round_, runner)]
+        return [stage(chain.from_iterable(work), round_, runner)]

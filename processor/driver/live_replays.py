@@ -57,7 +57,7 @@ class LiveReplays:
     between two looks for a request; `next_look`: when the next one is due, on the job's clock."""
 
     driver: Driver
-    registry: ReplayRequests
+    requests: ReplayRequests
     lease: Lease
     read: Callable[[Sequence[LetterPosition]], RequestedLetters]
     whole: Callable[[DeadLetter], DeadLetter] = lambda letter: letter
@@ -90,7 +90,7 @@ class LiveReplays:
 
     def _take(self) -> None:
         """Reads the next letters of the oldest request, and notes those that are gone."""
-        found = self.registry.next_replays(MOST_LETTERS)
+        found = self.requests.next_letters(MOST_LETTERS)
         if found is None:
             self.next_look = self.driver.clock.now() + self.seconds
             return
@@ -107,20 +107,20 @@ class LiveReplays:
         if gone or not found.places:
             ended = self._ended(gone)
             outcomes = [ended.get(place, LetterOutcome(place, "refused", GONE)) for place in gone]
-            self.registry.note_replays(self.lease, self.request, outcomes)
+            self.requests.note(self.lease, self.request, outcomes)
         text = f"request {self.request}: replays {len(there)} dead letters, in turn with batches"
         self.driver.report(JobEvent(what="replay", text=text))
 
     def _replay(self) -> None:
         """Replays the next portion, without the letters whose replay has ended. Takes none of a request that an operator
         withdrew."""
-        found = self.registry.next_replays(1)
+        found = self.requests.next_letters(1)
         if found is None or found.request != self.request:
             self.waiting = ()
             return
         letters, self.waiting = self.waiting[0], self.waiting[1:]
         if ended := self._ended([letter_position(letter.rejected.record) for letter in letters]):
-            self.registry.note_replays(self.lease, self.request, list(ended.values()))
+            self.requests.note(self.lease, self.request, list(ended.values()))
         self.driver.rounds.incarnations = self.incarnations
         reports = self.driver.replay(
             self._whole(one) for one in letters if letter_position(one.rejected.record) not in ended
@@ -166,7 +166,7 @@ class LiveReplays:
 
     def _end(self, portion: ReplayedPortion) -> None:
         self.driver.end_replays(portion.reports)
-        self.registry.note_replays(
+        self.requests.note(
             self.lease, self.request, [_outcome_of(report, portion.reasons) for report in portion.reports]
         )
 

@@ -22,7 +22,7 @@ from processor.errors import Fenced, LostWrites
 from processor.progress.epochs import Incarnations, Partition
 from processor.progress.ledger import Run, end_round, read_run
 from processor.rounds.account import check_account
-from processor.rounds.round import LaneResult, Part, PartResult, Round
+from processor.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.rounds.spending import spending
 from processor.settings.installed_release import statestore_version
 from statestore.store import Refused
@@ -64,32 +64,32 @@ class RoundRunner:
     incarnations: Incarnations = field(default_factory=dict)
     row_reads: RowReads = field(default_factory=RowReads)
 
-    def run_round(self, part: Part, work: Work, starts: Mapping[Partition, int]) -> RoundOutcome:
+    def run_round(self, stage: Stage, work: Work, starts: Mapping[Partition, int]) -> RoundOutcome:
         """One round over the work. `starts`: the first offset of its batch in each partition; empty for other work."""
         self.check_lease()
         before = spending(self.progress.store)
-        lanes = self.executor.run_round(part, work, self.next_round(starts), self.progress.open_changes.overlay())
-        parts = [result for lane in lanes for result in lane.parts]
-        self.row_reads = self.row_reads.after(result.updates for result in parts)
+        lanes = self.executor.run_round(stage, work, self.next_round(starts), self.progress.open_changes.overlay())
+        results = [result for lane in lanes for result in lane.results]
+        self.row_reads = self.row_reads.after(result.updates for result in results)
         tally: Counter[str] = Counter()
-        for counts in (*(lane.tally for lane in lanes), *(result.tally for result in parts)):
+        for counts in (*(lane.tally for lane in lanes), *(result.tally for result in results)):
             tally.update(counts)
-        letters = dict(chain.from_iterable(result.letters.items() for result in parts))
+        letters = dict(chain.from_iterable(result.letters.items() for result in results))
         check_account(tally, letters, self.progress.settings)
         self._end_round(lanes, tally)
         tally.update(self.progress.take(lanes, self.number))
         tally.update(spending(self.progress.store) - before)
-        last = [list(result.letters.values())[-1] for result in parts if result.letters]
+        last = [list(result.letters.values())[-1] for result in results if result.letters]
         return RoundOutcome(tally, last[-1] if last else "")
 
-    def run_part(self, part: Part, work: Work) -> list[PartResult]:
+    def run_stage(self, stage: Stage, work: Work) -> list[StageResult]:
         """One round that publishes nothing, and leaves its results to the caller."""
-        results = self.executor.run_part(part, work, self.next_round({}))
+        results = self.executor.run_stage(stage, work, self.next_round({}))
         self.number += 1
         return results
 
     def next_round(self, starts: Mapping[Partition, int]) -> Round:
-        """The facts that the parts of the next round share."""
+        """The facts that the stages of the next round share."""
         date, progress, settings = self.progress.clock.date(), self.progress, self.progress.settings
         return Round(
             plan=progress.active,

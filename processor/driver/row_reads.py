@@ -28,11 +28,11 @@ class RowReads:
 
     counts: Mapping[str, UpdateCounts] = field(default_factory=dict)
 
-    def after(self, parts: Iterable[Mapping[str, UpdateCounts]]) -> "RowReads":
-        """With the writes of some parts."""
+    def after(self, tasks: Iterable[Mapping[str, UpdateCounts]]) -> "RowReads":
+        """With the writes of some tasks."""
         counts = dict(self.counts)
-        for part in parts:
-            for entity, more in part.items():
+        for task in tasks:
+            for entity, more in task.items():
                 total = counts.get(entity, UpdateCounts()).plus(more)
                 share = 0.5 if total.writes > REMEMBERED else 1.0
                 counts[entity] = UpdateCounts(total.writes * share, total.unread * share)

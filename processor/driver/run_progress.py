@@ -33,7 +33,7 @@ from processor.progress.walk import PARTITION as WALKS
 from processor.progress.walks import Walks
 from processor.rounds.index_lag import count_lags
 from processor.rounds.job_event import JobEvent, Report, no_report
-from processor.rounds.round import LaneResult, PartResult, PublishSetup
+from processor.rounds.round import LaneResult, PublishSetup, StageResult
 from processor.settings.settings import Settings
 from statestore.store import Delete, Done, Store, Write
 
@@ -108,20 +108,20 @@ class RunProgress:
     def take(self, lanes: Sequence[LaneResult], next_round: int) -> Counter[str]:
         """Takes the results of a round that has ended: makes durable the work that it leaves, and then takes its open changes.
         Returns the counts of index lags. `next_round`: the number that the next round will have."""
-        parts = [result for lane in lanes for result in lane.parts]
-        self.learn_forms(chain.from_iterable(part.forms for part in parts))
+        results = [result for lane in lanes for result in lane.results]
+        self.learn_forms(chain.from_iterable(result.forms for result in results))
         self._keep_backlog(lanes, next_round)
-        self._keep_truncates(list(chain.from_iterable(part.truncates for part in parts)))
-        for fan_out in chain.from_iterable(part.fan_outs for part in parts):
+        self._keep_truncates(list(chain.from_iterable(result.truncates for result in results)))
+        for fan_out in chain.from_iterable(result.fan_outs for result in results):
             self.keep(self.fan_outs.add(fan_out))
-        for resumed in chain.from_iterable(part.resumed for part in parts):
+        for resumed in chain.from_iterable(result.resumed for result in results):
             self.keep(self.fan_outs.advance(resumed))
-        self.open_changes.add(chain.from_iterable(part.opened for part in parts), self.clock.now())
-        self._keep_walked(parts)
-        return self._settle(lanes, parts)
+        self.open_changes.add(chain.from_iterable(result.opened for result in results), self.clock.now())
+        self._keep_walked(results)
+        return self._settle(lanes, results)
 
     def learn_forms(self, notes: Iterable[FormNote]) -> None:
-        """Takes the forms of decimals that parts settled in the table, and shows each once."""
+        """Takes the forms of decimals that tasks settled in the table, and shows each once."""
         for note in notes:
             if note.column not in self.forms.get(note.entity, {}):
                 text = f"column {note.column} of {note.entity} has `decimals: {note.settled.form}` since {note.settled.since}"
@@ -201,19 +201,19 @@ class RunProgress:
             text = f"the source emptied the table of {entity}: the job deletes its older rows, in turn with batches"
             self.report(JobEvent(what="truncate", text=text))
 
-    def _keep_walked(self, parts: Iterable[PartResult]) -> None:
-        if walked := list(chain.from_iterable(part.walked for part in parts)):
+    def _keep_walked(self, results: Iterable[StageResult]) -> None:
+        if walked := list(chain.from_iterable(result.walked for result in results)):
             self.keep_walks(self.walks.advance(walked, self.plan, self.clock.now()))
         for one in (one for one in walked if one.refused):
             text = f"{' '.join(one.page.walk)} stopped until the next start: {one.refused}"
             self.report(JobEvent(what="walk stopped", text=text, level="warning"))
 
-    def _settle(self, lanes: Iterable[LaneResult], parts: Sequence[PartResult]) -> Counter[str]:
+    def _settle(self, lanes: Iterable[LaneResult], results: Sequence[StageResult]) -> Counter[str]:
         """Takes the outcomes of settling, and the open rows that index answers showed; returns the counts of index lags."""
-        settled = list(chain.from_iterable(part.settled for part in parts))
+        settled = list(chain.from_iterable(result.settled for result in results))
         sights = [
             *chain.from_iterable(lane.sights for lane in lanes),
-            *chain.from_iterable(part.sights for part in parts),
+            *chain.from_iterable(result.sights for result in results),
         ]
         lags = count_lags(self.open_changes.lags(sights, settled, self.clock.now()))
         if settled:

@@ -16,7 +16,7 @@ from processor.product.avro_datum import avro_datum
 from processor.product.document import GONE, Renderer
 from processor.records import canonical_json
 from processor.records.record import Value
-from processor.rounds.publish_part import root_message_key
+from processor.rounds.publish_stage import root_message_key
 from processor.rounds.step_runner import StepRunner
 from processor.steps.assemble import assemble_tree, shown_rows
 from statestore.attribute_values import item_size

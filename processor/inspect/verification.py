@@ -33,7 +33,7 @@ from processor.progress.ledger import NO_DOCUMENT, hash_of
 from processor.progress.open_changes import stored_overlay
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.rounds.publish_part import VERSION_HEADER, encoded_document
+from processor.rounds.publish_stage import VERSION_HEADER, encoded_document
 from processor.rounds.round import CHUNK
 from processor.rounds.step_runner import StepRunner
 from processor.steps.find_roots import find_roots, resume

@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from processor.errors import ForeignPart
-from processor.job.fence_producers import fence_producers
-from processor.job.forget_progress import forget_progress
+from processor.job.forget_progress import forget_progress, messages_in
+from processor.job.take_over import fence_producers
 from processor.plan.plan import Plan
 from processor.progress.identity import (
     IDENTITY,
@@ -106,7 +106,7 @@ def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store
     called `check_parts`."""
     table, (identity, restored) = registry.binding().table, _identity(store)
     if table and identity and (table != settings.place or restored or lost):
-        forget_progress(settings, plan, store)
+        forget_progress(plan, store, messages_in(settings))
         identity = ""
     if table and not identity:
         registry.release_table()

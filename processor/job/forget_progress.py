@@ -7,7 +7,7 @@ documents that the topics show, each of them invalid. The next run brings each r
 indexes for it, and publishes every document, or its tombstone, with a higher sequence.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -21,18 +21,28 @@ from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, group_key,
 from processor.progress.published_topics import TOPICS
 from processor.progress.walk import PARTITION as WALKS
 from processor.progress.walk import read_walk, write_walk
+from processor.records.message import Message
+from processor.records.record import Record
 from processor.settings.settings import Settings
 from statestore.item_attributes import key_of_item
 from statestore.keys import Key
 from statestore.store import Delete, Item, Store, Write
 
 CHUNK = 1_000
+Messages = Callable[[str], Iterable[Message | Record]]
+"""The messages of a topic; none if there is no such topic."""
 NOBODY = Mark(0, 0, 0, 0)
 
 
-def forget_progress(settings: Settings, plan: Plan, store: Store) -> None:
+def messages_in(settings: Settings) -> Messages:
+    """The messages of the topics of a broker."""
+    address, kafka = settings.bootstrap_servers, dict(settings.kafka)
+    return lambda topic: read_topic(address, kafka, topic) if Admin(address, kafka).topics([topic]) else ()
+
+
+def forget_progress(plan: Plan, store: Store, messages: Messages) -> None:
     """Deletes the progress, and last the identity, so that a call that broke off can be repeated. The ends of replays stay: a
-    dropped dead letter stays dropped. Holds the message keys of a product in memory."""
+    dropped dead letter stays dropped. Holds the message keys of a product in memory. `messages`: of the products' topics."""
     ledgers = sorted(ledgers_in(store.partition(SEQUENCES)))
     own = (*TRACES, SEQUENCES, TOPICS)
     for item in store.partition(WALKS):
@@ -42,7 +52,7 @@ def forget_progress(settings: Settings, plan: Plan, store: Store) -> None:
     for pk in (*ledgers, *own):
         _delete(store, pk)
     for product in plan.products.values():
-        shown = _shown(settings, plan, product)
+        shown = _shown(plan, product, messages(product.product.topic))
         while chunk := list(islice(shown, CHUNK)):
             items = store.get([group_key(product.ledger, one.root) for one in chunk])
             store.write_all([_invalid(product, one, items) for one in chunk])
@@ -71,17 +81,15 @@ def _invalid(product: ProductPlan, shown: ShownRoot, items: Mapping[Key, Item]) 
     return reserve(at, items.get(at), {product.number: entry}, shown.key)
 
 
-def _shown(settings: Settings, plan: Plan, product: ProductPlan) -> Iterator[ShownRoot]:
-    """The roots whose documents the product's topic shows."""
-    topic = product.product.topic
+def _shown(plan: Plan, product: ProductPlan, messages: Iterable[Message | Record]) -> Iterator[ShownRoot]:
+    """The roots whose documents the messages show."""
     shown: dict[str, int] = {}
-    if Admin(settings.bootstrap_servers, dict(settings.kafka)).topics([topic]):
-        for message in read_topic(settings.bootstrap_servers, dict(settings.kafka), topic):
-            key = (message.key or b"").decode(errors="replace")
-            shown.pop(key, None)
-            sequence = dict(message.headers).get("statestore.sequence") or b""
-            if message.value is not None and sequence.isdigit():
-                shown[key] = int(sequence)
+    for message in messages:
+        key = (message.key or b"").decode(errors="replace")
+        shown.pop(key, None)
+        sequence = dict(message.headers).get("statestore.sequence") or b""
+        if message.value is not None and sequence.isdigit():
+            shown[key] = int(sequence)
     for key, number in shown.items():
         root = root_of(plan.entities[product.product.root].entity, key)
         if root is not None:

@@ -1,6 +1,6 @@
 """The Spark job around its driver: the fence, the stream, and what the driver does with a batch.
 
-start   1. take the lease (open_job.py)   2. fence every earlier producer   3. start the driver: reload, wait W
+start   take the lease (open_job.py), then take over from earlier runs (take_over.py)
 idle    background work goes on between batches, in turn with them
 edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
         stream ends, and begins again; so it does when a missing topic appears, or when an entity can leave its former topic
@@ -23,12 +23,11 @@ from processor.driver.live_replays import LiveReplays
 from processor.driver.steward import Steward
 from processor.errors import Stopped, StreamOutdated
 from processor.job.catch_up import CatchUp
-from processor.job.fence_producers import fence_producers
 from processor.job.lease import LeaseRenewal
 from processor.job.monitor import JobMonitor, LastBatch
 from processor.job.outages.batch_troubles import BatchTroubles
+from processor.job.take_over import take_over
 from processor.kafka.admin import Admin
-from processor.plan.planning import plan_of
 from processor.progress.epochs import Partition
 from processor.rounds.job_event import JobEvent
 from processor.rounds.stage_times import BATCH, stage_time
@@ -40,7 +39,7 @@ from processor.spark.spark_executor import BatchFrame
 from processor.topics.entity_moves import EntityMoves
 from processor.topics.source_topics import SourceTopics
 from processor.topics.topic_epochs import check_topics
-from registry.errors import RegistryBusy, RegistryUnreachable, SnapshotOutdated
+from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import Lease, Snapshot
 from registry.repository import Registry
 
@@ -133,25 +132,8 @@ class Job:
         self.driver.report(JobEvent(what="open", text="runs"))
 
     def start(self) -> None:
-        """Fences every producer of earlier runs, takes over what they left, and waits until the indexes show their
-        writes."""
-        fence_producers(self.settings, self.lease.lanes)
-        self._apply_version()
-        if self.lease.generation > 1:
-            wait = self.driver.progress.wait
-            waits = f", then waits {wait:g} s until the indexes show it" if wait else ""
-            text = f"reads what earlier runs left{waits}"
-            self.driver.report(JobEvent(what="takes over", text=text))
-        self.driver.start()
-
-    def _apply_version(self) -> None:
-        """Records the version of the driver's plan. Operators may edit the registry while Spark starts, or while the job waits
-        for the lease. Then the driver begins by the newer plan: by an older one it would drop the work of newer products."""
-        while True:
-            try:
-                return self.registry.applied(self.lease, self.driver.plan.version)
-            except SnapshotOutdated:
-                self.driver.progress.replan(plan_of(self.registry.snapshot()))
+        """Takes over what earlier runs left."""
+        take_over(self.driver, self.registry, self.lease)
 
     def make_moves(self) -> None:
         """Moves the entities to other topics that can move now. Call it before the stream begins."""

@@ -19,7 +19,7 @@ def live_replays(job: Job) -> LiveReplays:
     """The replays of an open job."""
     return LiveReplays(
         driver=job.driver,
-        registry=job.registry,
+        requests=job.registry.replays,
         lease=job.lease,
         read=partial(read_requested, job),
         whole=partial(with_whole_record, job.settings),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from processor.metrics.metric_list import METRICS
 from processor.records.reject_reasons import REASONS
 from processor.rounds import freshness
-from processor.rounds.account import DEAD_LETTERS, IN_TOPIC, PARTS
+from processor.rounds.account import DEAD_LETTERS, IN_TOPIC, OUTCOMES
 from processor.rounds.index_lag import LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
 from processor.rounds.spending import REQUEST
 from processor.rounds.stage_times import BATCH, STAGE, STAGES
@@ -45,9 +45,9 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
         "lag_seconds": {(topic,): lag["seconds"] for topic, lag in lags.items() if lag["seconds"] is not None},
         "oldest_unpublished_seconds": _oldest(report),
         "events_total": {
-            (topic, part.replace("dead letters", "dead_letter")): counts.get(f"{part}{IN_TOPIC}{topic}", 0)
+            (topic, outcome.replace("dead letters", "dead_letter")): counts.get(f"{outcome}{IN_TOPIC}{topic}", 0)
             for topic in topics
-            for part in PARTS
+            for outcome in OUTCOMES
         },
         "dead_letters_total": {(code,): counts.get(f"{DEAD_LETTERS}{code}", 0) for code in REASONS},
         "documents_total": _one(counts.get("published", 0) + counts.get("corrections", 0)),

@@ -76,7 +76,7 @@ class FanOuts:
         return obsolete
 
     def add(self, fan_out: FanOut) -> Write:
-        """Takes a fan-out that a part began; returns the write that makes it durable."""
+        """Takes a fan-out that a task began; returns the write that makes it durable."""
         current = self.waiting.get(fan_out[:3])
         return self._put(fan_out if current is None else current._replace(again=True))
 

@@ -1,6 +1,6 @@
 """Segments: open changes as bytes (rule 5 of docs/architecture.md).
 
-    OPEN#<nn>, <run>.<round>.<part>.<n>    rows: the open changes that a write part made, as JSON, compressed by zlib
+    OPEN#<nn>, <run>.<round>.<task>.<n>    rows: the open changes that a write task made, as JSON, compressed by zlib
 
 An open change names the version that the indexes have yet to show (`Row.version_in_indexes`), the join keys that the row has now,
 and its former keys, under which a late index may still show the row.
@@ -148,26 +148,26 @@ def make_segment(name: str, changes: Iterable[OpenChange]) -> Segment:
     return _segment(name, changes, list(map(_record, changes)))
 
 
-def make_segments(changes: Iterable[OpenChange], run: int, round_: int, part: str) -> Iterator[Segment]:
-    """The changes in as few segments as fit into durable items. `part`: a name of its own in the round."""
+def make_segments(changes: Iterable[OpenChange], run: int, round_: int, task: str) -> Iterator[Segment]:
+    """The changes in as few segments as fit into durable items. `task`: a name of its own in the round."""
     portion: list[OpenChange] = []
     records: list[bytes] = []
     size = n = 0
     for change in changes:
         record = _record(change)
         if portion and (len(portion) == CHANGES_PER_ITEM or size + len(record) >= BYTES_PER_ITEM):
-            yield _segment(changes_key(run, round_, part, n).sk, portion, records)
+            yield _segment(changes_key(run, round_, task, n).sk, portion, records)
             portion, records, size, n = [], [], 0, n + 1
         portion.append(change)
         records.append(record)
         size += len(record) + 1
     if portion:
-        yield _segment(changes_key(run, round_, part, n).sk, portion, records)
+        yield _segment(changes_key(run, round_, task, n).sk, portion, records)
 
 
-def changes_key(run: int, round_: int, part: str, n: int) -> Key:
+def changes_key(run: int, round_: int, task: str, n: int) -> Key:
     """The key of a durable item."""
-    return item_key(f"{run:010d}.{round_:010d}.{part}.{n:06d}")
+    return item_key(f"{run:010d}.{round_:010d}.{task}.{n:06d}")
 
 
 def item_key(name: str) -> Key:

@@ -64,8 +64,8 @@ class WalkPage(NamedTuple):
 
 
 class WalkedPage(NamedTuple):
-    """A piece that a part has processed. `after`: the sort key after which the walk continues, None at the end of the partition.
-    `unseen`: its rows that the indexes do not show yet. `rows`: how many it had; `written`: how many of them the part wrote.
+    """A piece that a task has processed. `after`: the sort key after which the walk continues, None at the end of the partition.
+    `unseen`: its rows that the indexes do not show yet. `rows`: how many it had; `written`: how many of them the task wrote.
     `refused`: why a row cannot be filled, else empty."""
 
     page: WalkPage

@@ -39,7 +39,8 @@ class RejectReason(NamedTuple):
     cure: str
 
 
-_SEND_AGAIN: Final = "let the source send the row again, and drop the letter"
+SEND_AGAIN: Final = "let the source send the row again, and drop the letter"
+"""The second half of many cures."""
 REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
     "schema-missing": RejectReason(
         "the record is framed for a schema registry, and the job has no registry, or cannot read its schema",
@@ -47,24 +48,22 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
     ),
     "schema-differs": RejectReason(
         "the bytes of the record do not fit its schema in the schema registry",
-        f"let the producer write by the schema that it names; {_SEND_AGAIN}",
+        f"let the producer write by the schema that it names; {SEND_AGAIN}",
     ),
     "not-utf8": RejectReason(
-        "the key or the value is not text in UTF-8", f"let the producer write UTF-8; {_SEND_AGAIN}"
+        "the key or the value is not text in UTF-8", f"let the producer write UTF-8; {SEND_AGAIN}"
     ),
     "not-json": RejectReason(
         "the key or the value is not JSON: empty, incomplete, with NaN, or with a byte order mark",
-        f"let the producer write JSON; {_SEND_AGAIN}",
+        f"let the producer write JSON; {SEND_AGAIN}",
     ),
-    "too-deep": RejectReason(
-        "the JSON has more than 200 levels", f"let the producer write fewer levels; {_SEND_AGAIN}"
-    ),
+    "too-deep": RejectReason("the JSON has more than 200 levels", f"let the producer write fewer levels; {SEND_AGAIN}"),
     "number-too-long": RejectReason(
         "the JSON holds a number of too many digits, or with too large an exponent",
-        f"let the producer write it as text; {_SEND_AGAIN}",
+        f"let the producer write it as text; {SEND_AGAIN}",
     ),
     "half-surrogate": RejectReason(
-        "a text holds half of a surrogate pair, which UTF-8 lacks", f"correct the text at the source; {_SEND_AGAIN}"
+        "a text holds half of a surrogate pair, which UTF-8 lacks", f"correct the text at the source; {SEND_AGAIN}"
     ),
     "not-a-row": RejectReason(
         "the value is JSON, but no object", "correct `topic` of the entity if it names the wrong topic; drop the letter"
@@ -75,42 +74,42 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
     ),
     "row-missing": RejectReason(
         "the envelope has no row: no object in `after`, or a schema without its payload",
-        f"correct the transforms of the connector; {_SEND_AGAIN}",
+        f"correct the transforms of the connector; {SEND_AGAIN}",
     ),
     "column-type": RejectReason(
         "a value is not of the declared type of its column",
-        f"declare a type that takes it (`int`, `string` and `bool` may become `json`), then replay; else {_SEND_AGAIN}",
+        f"declare a type that takes it (`int`, `string` and `bool` may become `json`), then replay; else {SEND_AGAIN}",
     ),
     "column-range": RejectReason(
         "a number or a time is beyond the range of its column",
-        f"declare `json` for an `int`, then replay; else correct the value at the source; {_SEND_AGAIN}",
+        f"declare `json` for an `int`, then replay; else correct the value at the source; {SEND_AGAIN}",
     ),
     "key-shape": RejectReason(
         "the Kafka key is one value, and the key of the entity has several columns",
-        f"let the connector write the key of the entity (`message.key.columns`); {_SEND_AGAIN}",
+        f"let the connector write the key of the entity (`message.key.columns`); {SEND_AGAIN}",
     ),
     "key-type": RejectReason(
         "a part of the Kafka key is null, or not of the declared type of its column",
-        f"let the producer write the declared type; {_SEND_AGAIN}",
+        f"let the producer write the declared type; {SEND_AGAIN}",
     ),
     "key-null": RejectReason(
         "a key column is null in the row", "let the source give each row a key, and drop the letter"
     ),
     "key-missing": RejectReason(
         "neither the Kafka key nor the row has a part of the key",
-        f"let the connector write the key of the entity (`message.key.columns`); {_SEND_AGAIN}",
+        f"let the connector write the key of the entity (`message.key.columns`); {SEND_AGAIN}",
     ),
     "key-differs": RejectReason(
         "the Kafka key and the row have different values for a part of the key",
-        f"let the connector write the key of the entity (`message.key.columns`); {_SEND_AGAIN}",
+        f"let the connector write the key of the entity (`message.key.columns`); {SEND_AGAIN}",
     ),
     "row-too-large": RejectReason(
         "the row does not fit into an item of the table (400 KB)",
-        f"let the connector leave out the large column (`column.exclude.list`); {_SEND_AGAIN}",
+        f"let the connector leave out the large column (`column.exclude.list`); {SEND_AGAIN}",
     ),
     "other-partition": RejectReason(
         "the row has changes from two partitions, so their order is unknown",
-        f"let the producer use one partition for each key, run `statestore epoch TOPIC`; {_SEND_AGAIN}",
+        f"let the producer use one partition for each key, run `statestore epoch TOPIC`; {SEND_AGAIN}",
     ),
     "document-too-large": RejectReason(
         "a document is larger than the messages that the topic of its product takes; the letter has the document's key",

@@ -1,1 +1,1 @@
-"""One round of the path, and its parts. Pure: knows no Spark and no client."""
+"""One round of the path, and its stages. Pure: knows no Spark and no client."""

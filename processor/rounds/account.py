@@ -10,25 +10,25 @@ DEAD_LETTERS = "dead letters: "
 """Before the code of a reason: the name of the counter of its dead letters."""
 REASONS_SHOWN = 5
 """Reasons that the message of a stop names, the most frequent first."""
-PARTS = ("applied", "superseded", "ignored", "dead letters")
+OUTCOMES = ("applied", "superseded", "ignored", "dead letters")
 IN_TOPIC = " in "
-"""In the name of the counter of a part and a topic: `applied in user`. No topic has a space."""
+"""In the name of the counter of an outcome and a topic: `applied in user`. No topic has a space."""
 
 
-def count_records(tally: Counter[str], part: str, topic: str, records: int = 1) -> None:
-    """Counts records of a topic: in the part of the account, and in that of the topic."""
-    tally[part] += records
-    tally[f"{part}{IN_TOPIC}{topic}"] += records
+def count_records(tally: Counter[str], outcome: str, topic: str, records: int = 1) -> None:
+    """Counts records of a topic: by their outcome, and by outcome and topic."""
+    tally[outcome] += records
+    tally[f"{outcome}{IN_TOPIC}{topic}"] += records
 
 
 def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings: BatchSettings) -> None:
     """Raises AccountError when a record is not accounted for, TooManyRejects when the share of dead letters is above
     its limit. `letters`: the code of a reason -> `PLACE: REASON` of one of its dead letters."""
     read, dead = tally.get("read", 0), tally.get("dead letters", 0)
-    parts = {part: tally.get(part, 0) for part in PARTS}
-    if read != sum(parts.values()):
-        counts = ", ".join(f"{n} {part}" for part, n in parts.items())
-        raise AccountError(f"{read} records were read, but {counts}; the batch is not committed: please report this")
+    counts = {outcome: tally.get(outcome, 0) for outcome in OUTCOMES}
+    if read != sum(counts.values()):
+        shown = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
+        raise AccountError(f"{read} records were read, but {shown}; the batch is not committed: please report this")
     if dead > settings.max_reject_free and dead > read * settings.max_reject_share:
         reasons = sorted(letters, key=lambda code: (-tally[f"{DEAD_LETTERS}{code}"], code))
         shown = "; ".join(

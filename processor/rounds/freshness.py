@@ -73,7 +73,7 @@ def read_freshness(tally: Mapping[str, int]) -> Freshness:
 def oldest(times: Iterable[RootTimes]) -> dict[Root, float]:
     """All roots, each with its oldest time."""
     found: dict[Root, float] = {}
-    for part in times:
-        for root, time in part.items():
+    for root_times in times:
+        for root, time in root_times.items():
             found[root] = min(time, found.get(root, time))
     return found

@@ -1,9 +1,10 @@
 """A round: one turn of the driver, in two stages with a barrier between them.
 
-    stage 1   a part over some work: records, open changes, fan-outs, backlog roots, dead letters -> the roots to publish
-    stage 2   the publish part of each lane: its roots -> assemble, publish
+    1. The first stage is one of several, by its work: records, open changes, fan-outs, walks, backlog roots, dead letters -> the
+       roots to publish.
+    2. The publish stage: the roots of each lane -> assemble, publish.
 
-All tasks of stage 1 end before the first task of stage 2 begins. A round of little work is one task, which does
+All tasks of the first stage end before the first task of the publish stage begins. A round of little work is one task, which does
 both. Here is what both stages share, and what they return, as plain data.
 """
 
@@ -32,7 +33,7 @@ from processor.rounds.step_runner import StepRunner
 from processor.rounds.update_counts import UpdateCounts
 
 CHUNK = 500
-"""Steps that run side by side: enough to fill batched reads, few enough to bound the memory of a part. Reads are shared
+"""Steps that run side by side: enough to fill batched reads, few enough to bound the memory of a task. Reads are shared
 within one chunk only: a document must never use a row that was read before its ledger entry."""
 
 
@@ -76,7 +77,7 @@ class PublishSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """The facts that all parts of a round share. `run`: the run so far; `number`: of this round in the run; `batch`:
+    """The facts that all tasks of a round share. `run`: the run so far; `number`: of this round in the run; `batch`:
     the micro-batch, for message headers. `starts`: the first offset of the batch in each partition. `expires_at`: when
     DynamoDB may drop delete markers of this round; `oldest`: the time of the oldest dead letter that may be replayed
     (both in seconds since 1970). `stopped`: the products that failed in earlier rounds; `unfit`: the roots whose last
@@ -114,12 +115,12 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartResult:
-    """The result of a task of stage 1. `roots`: to publish in this round, with the time of the oldest record of each;
-    `fan_outs`: find further roots in later rounds. `opened`: the changes that the part opened. `sights`: of open rows in index
+class StageResult:
+    """The result of a task of a first stage. `roots`: to publish in this round, with the time of the oldest record of each;
+    `fan_outs`: find further roots in later rounds. `opened`: the changes that the task opened. `sights`: of open rows in index
     answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece
-    of work. `truncates`: the truncates that the part read, as entity and version. `letters`: the code of a reason -> the place
-    and the reason of its last dead letter; the last of all is at the end. `forms`: the forms of decimals that the part settled,
+    of work. `truncates`: the truncates that the task read, as entity and version. `letters`: the code of a reason -> the place
+    and the reason of its last dead letter; the last of all is at the end. `forms`: the forms of decimals that the task settled,
     or found settled. `updates`: the writes by entity."""
 
     tally: Counter[str] = field(default_factory=Counter)
@@ -137,17 +138,16 @@ class PartResult:
     updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
 
 
-Part = Callable[[Iterable[Any], Round, StepRunner], PartResult]
-"""A task of stage 1: works on some pieces of work of one kind, with a runner that shows the overlay and sends dead
-letters."""
+Stage = Callable[[Iterable[Any], Round, StepRunner], StageResult]
+"""Each task of a first stage calls it for its work, with a runner that shows the overlay and sends dead letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneResult:
-    """The result of a task of stage 2. `failed`: the products that failed in it, with the reason; `backlog`: the roots
+    """The result of a lane in the publish stage. `failed`: the products that failed in it, with the reason; `backlog`: the roots
     that these, and the products that stopped earlier, did not publish, and those of documents that do not fit. `unfit`: these
     roots, with the reason; `fits`: those of `Round.unfit` that are published now. `limits`: product -> the most bytes of a
-    message, where its topic takes fewer than the round knew. `parts`: results of stage 1 on their way to the
+    message, where its topic takes fewer than the round knew. `results`: of the first stage, on their way to the
     driver, without their roots. `sights`: of open rows in index answers. `times`: of the records that led to the published
     documents, where known."""
 
@@ -160,5 +160,5 @@ class LaneResult:
     unfit: Mapping[Root, str] = field(default_factory=dict)
     fits: frozenset[Root] = frozenset()
     limits: Mapping[str, int] = field(default_factory=dict)
-    parts: tuple[PartResult, ...] = ()
+    results: tuple[StageResult, ...] = ()
     sights: tuple[Sight, ...] = ()

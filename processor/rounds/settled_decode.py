@@ -1,4 +1,4 @@
-"""Decodes the records of a part, and settles the form of a decimal column by the first record that shows one.
+"""Decodes the records of a task, and settles the form of a decimal column by the first record that shows one.
 
 A task settles a form in the table before it writes a row by it. Where another task was first, the table answers with the form
 that the column has. The task reads the record by that form, so the record may be a dead letter. No column has rows of both forms.
@@ -18,8 +18,8 @@ from statestore.store import Refused, Store
 
 @dataclass(slots=True, kw_only=True)
 class SettledDecode:
-    """The decoding of one part. `schemas`: fetches and reads framed records. `forms`: as they are settled so far. `settled`: the
-    notes that the part wrote, or found."""
+    """The decoding of one task. `schemas`: fetches and reads framed records. `forms`: as they are settled so far. `settled`: the
+    notes that the task wrote, or found."""
 
     store: Store
     schemas: FramedReader

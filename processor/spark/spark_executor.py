@@ -1,6 +1,6 @@
-"""Runs the parts of a round as tasks of Spark.
+"""Runs the stages of a round as tasks of Spark.
 
-A round is one action: the tasks of stage 1, one shuffle, and the publish tasks, which share the lanes. A round of little
+A round is one action: the tasks of the first stage, one shuffle, and the publish tasks, which share the lanes. A round of little
 work needs one task: this task publishes, too. Only when it finds many roots, a second action publishes them.
 """
 
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from processor.progress.epochs import Epochs
 from processor.progress.overlay import SegmentGroup
-from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round, size_of
+from processor.rounds.round import SMALL, LaneResult, Round, Stage, StageResult, size_of
 from processor.settings.settings import Settings
 from processor.spark.worker import (
     ReadPieces,
@@ -25,7 +25,7 @@ from processor.spark.worker import (
     publish,
     records_of,
     run_alone,
-    run_part,
+    run_stage,
 )
 from registry.model import Lease
 from statestore.store import Fence
@@ -33,7 +33,7 @@ from statestore.store import Fence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFrame:
-    """The records of a micro-batch: work for the write part. `records`: at most so many. `epochs`: of its topics."""
+    """The records of a micro-batch: work for the write stage. `records`: at most so many. `epochs`: of its topics."""
 
     frame: DataFrame
     records: int
@@ -45,7 +45,7 @@ SparkWork = BatchFrame | Sequence[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkExecutor:
-    """Runs parts on a Spark session. `fence`: the right of the run to write to the table. `sent`: the broadcasts of the open
+    """Runs stages on a Spark session. `fence`: the right of the run to write to the table. `sent`: the broadcasts of the open
     changes, by the number of the group: Spark sends a worker those that it lacks."""
 
     spark: SparkSession
@@ -64,7 +64,7 @@ class SparkExecutor:
         started._jrdd.countAsync()  # an action of the JVM: a Python thread would leave its connection to it open
 
     def run_round(
-        self, part: Part, work: SparkWork, round_: Round, overlay: Mapping[int, SegmentGroup]
+        self, stage: Stage, work: SparkWork, round_: Round, overlay: Mapping[int, SegmentGroup]
     ) -> list[LaneResult]:
         context = self.spark.sparkContext
         self._send(overlay)
@@ -72,18 +72,18 @@ class SparkExecutor:
         task = self._task(round_, tuple(self.sent.values()), publishers)
         elements, read = self._distribute(work)
         if not _is_small(work):
-            return _publish(elements.mapPartitions(partial(hand_over, part=part, read=read, task=task)), task)
-        alone: RDD[Any] = elements.mapPartitions(partial(run_alone, part=part, read=read, task=task))
+            return _publish(elements.mapPartitions(partial(hand_over, stage=stage, read=read, task=task)), task)
+        alone: RDD[Any] = elements.mapPartitions(partial(run_alone, stage=stage, read=read, task=task))
         found = alone.collect()
         published = bool(found) and isinstance(found[0], LaneResult)
         return found if published else _publish(context.parallelize(found, 1), task)
 
-    def run_part(self, part: Part, work: SparkWork, round_: Round) -> list[PartResult]:
+    def run_stage(self, stage: Stage, work: SparkWork, round_: Round) -> list[StageResult]:
         task = self._task(round_, (), 1)
         elements, read = self._distribute(work)
 
-        def run_partition(elements: Any) -> list[PartResult]:
-            return [run_part(elements, part, read, task)]
+        def run_partition(elements: Any) -> list[StageResult]:
+            return [run_stage(elements, stage, read, task)]
 
         return list(elements.mapPartitions(run_partition).collect())
 
@@ -116,7 +116,7 @@ class SparkExecutor:
 
 
 def _is_small(work: SparkWork) -> bool:
-    """Whether one task does the work of stage 1."""
+    """Whether one task does the work of the first stage."""
     return (work.records if isinstance(work, BatchFrame) else size_of(work)) <= SMALL
 
 

@@ -21,8 +21,8 @@ from processor.progress.overlay import Overlay, SegmentGroup
 from processor.progress.segment import Segment
 from processor.records.record import Record
 from processor.rounds.freshness import RootTimes, count_ages, oldest
-from processor.rounds.publish_part import lane_of, publish_lane
-from processor.rounds.round import SMALL, LaneResult, Part, PartResult, Round
+from processor.rounds.publish_stage import lane_of, publish_lane
+from processor.rounds.round import SMALL, LaneResult, Round, Stage, StageResult
 from processor.rounds.spending import spending
 from processor.rounds.stage_times import stage_time
 from processor.rounds.step_runner import StepRunner, tune_garbage_collector
@@ -56,12 +56,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """The data that a task of stage 1 hands to a publish task: the roots of its lanes, the changes that the task
+    """The data that a task of a first stage hands to a publish task: the roots of its lanes, the changes that the task
     opened, and, to publish task 0 only, the task's result on its way to the driver."""
 
     roots: RootTimes = field(default_factory=dict)
     opened: tuple[Segment, ...] = ()
-    result: PartResult | None = None
+    result: StageResult | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,8 @@ def make_clients(settings: Settings, letter_bytes: int | None, fence: Fence | No
     return iter(())
 
 
-def run_part(elements: Iterable[Any], part: Part, read: ReadPieces, task: Task) -> PartResult:
-    """A task of stage 1 over one Spark partition, with its requests counted."""
+def run_stage(elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Task) -> StageResult:
+    """A task of a first stage over one Spark partition, with its requests counted."""
     mine = clients(task.settings, task.round.setup.letter_bytes, task.fence)
     runner = StepRunner(
         store=mine.store,
@@ -116,14 +116,14 @@ def run_part(elements: Iterable[Any], part: Part, read: ReadPieces, task: Task) 
         schemas=open_schemas(task.settings.schema_registry),
     )
     before, began = spending(mine.store), perf_counter()
-    result = part(read(elements), task.round, runner)
+    result = stage(read(elements), task.round, runner)
     tally = result.tally + (spending(mine.store) - before) + stage_time("write", began)
     return replace(result, sights=runner.sights(), tally=tally)
 
 
-def hand_over(elements: Iterable[Any], part: Part, read: ReadPieces, task: Task) -> Iterator[tuple[int, Handover]]:
-    """A task of stage 1, and the handovers that Spark shuffles to the publish tasks. Each lane has one publish task."""
-    result = run_part(elements, part, read, task)
+def hand_over(elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Task) -> Iterator[tuple[int, Handover]]:
+    """A task of a first stage, and the handovers that Spark shuffles to the publish tasks. Each lane has one publish task."""
+    result = run_stage(elements, stage, read, task)
     roots: dict[int, dict[Root, float]] = {}
     for root, time_ in result.roots.items():
         roots.setdefault(lane_of(root, task.settings.lanes) % task.publishers, {})[root] = time_
@@ -134,31 +134,31 @@ def hand_over(elements: Iterable[Any], part: Part, read: ReadPieces, task: Task)
 
 
 def run_alone(
-    elements: Iterable[Any], part: Part, read: ReadPieces, task: Task
+    elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Task
 ) -> list[LaneResult] | list[tuple[int, Handover]]:
-    """The only task of stage 1. No other task can still write, so this task publishes a few roots itself. It hands over
+    """The only task of a first stage. No other task can still write, so this task publishes a few roots itself. It hands over
     many roots, for several publish tasks."""
-    handovers = list(hand_over(elements, part, read, task))
+    handovers = list(hand_over(elements, stage, read, task))
     if sum(len(handover.roots) for _, handover in handovers) > SMALL:
         return handovers
     return publish(handovers, task)
 
 
 def publish(handovers: Iterable[tuple[int, Handover]], task: Task) -> list[LaneResult]:
-    """A task of stage 2: the publish part of its lanes, one after the other. The first of the results carries those of
-    stage 1."""
+    """A task of the publish stage: its lanes, one after the other. The first of the results carries those of
+    the first stage."""
     received = [handover for _, handover in handovers]
     lanes: dict[int, dict[Root, float]] = {}
     for root, time_ in oldest(handover.roots for handover in received).items():
         lanes.setdefault(lane_of(root, task.settings.lanes), {})[root] = time_
     opened = SegmentGroup(tuple(chain.from_iterable(handover.opened for handover in received)))
-    parts = tuple(handover.result for handover in received if handover.result is not None)
+    results = tuple(handover.result for handover in received if handover.result is not None)
     published = [_publish_lane(lane, roots, opened, task) for lane, roots in sorted(lanes.items())]
-    return [LaneResult(lane=0, parts=parts), *published]
+    return [LaneResult(lane=0, results=results), *published]
 
 
 def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> LaneResult:
-    """The publish part of one lane. Each attempt first takes the lane at the broker, then checks the lease. So either a
+    """The publish stage of one lane. Each attempt first takes the lane at the broker, then checks the lease. So either a
     run that took over has fenced this producer, or the check notices that run."""
     mine, settings = clients(task.settings, task.round.setup.letter_bytes, task.fence), task.settings
     overlays = (*_overlays(task), opened)

@@ -15,7 +15,7 @@ class NetChange(NamedTuple):
     """The net change of a key, and the changes that it combines, oldest first."""
 
     change: Change
-    parts: tuple[Change, ...]
+    changes: tuple[Change, ...]
 
 
 def dedupe(changes: Iterable[Change]) -> list[NetChange]:
@@ -24,38 +24,38 @@ def dedupe(changes: Iterable[Change]) -> list[NetChange]:
     by_key: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
         by_key.setdefault((change.record.partition, change.entity, *change.key), []).append(change)
-    return [net_change(parts) for parts in by_key.values()]
+    return [net_change(of_key) for of_key in by_key.values()]
 
 
-def net_change(parts: list[Change]) -> NetChange:
+def net_change(changes: list[Change]) -> NetChange:
     """The net change of changes of one key in one partition, in any order."""
-    if len(parts) > 1:
-        parts = sorted(parts, key=lambda change: (change.record.epoch, change.record.offset))
-    last = parts[-1]
-    if len(parts) > 1 and last.row is not None and UNAVAILABLE in last.row.values():
-        last = last._replace(row=_filled(parts), since=_since(parts))
-    return NetChange(last, tuple(parts))
+    if len(changes) > 1:
+        changes = sorted(changes, key=lambda change: (change.record.epoch, change.record.offset))
+    last = changes[-1]
+    if len(changes) > 1 and last.row is not None and UNAVAILABLE in last.row.values():
+        last = last._replace(row=_filled(changes), since=_since(changes))
+    return NetChange(last, tuple(changes))
 
 
-def _filled(parts: list[Change]) -> dict[str, object]:
+def _filled(changes: list[Change]) -> dict[str, object]:
     row: dict[str, object] = {}
-    for part in parts:
-        if part.row is None:
+    for change in changes:
+        if change.row is None:
             row = {}
         else:
-            row = {name: row.get(name, value) if value is UNAVAILABLE else value for name, value in part.row.items()}
+            row = {name: row.get(name, value) if value is UNAVAILABLE else value for name, value in change.row.items()}
     return row
 
 
-def _since(parts: list[Change]) -> dict[str, tuple[int, int]]:
+def _since(changes: list[Change]) -> dict[str, tuple[int, int]]:
     """The positions of the changes that brought the filled columns: those that the last change did not send."""
     brought: dict[str, tuple[int, int]] = {}
-    for part in parts:
+    for change in changes:
         known, brought = brought, {}
-        for name, value in (part.row or {}).items():
+        for name, value in (change.row or {}).items():
             if value is not UNAVAILABLE:
-                brought[name] = part.record.epoch, part.record.offset
+                brought[name] = change.record.epoch, change.record.offset
             elif name in known:
                 brought[name] = known[name]
-    last = parts[-1].row or {}
+    last = changes[-1].row or {}
     return {name: at for name, at in brought.items() if last[name] is UNAVAILABLE}

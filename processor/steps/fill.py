@@ -18,8 +18,9 @@ from processor.plan.row_image import layout_image
 from processor.plan.step import Lookup, Step
 from processor.plan.touch import OVERSIZED
 from statestore.item_attributes import shows
-from statestore.items import JoinKey, Row, leaves_room, merge_image, slot_name, written_row
+from statestore.items import JoinKey, Row, slot_name, written_row
 from statestore.keys import Key
+from statestore.row_writes import leaves_room, merge_image
 from statestore.store import Item, Query, Refused, TooLarge
 
 

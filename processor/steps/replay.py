@@ -22,8 +22,9 @@ from processor.progress.replays import has_ended, note_keys, noted_keys
 from processor.progress.segment import OpenChange, open_change, write_changes
 from processor.records.record import Change
 from statestore import keys
-from statestore.items import Image, Row, leaves_room, merge_image, written_row
+from statestore.items import Image, Row, written_row
 from statestore.keys import Key
+from statestore.row_writes import leaves_room, merge_image
 from statestore.store import Refused, TooLarge
 
 

@@ -4,7 +4,7 @@ The evidence is an index answer without overlay that holds the row at its versio
 Absence is no evidence, so a row without a key in a slot has its own `no_key` there. A row that is gone counts as shown.
 
 With evidence the step ends, unless the change must find its roots again (`OpenChange.again`). Without it the step reads
-the row by key. The settle part then finds the touched roots again, and publishes them.
+the row by key. The settle stage then finds the touched roots again, and publishes them.
 """
 
 from dataclasses import dataclass

@@ -15,7 +15,8 @@ from processor.plan.step import Step
 from processor.plan.touch import Touch
 from processor.progress.walk import TruncateGoal
 from statestore.errors import Terminal
-from statestore.items import Row, write_image, written_row
+from statestore.items import Row, written_row
+from statestore.row_writes import write_image
 from statestore.store import Done, Equals, Item, Refused, TooLarge
 
 

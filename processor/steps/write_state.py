@@ -25,8 +25,9 @@ from processor.plan.step import Step
 from processor.plan.touch import UNDECLARED, RefusedChange, Touch, TouchOutcome, oversized
 from processor.records.record import UNAVAILABLE, Change
 from statestore import keys
-from statestore.items import Image, JoinKey, Row, keep_indexed, leaves_room, merge_image, write_image, written_row
+from statestore.items import Image, JoinKey, Row, written_row
 from statestore.keys import Key
+from statestore.row_writes import keep_indexed, leaves_room, merge_image, write_image
 from statestore.store import Done, Refused, TooLarge
 
 

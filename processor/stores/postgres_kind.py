@@ -13,7 +13,7 @@ from processor.stores.postgres_checks import CHECKS
 from processor.stores.setting_field import setting
 from processor.stores.store_kind import Effort, EmbeddedStore, StoreAddresses, StoreKind, TableSettings
 from statestore.store import Fence
-from statestore.table_state import TableState
+from statestore.table import TableState
 
 if TYPE_CHECKING:
     from statestore.postgres import PostgresStore

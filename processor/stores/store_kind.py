@@ -10,7 +10,7 @@ from processor.findings.finding import DoctorCheck, Finding, NothingToCheck
 from processor.local.program import EmbeddedPart
 from processor.stores.setting_field import setting
 from statestore.store import Fence, Store
-from statestore.table_state import TableState
+from statestore.table import TableState
 
 Asked = TypeVar("Asked", covariant=True)
 """The probe of a kind, as its own checks know it."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from processor.errors import BoundaryError, ForeignPart
-from processor.job.forget_progress import forget_progress
+from processor.job.forget_progress import forget_progress, messages_in
 from processor.kafka.admin import Admin
 from processor.plan.planning import plan_of, requirements_of
 from processor.product.product import Definitions
@@ -72,7 +72,7 @@ def rebuild_registry(
     if any(0 < entity.layout <= highest for entity in registry.snapshot().entities):
         raise ForeignPart(f"the registry {settings.registry_schema} has definitions: give a new --registry-schema")
     _record_epochs(settings, definitions, registry, store, stored)
-    forget_progress(settings, plan_of(registry.snapshot()), store)
+    forget_progress(plan_of(registry.snapshot()), store, messages_in(settings))
     return applied
 
 

@@ -24,7 +24,7 @@ from processor.kafka.message_limits import ask_limit
 from processor.kafka.outbox import BATCH_BYTES, TransactionalOutbox
 from processor.plan.plan import Plan
 from processor.progress.ledger import Run
-from processor.rounds.follow_up_parts import RootToRepair
+from processor.rounds.follow_up_stages import RootToRepair
 from processor.rounds.round import Round
 from processor.schema_registry.document_schemas import SchemaRegistration
 from processor.schema_registry.open_schemas import open_avro_writer

@@ -46,13 +46,13 @@ def no_check(_before: Snapshot, _after: Snapshot) -> None:
     """The check of a caller who runs no jobs."""
 
 
-class Registry(RequestedReplays):
+class Registry:
     """A registry in one schema of a Postgres database. Safe to share between threads, not across a fork.
 
     Every method may raise RegistryUnreachable and UnknownRevision, and every method but `migrate` RegistryMissing. Methods
     that write raise RegistryBusy when another edit stays open for 30 s.
 
-    runs: what it notes of the runs of jobs. statistics: of the state, the last ones.
+    runs: what it notes of the runs of jobs. statistics: of the state, the last ones. replays: that operators ask the job for.
     """
 
     def __init__(self, url: str, schema: str = "statestore") -> None:
@@ -64,6 +64,7 @@ class Registry(RequestedReplays):
         self._database = Database(url, schema)
         self.runs = RunNotes(self._database)
         self.statistics = KeptStatistics(self._database)
+        self.replays = RequestedReplays(self._database)
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""The replays that operators ask the running job for: each method one transaction."""
+"""The replays that operators ask the running job for."""
 
 from collections.abc import Collection
 
@@ -9,42 +9,43 @@ from registry.repository.connection import Database
 
 
 class RequestedReplays:
-    """The part of the registry's doorway for replay requests. They are no edit: the version stays."""
+    """The replay requests; each method is one transaction, and no edit: the version stays."""
 
-    _database: Database
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    def request_replay(self, places: Collection[LetterPosition], *, who: str, why: str = "") -> int:
+    def ask(self, places: Collection[LetterPosition], *, who: str, why: str = "") -> int:
         """Asks the running job, or the next one, to replay these dead letters. Returns the number of the request."""
         with self._database.transaction() as connection:
             return requests.add(connection, places, who, why)
 
-    def withdraw_replay(self, number: int) -> bool:
+    def withdraw(self, number: int) -> bool:
         """Withdraws a request: the job ends the portion that it has begun, and takes no more. Returns False where none of this
         number waits."""
         with self._database.transaction() as connection:
             return requests.withdraw(connection, number)
 
-    def next_replays(self, most: int) -> WaitingLetters | None:
+    def next_letters(self, most: int) -> WaitingLetters | None:
         """The next letters of the oldest request that waits, at most so many; None without one."""
         with self._database.reading() as connection:
             return requests.next_letters(connection, most)
 
-    def note_replays(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
+    def note(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
         """Notes how replays ended; the first outcome of a letter counts. Raises LeaseLost when another run has taken over."""
         with self._database.transaction() as connection:
             requests.note(connection, lease, request, outcomes)
 
-    def replay_requests(self) -> tuple[ReplayRequest, ...]:
+    def waiting(self) -> tuple[ReplayRequest, ...]:
         """The requests that wait, the oldest first."""
         with self._database.reading() as connection:
             return requests.read(connection)
 
-    def replay_request(self, number: int) -> ReplayRequest | None:
+    def find(self, number: int) -> ReplayRequest | None:
         """The request of this number, in any state."""
         with self._database.reading() as connection:
             return next(iter(requests.read(connection, number)), None)
 
-    def replay_outcomes(self, number: int) -> tuple[LetterOutcome, ...]:
+    def outcomes(self, number: int) -> tuple[LetterOutcome, ...]:
         """The outcomes that the job has noted for a request."""
         with self._database.reading() as connection:
             return requests.outcomes(connection, number)

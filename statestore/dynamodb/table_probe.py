@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from statestore.dynamodb.boto_client import BotoClient
 from statestore.dynamodb.client_failures import failure
 from statestore.dynamodb.endpoint import Endpoint, connect, tls_context, without_password
-from statestore.table_state import TableState, table_state
+from statestore.table import TableState, table_state
 
 
 class TableProbe:

@@ -47,8 +47,7 @@ from statestore.store import (
     Write,
     WriteOutcome,
 )
-from statestore.table import slot_names
-from statestore.table_state import TableState
+from statestore.table import TableState, slot_names
 
 PAGE: Final = 1_000
 """The items of a page, where the caller reads all, and the most rows of one statement."""

@@ -21,8 +21,7 @@ from psycopg.sql import SQL, Identifier
 from statestore.errors import NoTable, Terminal
 from statestore.postgres.statements import FENCES, ITEMS, SLOTS, schema_name
 from statestore.store import ReportIndex, TableDescription
-from statestore.table import MAX_SLOTS, TTL, slot_names, too_few
-from statestore.table_state import TableState
+from statestore.table import MAX_SLOTS, TTL, TableState, slot_names, too_few
 
 _Connection = psycopg.Connection[Any]
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,57}")

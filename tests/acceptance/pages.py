@@ -15,7 +15,10 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(page for part in ("docs", "examples", "infra") for page in (ROOT / part).rglob("*.md"))]
+    [
+        *ROOT.glob("*.md"),
+        *(page for folder in ("docs", "examples", "infra", "tests") for page in (ROOT / folder).rglob("*.md")),
+    ]
 )
 """Every page of the repository."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

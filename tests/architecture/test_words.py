@@ -14,6 +14,8 @@ BANNED = (
 CURE = "write in plain words, with a named actor and a verb in the present (CONTRIBUTING.md)"
 OUTSIDE = re.compile(r"\b(DESIGN|FORMATS|FACTS|STYLE)\.md\b|\bshared/")
 """Documents and folders that are not in the repository."""
+RENAMED = re.compile(r"\b(?:(?:write|publish|settle|replay|walk|resume|run)_part|PartResult|PARTS)\b")
+"""Names of a second meaning: a part is a program outside of the job. The halves of a round are its stages."""
 TEXTS = {".py", ".md", ".toml", ".yaml", ".yml"}
 WORD = re.compile(rf"(?<![a-z])({'|'.join(BANNED)})(?![a-z])", re.IGNORECASE)
 
@@ -24,6 +26,10 @@ def test_no_file_uses_a_banned_word() -> None:
 
 def test_no_file_refers_to_a_document_outside_the_repository() -> None:
     assert _places(OUTSIDE) == []
+
+
+def test_a_word_of_the_glossary_has_no_second_meaning() -> None:
+    assert _places(RENAMED) == [], "see docs/glossary.md"
 
 
 def _places(pattern: re.Pattern[str]) -> list[str]:

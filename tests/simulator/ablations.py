@@ -1,7 +1,7 @@
 """For every protection a recorded history ends wrong without it. `make test` runs these histories.
 
     python -m tests.simulator.ablations find [NAME ...] [--seeds 20000]   searches for such histories, shrinks and records them
-    python -m tests.simulator.ablations table                             writes the table into docs/correctness.md
+    python -m tests.simulator.ablations table                             writes the table of `protections.md`
 
 `ablations.json` records for each protection the seed, the conditions that override the seed's, the events that the run keeps, and
 the problem at the end.
@@ -14,10 +14,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.simulator.erased_rows import ErasingSimulation
+from tests.simulator.erased_rows import ErasedLettersSimulation, ErasingSimulation
+from tests.simulator.failing_products import FailingProductSimulation, UnreadyProductSimulation
 from tests.simulator.large_documents import LargeDocumentSimulation
 from tests.simulator.live_replays import LiveReplaySimulation
 from tests.simulator.lost_writes import LostWritesSimulation
+from tests.simulator.moved_topics import MovingSimulation
 from tests.simulator.protection import Protection
 from tests.simulator.protections import PROTECTIONS
 from tests.simulator.registry_edits import EditSimulation
@@ -27,6 +29,7 @@ from tests.simulator.scripted_edits import ScriptedEditSimulation
 from tests.simulator.settled_forms import SettledFormSimulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
+from tests.simulator.stray_changes import StraySimulation
 from tests.simulator.without.switch import Switch, combine
 
 KINDS: Mapping[str, type[Simulation]] = {
@@ -39,9 +42,14 @@ KINDS: Mapping[str, type[Simulation]] = {
     "live replays": LiveReplaySimulation,
     "settled forms": SettledFormSimulation,
     "lost writes": LostWritesSimulation,
+    "erased letters": ErasedLettersSimulation,
+    "moves": MovingSimulation,
+    "strays": StraySimulation,
+    "failing products": FailingProductSimulation,
+    "unready products": UnreadyProductSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
-PAGE = Path(__file__).parents[2] / "docs" / "correctness.md"
+PAGE = Path(__file__).with_name("protections.md")
 BEGIN, END = "<!-- ablations -->\n", "<!-- end of ablations -->"
 
 
@@ -91,7 +99,7 @@ def read_recorded() -> dict[str, dict[str, Any]]:
 
 
 def table() -> str:
-    """The table of docs/correctness.md."""
+    """The table of `protections.md`."""
     lines = ["| protection | against | seeds until a wrong end | events of the smallest history |", "|---|---|---|---|"]
     recorded = read_recorded()
     for protection in PROTECTIONS.values():

@@ -211,7 +211,7 @@ class ProducerClient:
 
 
 class RegistryClient:
-    """The registry of an actor: the lease and the attempts."""
+    """The registry of an actor: the lease, the attempts, and the requests of replays."""
 
     def __init__(self, actor: Actor) -> None:
         self._actor, self._registry = actor, actor.world.registry
@@ -234,8 +234,8 @@ class RegistryClient:
 
         self._actor.request("registry advances", send)
 
-    def next_replays(self, most: int) -> WaitingLetters | None:
-        return self._actor.request("replay request", lambda _: self._registry.next_replays(most))
+    def next_letters(self, most: int) -> WaitingLetters | None:
+        return self._actor.request("replay request", lambda _: self._registry.next_letters(most))
 
-    def note_replays(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
-        self._actor.request("note replays", lambda _: self._registry.note_replays(lease, request, outcomes))
+    def note(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
+        self._actor.request("note replays", lambda _: self._registry.note(lease, request, outcomes))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import processor.job.job
+import processor.job.take_over
 import processor.progress.open_changes
 import processor.progress.segment
 import processor.spark.spark_executor
@@ -75,7 +75,7 @@ def connect(job: Job, actor: Actor) -> None:
     if job.steward is not None:
         job.steward.registry = registry
     if job.replays is not None:
-        job.replays.registry = registry
+        job.replays.requests = registry
     store: Any = TableClient(actor)
     job.driver.progress.store = store
     job.driver.rounds.check_lease = lease_check(registry, job.lease)
@@ -120,7 +120,7 @@ def doubles(world: World) -> Iterator[None]:
     replaced: list[tuple[Any, str, Any]] = [
         (processor.spark.worker, "clients", clients),
         (processor.spark.worker, "TransactionalOutbox", producer),
-        (processor.job.job, "fence_producers", fence),
+        (processor.job.take_over, "fence_producers", fence),
         (processor.spark.spark_executor, "SMALL", world.conditions.small_round),
         (processor.spark.worker, "SMALL", world.conditions.small_round),
         (processor.progress.segment, "PARTITIONS", ("OPEN#00", "OPEN#01")),  # so that a start takes few requests

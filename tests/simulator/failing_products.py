@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-import processor.rounds.publish_part
+import processor.rounds.publish_stage
 import processor.spark.worker
 from processor.errors import TopicRefused
 from processor.product.document import Gone, Match, Renderer
@@ -58,7 +58,7 @@ class FailingProductSimulation(Simulation):
                     raise ValueError("unexpected data")
                 return Renderer.document(self, top)
 
-        with replacing((processor.rounds.publish_part, "Renderer", lambda _: FailingRenderer))():
+        with replacing((processor.rounds.publish_stage, "Renderer", lambda _: FailingRenderer))():
             yield
 
     @contextmanager

@@ -57,13 +57,13 @@ class Registry:
         """A request of an operator: the letters, each with its outcome, None while it waits."""
         self.requests.append(dict.fromkeys(places))
 
-    def next_replays(self, most: int) -> WaitingLetters | None:
+    def next_letters(self, most: int) -> WaitingLetters | None:
         for number, letters in enumerate(self.requests):
             if waiting := [place for place, outcome in letters.items() if outcome is None]:
                 return WaitingLetters(number, tuple(waiting[:most]))
         return None
 
-    def note_replays(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
+    def note(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
         self._check(lease)
         for outcome in outcomes:
             if self.requests[request][outcome.place] is None:

@@ -41,11 +41,11 @@ class LiveReplaySimulation(ReplaySimulation):
         job, rng = self.job, self.world.rng
         if job is None:
             return Simulation._act(self)
-        is_idle = not (self.has_input or job.pending or self.world.registry.next_replays(1))
+        is_idle = not (self.has_input or job.pending or self.world.registry.next_letters(1))
         if (letters := self._letters_to_replay()) and (rng.random() < 0.2 or is_idle):
             self._request(rng.sample(letters, rng.randint(1, len(letters))), repair=is_idle or rng.random() < 0.7)
             return True
-        if not (self.has_input or job.pending) and self.world.registry.next_replays(1):
+        if not (self.has_input or job.pending) and self.world.registry.next_letters(1):
             self._run_background_work(job)
             return True
         return super(ReplaySimulation, self)._act()
@@ -65,8 +65,8 @@ class LiveReplaySimulation(ReplaySimulation):
         assert job is not None
         if self.facts["erases"]:
             return
-        registry: Any = job.registry
-        job.replays = LiveReplays(driver=job.driver, registry=registry, lease=job.lease, read=self._read, seconds=0.0)
+        requests: Any = job.registry
+        job.replays = LiveReplays(driver=job.driver, requests=requests, lease=job.lease, read=self._read, seconds=0.0)
 
     def _read(self, places: Sequence[LetterPosition]) -> RequestedLetters:
         def read() -> RequestedLetters:

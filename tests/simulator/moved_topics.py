@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
+from processor.job.forget_progress import forget_progress
 from processor.plan.plan import Plan
 from processor.progress.epochs import Epochs, read_epochs
 from processor.progress.erasures import PARTITION as ERASED
@@ -187,6 +188,9 @@ class MovingSimulation(ErasingSimulation):
         self.end_job()
         if self.world.zombies:
             self.world.finish_zombies()
+        while self.world.broker.late_commits:
+            self.world.now += 10
+            self.world.broker.finish_late_commits()
         self.copies.clear()
         self.rebuilds -= 1
         self.facts["rebuilds"] += 1
@@ -197,6 +201,8 @@ class MovingSimulation(ErasingSimulation):
         self.boundaries = []
         self._begin_epochs(max(epochs, default=0) + 1)
         self.checkpoint = Checkpoint(offsets={p: 0 for p in self.logs if p[0] in self.topics.values()})
+        shown, store = [message for _, message in self.world.broker.log], self.world.table
+        forget_progress(self.start_plan(), store, lambda topic: [m for m in shown if m.topic == topic])
         self.world.log(f"a new registry begins epoch {self.boundaries[0].epoch}")
 
     # the job
@@ -207,6 +213,8 @@ class MovingSimulation(ErasingSimulation):
             self.checkpoint = Checkpoint(offsets=dict(self.world.rng.choice(self.copies)))
         self._fit_checkpoint()
         super()._start()
+        if self.facts["rebuilds"] and self.job is not None:
+            self._run_driver(self.job, lambda job: job.driver.adopt(self.start_plan()))
 
     def _fit_checkpoint(self) -> None:
         """Leaves the topics that no entity reads now, and begins those that no batch has read."""

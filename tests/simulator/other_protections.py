@@ -1,4 +1,5 @@
-"""The protections of the forms of decimals, of two runs at the same replay, and against a table that loses writes."""
+"""The protections of rows in two partitions, products that fail, forms of decimals, two runs at the same replay, and a table that
+loses writes."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,12 +7,62 @@ from dataclasses import replace
 from tests.simulator.lost_writes import OVERRIDES as LOST
 from tests.simulator.protection import Protection, protection
 from tests.simulator.settled_forms import OVERRIDES as PRICES
-from tests.simulator.without import forms, live_replays, lost_writes
+from tests.simulator.stray_changes import OVERRIDES as STRAYS
+from tests.simulator.without import backlog, forms, live_replays, lost_writes, publisher, strays
 from tests.simulator.worlds import CALM, CRASHES, ZOMBIES
 
 
 def other_protections() -> Iterator[Protection]:
     """Each with the kind of its runs."""
+    yield replace(
+        protection(
+            "a write is conditional on the partition", "two partitions of one row", strays.any_partition, STRAYS
+        ),
+        kind="strays",
+    )
+    yield replace(
+        protection(
+            "a refused change of another partition is a dead letter",
+            "two partitions of one row",
+            strays.not_refused,
+            STRAYS,
+        ),
+        kind="strays",
+    )
+    yield replace(
+        protection(
+            "a net change has one partition", "two partitions of one row", strays.dedupe_over_partitions, STRAYS
+        ),
+        kind="strays",
+    )
+    yield replace(
+        protection(
+            "the backlog is durable", "a crash between the failure of a product and the next start", backlog.not_durable
+        ),
+        kind="failing products",
+    )
+    yield replace(
+        protection(
+            "a run keeps its own backlog", "a zombie that removes roots which changed since", backlog.taken_as_own
+        ),
+        kind="failing products",
+    )
+    yield replace(
+        protection(
+            "a refused transaction acknowledges nothing",
+            "a product that fails after its messages",
+            publisher.any_attempt,
+        ),
+        kind="failing products",
+    )
+    yield replace(
+        protection(
+            "the backlog keeps the roots of a product that is not ready",
+            "a start without its topic",
+            backlog.not_durable,
+        ),
+        kind="unready products",
+    )
     yield replace(
         protection(
             "a task reads decimals by the form in the table",

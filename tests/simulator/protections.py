@@ -7,6 +7,7 @@ from tests.simulator.consistent_protections import consistent_protections
 from tests.simulator.edit_protections import edit_protections
 from tests.simulator.group_protections import group_protections
 from tests.simulator.index_protections import index_protections, settle_protections, version_protections
+from tests.simulator.operator_protections import operator_protections
 from tests.simulator.other_protections import other_protections
 from tests.simulator.protection import Protection, protection
 from tests.simulator.truncate_protections import truncate_protections
@@ -224,6 +225,7 @@ PROTECTIONS = {
         group_protections,
         truncate_protections,
         consistent_protections,
+        operator_protections,
         other_protections,
     )
     for p in group()

@@ -16,7 +16,7 @@ def shrink(seed: int, overrides: Mapping[str, Any], ends_wrong: EndsWrong) -> tu
     while size:
         for start in range(len(keep) - size, -1, -size):
             fewer = keep[:start] + keep[start + size :]
-            if ends_wrong(smaller, fewer):
+            if fewer and ends_wrong(smaller, fewer):
                 keep = fewer
         size //= 2
     for max_faults in range(draw_run(seed, overrides)[1].max_faults):

@@ -20,6 +20,6 @@ def test_every_recorded_history_belongs_to_a_protection() -> None:
     assert RECORDED.keys() <= PROTECTIONS.keys()
 
 
-def test_the_table_in_the_docs_shows_the_recorded_histories() -> None:
+def test_the_page_shows_the_recorded_histories() -> None:
     page = PAGE.read_text()
     assert replace_table(page) == page, "run `python -m tests.simulator.ablations table`"

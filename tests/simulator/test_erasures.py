@@ -4,16 +4,10 @@ from typing import Any
 
 import pytest
 
-import processor.driver.eraser as eraser
-import processor.rounds.write_part as write_part
-import processor.steps.erase as step
-import processor.steps.publish as publish
-from statestore.items import merge_image, read_row
 from tests.simulator.erased_rows import OVERRIDES, ErasedLettersSimulation, ErasingSimulation
 from tests.simulator.run import Simulation
 from tests.simulator.seeds import at_least, share
 from tests.simulator.simulate import simulate
-from tests.simulator.without.switch import Switch, always, replacing
 
 SEEDS = share(30)
 HARD = {"zombie_chance": 1.0, "many_moves": True, "max_faults": 4}
@@ -37,39 +31,3 @@ def test_no_replay_of_a_dead_letter_brings_an_erased_row_back_or_keeps_its_keys(
     assert {run.seed: run.problem for run in runs if run.problem} == {}
     assert sum(run.facts["erasures ended"] for run in runs) >= at_least(SEEDS / 12)
     assert sum(run.facts["replays"] for run in runs) >= at_least(SEEDS / 12)
-
-
-def test_an_erased_row_leaves_its_keys_in_the_note_of_a_replay_without_the_protection() -> None:
-    no_notes = replacing((eraser, "notes_of_row", always([])))
-    assert run(4, {}, of=ErasedLettersSimulation).problem is None
-    problem = run(4, {}, of=ErasedLettersSimulation, switch=no_notes).problem
-    assert problem is not None
-    assert "keeps join keys of" in problem
-
-
-NO_LIST = replacing((write_part, "split_erased", lambda _: lambda changes, *_: (list(changes), [])))
-NO_FORMER_KEYS = replacing((step, "open_change", lambda make: lambda entity, row, _: make(entity, row, frozenset())))
-PENDING_KEYS = replacing(
-    (step, "write_bare_marker", lambda _: lambda marker, item: merge_image(marker, read_row(item), keep_from=""))
-)
-NO_SEQUENCES = replacing((publish, "may_be_erased", always(False)))
-
-
-@pytest.mark.parametrize(
-    ("seed", "overrides", "switch"),
-    [
-        (24, {}, NO_LIST),
-        (28, {}, NO_FORMER_KEYS),
-        (1, HARD, PENDING_KEYS),
-        (27, {"shape": "pair"}, NO_SEQUENCES),
-    ],
-    ids=[
-        "a record from before the erasure does not count",
-        "the open change keeps the former keys",
-        "the marker keeps no former keys",
-        "the erasure keeps the sequences of tombstones",
-    ],
-)
-def test_a_history_ends_wrong_without_the_protection(seed: int, overrides: dict[str, Any], switch: Switch) -> None:
-    assert run(seed, overrides).problem is None
-    assert run(seed, overrides, switch=switch).problem is not None

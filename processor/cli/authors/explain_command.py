@@ -28,7 +28,7 @@ from processor.inspect.stored_row import former_topics
 from processor.plan.planning import product_of
 from processor.product.sql_printer.product_query import product_sql
 from processor.records import canonical_json
-from processor.rounds.publish_part import encoded_document
+from processor.rounds.publish_stage import encoded_document
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -11,7 +11,7 @@ from processor.cli.printing.output import UNFIT_LINE
 from processor.cli.printing.visible_text import visible_line
 from processor.progress.ledger import group_key, read_entry
 from processor.records import canonical_json
-from processor.rounds.publish_part import encoded_document
+from processor.rounds.publish_stage import encoded_document
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -45,7 +45,7 @@ def ask(
     """Stores a request, and waits until the job has noted the outcome of each letter, or somebody withdraws the request. Raises
     StatestoreError where no job runs any more."""
     known = {letter_position(letter.rejected.record): letter for letter in letters}
-    number = registry.request_replay(list(known), who=user_name(), why=why)
+    number = registry.replays.ask(list(known), who=user_name(), why=why)
     text = f"request {number}: the running job {job.job} ({job.owner}) replays {len(letters)} dead letters, in turn with batches"
     print(visible_line(text), file=sys.stderr)
     if registry.snapshot().paused:
@@ -57,7 +57,7 @@ def ask(
         raise
     if request.state == "withdrawn":
         print(f"request {number} was withdrawn: {request.ended} of {request.letters} letters replayed", file=sys.stderr)
-    return [_report_of(known[one.place], one) for one in registry.replay_outcomes(number) if one.place in known]
+    return [_report_of(known[one.place], one) for one in registry.replays.outcomes(number) if one.place in known]
 
 
 def _wait(
@@ -68,7 +68,7 @@ def _wait(
     try:
         while True:
             try:
-                request, runs = registry.replay_request(number), living_job(registry, job) is not None
+                request, runs = registry.replays.find(number), living_job(registry, job) is not None
             except (RegistryUnreachable, RegistryBusy) as error:
                 if not away:
                     print(visible_line(f"the wait goes on: {error}"), file=sys.stderr)
@@ -94,10 +94,10 @@ def _wait(
 
 def withdraw(registry: "Registry", number: int) -> int:
     """Withdraws a request. Returns the exit status."""
-    request = registry.replay_request(number)
-    if request is None or not registry.withdraw_replay(number):
+    request = registry.replays.find(number)
+    if request is None or not registry.replays.withdraw(number):
         state = f"is {request.state} already" if request else "does not exist"
-        lines = "; ".join(request_lines(registry.replay_requests())) or "none waits"
+        lines = "; ".join(request_lines(registry.replays.waiting())) or "none waits"
         raise StatestoreError(f"request {number} {state}: {lines}")
     print(f"request {number} withdrawn: {request.ended} of {request.letters} dead letters were replayed before")
     return 0

@@ -67,7 +67,7 @@ def run_list(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings:
         found = [(letter, outcome) for letter, outcome in read_stored_letters(settings) if is_chosen(options, letter)]
         with open_registry(settings) as registry:
-            requests = registry.replay_requests()
+            requests = registry.replays.waiting()
     shown = [(letter, outcome) for letter, outcome in found if options.all or not outcome]
     if options.json or options.each:
         for letter, outcome in shown:

@@ -59,7 +59,7 @@ def _print_status(registry: "Registry", options: argparse.Namespace) -> int:
     jobs = [job for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
     degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
-    requests = registry.replay_requests()
+    requests = registry.replays.waiting()
     if options.json:
         asked = {"replay_requests": requests_json(requests)}
         print(json.dumps(status_json(snapshot, jobs, problems, degraded) | asked, indent=2))

@@ -151,7 +151,7 @@ def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[
 
     Returns how many documents it published.
     """
-    from processor.rounds.follow_up_parts import RootToRepair
+    from processor.rounds.follow_up_stages import RootToRepair
     from processor.upkeep.repair import Repair
 
     roots = [RootToRepair((d.product, d.root), d.key) for d in differences if d.root is not None and d.stale]

@@ -14,7 +14,7 @@ from processor.progress.backlog import stopped_line
 from processor.records.message import Message
 from processor.records.record import Record, Rejected
 from processor.records.recorded_topics import check_writable, open_writer, to_line, to_reject_line
-from processor.rounds.account import PARTS
+from processor.rounds.account import OUTCOMES
 from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
 from processor.rounds.spending import REQUEST
 from processor.rounds.stage_times import BATCH, STAGE, STAGES
@@ -126,7 +126,7 @@ def _units(half_written: int, half_read: int) -> str:
 
 def summary(tally: Mapping[str, int]) -> str:
     """The counts in two lines: the account of the records, then messages and requests."""
-    account = " + ".join(f"{tally.get(part, 0)} {part}" for part in PARTS)
+    account = " + ".join(f"{tally.get(outcome, 0)} {outcome}" for outcome in OUTCOMES)
     requests = ", ".join(
         f"{n} {name.removeprefix('request ')}" for name, n in sorted(tally.items()) if name.startswith("request ")
     )

@@ -21,7 +21,7 @@ from processor.kafka.admin import Admin
 from processor.kafka.reader import read_topic
 from processor.progress.epochs import Partition
 from processor.progress.overlay import SegmentGroup
-from processor.rounds.round import LaneResult, Part, PartResult, Round
+from processor.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.settings.settings import Settings
 from processor.spark import worker
 from processor.spark.source import OffsetRanges
@@ -132,28 +132,28 @@ def rows_in(rows: Sequence[Row], piece: OffsetRanges) -> list[Row]:
 
 
 class PlainExecutor(SparkExecutor):
-    """Runs the tasks of a round one after the other: one of stage 1, and one for each lane."""
+    """Runs the tasks of a round one after the other: one of the first stage, and one for each lane."""
 
     def start_workers(self, letter_bytes: int | None) -> None:
         """This process has its clients at the first task."""
 
     def run_round(
-        self, part: Part, work: SparkWork, round_: Round, overlay: Mapping[int, SegmentGroup]
+        self, stage: Stage, work: SparkWork, round_: Round, overlay: Mapping[int, SegmentGroup]
     ) -> list[LaneResult]:
         broadcasts = tuple(SimpleNamespace(value=group) for group in overlay.values())
         task = self._task(round_, broadcasts, self.settings.lanes)
-        found: list[Any] = worker.run_alone(*_elements(work, part), task)
+        found: list[Any] = worker.run_alone(*_elements(work, stage), task)
         if found and isinstance(found[0], LaneResult):
             return found
         lanes = [[one for one in found if one[0] == publisher] for publisher in range(task.publishers)]
         return [result for handovers in lanes if handovers for result in worker.publish(handovers, task)]
 
-    def run_part(self, part: Part, work: SparkWork, round_: Round) -> list[PartResult]:
-        return [worker.run_part(*_elements(work, part), self._task(round_, (), 1))]
+    def run_stage(self, stage: Stage, work: SparkWork, round_: Round) -> list[StageResult]:
+        return [worker.run_stage(*_elements(work, stage), self._task(round_, (), 1))]
 
 
-def _elements(work: SparkWork, part: Part) -> tuple[Any, Part, worker.ReadPieces]:
+def _elements(work: SparkWork, stage: Stage) -> tuple[Any, Stage, worker.ReadPieces]:
     """The elements of the one task, what runs over them, and how it reads them."""
     if isinstance(work, BatchFrame):
-        return work.frame, part, partial(worker.records_of, epochs=work.epochs)
-    return work, part, worker.pieces_of
+        return work.frame, stage, partial(worker.records_of, epochs=work.epochs)
+    return work, stage, worker.pieces_of

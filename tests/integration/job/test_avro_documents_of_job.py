@@ -24,7 +24,7 @@ from processor.inspect.oracle import oracle  # noqa: E402
 from processor.job.run_job import run_job  # noqa: E402
 from processor.kafka.reader import read_topic  # noqa: E402
 from processor.records.dead_letters import RefusedBy, read_dead_letters  # noqa: E402
-from processor.rounds.follow_up_parts import RootToRepair  # noqa: E402
+from processor.rounds.follow_up_stages import RootToRepair  # noqa: E402
 from processor.settings.installed_release import statestore_version  # noqa: E402
 from processor.settings.settings import Settings, setting_flags  # noqa: E402
 from processor.stores.kinds import open_store  # noqa: E402

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from processor.errors import KafkaError
 from processor.records.message import MAX_MESSAGE_BYTES
-from processor.rounds.replay_part import CUT
+from processor.rounds.replay_stage import CUT
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.plain

@@ -81,7 +81,7 @@ def test_a_running_job_replays_bulk_letters_while_records_flow(
         wait_until(lambda: bool(scene.documents() == scene.truth()), job)
         assert main(["rejects", "replay"]) == 0
         assert "no dead letter of this selection waits" in capsys.readouterr().err
-    assert scene.registry.replay_requests() == ()
+    assert scene.registry.replays.waiting() == ()
 
 
 @pytest.mark.rest
@@ -100,9 +100,9 @@ def test_a_job_that_is_killed_in_the_middle_of_a_replay_leaves_the_rest_to_the_n
     ):
         wait_until(lambda: any(one.alive and one.report for one in scene.registry.jobs()))
         verb = pool.submit(main, ["rejects", "replay"])
-        wait_until(lambda: verb.done() or any(one.ended for one in scene.registry.replay_requests()))
+        wait_until(lambda: verb.done() or any(one.ended for one in scene.registry.replays.waiting()))
         os.killpg(process.pid, signal.SIGKILL)
-        (request,) = scene.registry.replay_requests()
+        (request,) = scene.registry.replays.waiting()
         assert 0 < request.ended < LETTERS
         scene.run(owner="two", take_over=True)
         assert verb.result(DEADLINE) == 0

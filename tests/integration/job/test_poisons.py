@@ -18,7 +18,7 @@ from processor.records import canonical_json
 from processor.records.dead_letters import DeadLetter, RefusedBy, read_dead_letters
 from processor.records.message import Message
 from processor.records.record import Change, Record
-from processor.rounds.account import PARTS
+from processor.rounds.account import OUTCOMES
 from processor.settings.installed_release import statestore_version
 from processor.steps.decode import decode
 from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned
@@ -108,7 +108,7 @@ def test_the_good_records_of_a_poisoned_batch_have_the_documents_of_sql(
     produce(scene, second)
     done = scene.run()
 
-    assert done.tally["read"] == len(second) == sum(done.tally[part] for part in PARTS)
+    assert done.tally["read"] == len(second) == sum(done.tally[outcome] for outcome in OUTCOMES)
     assert done.tally["dead letters"] == len(bad)
     topic = read_topic(scene.settings.bootstrap_servers, {}, scene.settings.rejects_topic)
     letters = {position(one.rejected.record): one for one in read_dead_letters(topic)}

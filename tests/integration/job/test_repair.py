@@ -13,7 +13,7 @@ from processor.job.run_job import run_job
 from processor.kafka.outbox import KafkaOutbox, TransactionalOutbox
 from processor.records.message import Message
 from processor.records.record import Record
-from processor.rounds.follow_up_parts import RootToRepair
+from processor.rounds.follow_up_stages import RootToRepair
 from processor.rounds.step_runner import StepRunner
 from processor.spark.worker import transactional_id
 from processor.stores.kinds import open_store

@@ -235,7 +235,7 @@ def filled(registry: Registry, psql: Engine) -> Registry:
     assert [registry.begin_attempt(lease, 1, 1) for _ in range(2)] == [0, 1]
     apply("note: note")
     registry.applied(lease, 2)
-    registry.request_replay([LetterPosition("star", 0, 5, 1)], who="me")
+    registry.replays.ask([LetterPosition("star", 0, 5, 1)], who="me")
     run(
         psql,
         "INSERT INTO epochs VALUES ('star', 'id', 0, 0, 1)",

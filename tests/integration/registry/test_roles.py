@@ -96,35 +96,35 @@ def test_a_job_keeps_its_lease_its_epochs_and_its_boards(registry_of: dict[str, 
 def test_an_operator_asks_for_a_replay_and_the_job_notes_the_outcomes(registry_of: dict[str, Registry]) -> None:
     reader, job, operator = (registry_of[role] for role in ("reader", "job", "operator"))
     first, second = LetterPosition("star", 0, 5, 1), LetterPosition("star", 0, 17, 1)
-    withdrawn = operator.request_replay([first], who="op", why="by mistake")
-    assert operator.withdraw_replay(withdrawn)
-    number = operator.request_replay([second, first], who="op")
+    withdrawn = operator.replays.ask([first], who="op", why="by mistake")
+    assert operator.replays.withdraw(withdrawn)
+    number = operator.replays.ask([second, first], who="op")
     lease = job.take_lease("job", "here", 4, take_over=False, expires_after=60)
-    assert job.next_replays(1) == WaitingLetters(number, (first,))
-    job.note_replays(lease, number, [LetterOutcome(first, "applied")])
-    job.note_replays(lease, number, [LetterOutcome(first, "superseded")])  # a second outcome changes nothing
-    assert [(one.number, one.letters, one.ended) for one in reader.replay_requests()] == [(number, 2, 1)]
-    assert job.next_replays(5) == WaitingLetters(number, (second,))
-    job.note_replays(lease, number, [LetterOutcome(second, "refused", "no int")])
-    found = reader.replay_request(number)
+    assert job.replays.next_letters(1) == WaitingLetters(number, (first,))
+    job.replays.note(lease, number, [LetterOutcome(first, "applied")])
+    job.replays.note(lease, number, [LetterOutcome(first, "superseded")])  # a second outcome changes nothing
+    assert [(one.number, one.letters, one.ended) for one in reader.replays.waiting()] == [(number, 2, 1)]
+    assert job.replays.next_letters(5) == WaitingLetters(number, (second,))
+    job.replays.note(lease, number, [LetterOutcome(second, "refused", "no int")])
+    found = reader.replays.find(number)
     assert found is not None
     assert (found.state, found.ended) == ("done", 2)
-    assert reader.replay_outcomes(number) == (
+    assert reader.replays.outcomes(number) == (
         LetterOutcome(first, "applied"),
         LetterOutcome(second, "refused", "no int"),
     )
-    assert not operator.withdraw_replay(number)
-    assert (job.next_replays(5), reader.replay_requests(), reader.replay_request(99)) == (None, (), None)
+    assert not operator.replays.withdraw(number)
+    assert (job.replays.next_letters(5), reader.replays.waiting(), reader.replays.find(99)) == (None, (), None)
 
 
 def test_a_run_that_lost_its_lease_notes_no_outcome(registry_of: dict[str, Registry]) -> None:
     job, place = registry_of["job"], LetterPosition("star", 0, 5, 1)
-    number = job.request_replay([place], who="op")
+    number = job.replays.ask([place], who="op")
     lost = job.take_lease("job", "here", 4, take_over=False, expires_after=60)
     job.take_lease("job", "there", 4, take_over=True, expires_after=60)
     with pytest.raises(LeaseLost):
-        job.note_replays(lost, number, [LetterOutcome(place, "applied")])
-    assert job.replay_outcomes(number) == ()
+        job.replays.note(lost, number, [LetterOutcome(place, "applied")])
+    assert job.replays.outcomes(number) == ()
 
 
 DENIED = [

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import processor.rounds.write_part as write_part
+import processor.rounds.write_stage as write_stage
 import processor.steps.keep_edges as keep_edges
 from statestore.edges import put_edge
 from statestore.items import read_edges
@@ -43,4 +43,4 @@ def _only_new_edges(keep: Any) -> Any:
 
 
 unversioned = replacing((keep_edges, "put_edge", _unconditional), (keep_edges, "drop_edge", _unconditional))
-only_new_edges = replacing((write_part, "keep_edges", _only_new_edges))
+only_new_edges = replacing((write_stage, "keep_edges", _only_new_edges))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import processor.rounds.write_part as write_part
+import processor.rounds.write_stage as write_stage
 import processor.steps.fill as fill
 import processor.steps.settle as settle
 import processor.steps.write_state as write_state
@@ -65,7 +65,7 @@ def evidence_by_content() -> Iterator[None]:
 
         return changed
 
-    with replacing((write_part, "open_change", remember), (settle, "shows", same))():
+    with replacing((write_stage, "open_change", remember), (settle, "shows", same))():
         yield
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import processor.rounds.replay_part as part
+import processor.rounds.replay_stage as stage
 import processor.steps.replay as step
 from processor.driver.live_replays import LiveReplays
 from statestore.store import Done
@@ -49,4 +49,4 @@ def _entry_after_write(step: Callable[..., Any]) -> Callable[..., Any]:
     return changed
 
 
-entry_after_write = replacing((part, "replay", _entry_after_write))
+entry_after_write = replacing((stage, "replay", _entry_after_write))

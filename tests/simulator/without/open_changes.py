@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import processor.driver.driver as driver
-import processor.rounds.follow_up_parts as follow_up_parts
-import processor.rounds.publish_part as publish_part
+import processor.rounds.follow_up_stages as follow_up_stages
+import processor.rounds.publish_stage as publish_stage
 import processor.rounds.step_runner as step_runner
-import processor.rounds.write_part as write_part
+import processor.rounds.write_stage as write_stage
 import processor.spark.worker as worker
 import processor.steps.assemble as assemble
 import processor.steps.find_roots as find_roots
@@ -36,10 +36,10 @@ no_overlay = replacing((StepRunner, "_open_rows", always({})))
 own_batch_only = replacing((worker, "_overlays", always(())))
 newest_group_only = replacing((worker, "_overlays", lambda overlays: lambda task: overlays(task)[-1:]))
 own_task_only = replacing((worker, "SegmentGroup", always(SegmentGroup(()))))
-no_overlay_in_assemble = replacing((publish_part, "assemble_tree", lambda step: with_requests(step, _without_overlay)))
+no_overlay_in_assemble = replacing((publish_stage, "assemble_tree", lambda step: with_requests(step, _without_overlay)))
 no_overlay_in_find_roots = replacing(
-    (write_part, "find_roots", lambda step: with_requests(step, _without_overlay)),
-    (follow_up_parts, "find_roots", lambda step: with_requests(step, _without_overlay)),
+    (write_stage, "find_roots", lambda step: with_requests(step, _without_overlay)),
+    (follow_up_stages, "find_roots", lambda step: with_requests(step, _without_overlay)),
 )
 
 
@@ -67,7 +67,7 @@ def _without_former_keys(left: Any) -> Any:
 
 left_by_newest_keys = replacing((SettleOutcome, "left", _without_former_keys))
 no_former_keys = combine(
-    replacing((write_part, "open_change", lambda make: lambda entity, row, _former: make(entity, row, frozenset()))),
+    replacing((write_stage, "open_change", lambda make: lambda entity, row, _former: make(entity, row, frozenset()))),
     left_by_newest_keys,
 )
 
@@ -76,7 +76,7 @@ def _open_applied(open_: Any) -> Any:
     return lambda touches, *rest: open_([t for t in touches if t.outcome == "applied"], *rest)
 
 
-refused_not_opened = replacing((write_part, "open_touched", _open_applied))
+refused_not_opened = replacing((write_stage, "open_touched", _open_applied))
 
 
 def _oldest_version(rows: Any) -> Any:
@@ -161,7 +161,7 @@ def _closed_at_once(take: Any) -> Any:
 closed_at_once = replacing((OpenChanges, "record", _closed_at_once), (OpenChanges, "confirm", _closed_at_once))
 closed_on_time = combine(no_evidence, closed_at_once)
 no_settling = replacing(
-    (driver, "settle_part", lambda part: lambda *args: replace(part(*args), roots={}, fan_outs=())),
+    (driver, "settle_stage", lambda stage: lambda *args: replace(stage(*args), roots={}, fan_outs=())),
 )
 
 
@@ -179,19 +179,19 @@ def _first_roots(step: Any, found: dict[Any, Any]) -> Any:
 
 @contextmanager
 def settle_first_roots() -> Iterator[None]:
-    """Settling uses the roots that the write part found."""
+    """Settling uses the roots that the write stage found."""
     found: dict[Any, Any] = {}
 
     def remember(step: Any) -> Any:
         return _first_roots(step, found)
 
-    with replacing((write_part, "find_roots", remember), (follow_up_parts, "find_roots", remember))():
+    with replacing((write_stage, "find_roots", remember), (follow_up_stages, "find_roots", remember))():
         yield
 
 
 settle_without_former_keys = replacing(
     (
-        follow_up_parts,
+        follow_up_stages,
         "settle",
         lambda step: with_result(
             step,

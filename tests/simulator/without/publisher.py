@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import processor.progress.ledger as ledger
-import processor.rounds.publish_part as publish_part
+import processor.rounds.publish_stage as publish_stage
 import processor.steps.publish as publish
 from processor.driver.driver import Driver
 from statestore.store import Done, Write
@@ -56,15 +56,15 @@ ignored_flush_errors = replacing((ProducerClient, "flush", _ignore_errors))
 same_hash_of_too_large_documents = replacing((publish, "UNFIT", lambda _: ""))
 
 
-def _without_backlog(part: Any) -> Any:
+def _without_backlog(stage: Any) -> Any:
     def changed(*args: Any) -> Any:
-        result = part(*args)
+        result = stage(*args)
         return replace(result, backlog=result.backlog - result.unfit.keys())
 
     return changed
 
 
-too_large_documents_not_kept = replacing((publish_part, "publish_part", _without_backlog))
+too_large_documents_not_kept = replacing((publish_stage, "publish_stage", _without_backlog))
 
 
 @contextmanager
@@ -78,10 +78,10 @@ def no_reservation() -> Iterator[None]:
         writes.append(request)
         return Stub(Done(None))
 
-    def write_at_the_end(part: Any) -> Any:
+    def write_at_the_end(stage: Any) -> Any:
         def changed(*args: Any) -> Any:
             writes.clear()
-            tally = part(*args)
+            tally = stage(*args)
             for write in writes:
                 args[-1].store.write(write._replace(when=None))
             return tally
@@ -91,7 +91,9 @@ def no_reservation() -> Iterator[None]:
     def without_reservation(step: Any) -> Any:
         return with_requests(step, postpone)
 
-    with replacing((publish_part, "publish", without_reservation), (publish_part, "publish_part", write_at_the_end))():
+    with replacing(
+        (publish_stage, "publish", without_reservation), (publish_stage, "publish_stage", write_at_the_end)
+    )():
         yield
 
 

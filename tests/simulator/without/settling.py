@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-import processor.rounds.follow_up_parts as follow_up_parts
+import processor.rounds.follow_up_stages as follow_up_stages
 from processor.driver.driver import Driver
 from processor.progress.open_changes import OpenChanges
 from processor.rounds.step_runner import StepRunner
@@ -57,7 +57,7 @@ def _record_covers(record: Any) -> Any:
 
 # no history ends wrong with this switch: docs/correctness.md, "Not in the table"
 not_without_evidence = replacing(
-    (follow_up_parts, "settle", lambda step: with_result(step, _only_shown)),
+    (follow_up_stages, "settle", lambda step: with_result(step, _only_shown)),
     (OpenChanges, "record", _record_covers),
 )
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import processor.rounds.replay_part as replay_part
-import processor.rounds.walk_part as walk_part
-import processor.rounds.write_part as write_part
+import processor.rounds.replay_stage as replay_stage
+import processor.rounds.walk_stage as walk_stage
+import processor.rounds.write_stage as write_stage
 import processor.steps.truncate_row as truncate_row
 from processor.driver.round_runner import RoundRunner
 from processor.driver.run_progress import RunProgress
@@ -33,7 +33,7 @@ def _moved(place: Callable[[list[int]], int]) -> Switch:
 
         return moved
 
-    return replacing((write_part, "_changes", changed))
+    return replacing((write_stage, "_changes", changed))
 
 
 newer_rows_deleted = _moved(lambda offsets: max(offsets) + 1)
@@ -119,6 +119,6 @@ def _once(step: Any) -> Any:
     return lambda item, plan, goal, **kw: step(item, plan, goal._replace(since=NEVER), **kw)
 
 
-markers_not_touched_again = replacing((walk_part, "truncate_row", _once))
-deleted_rows_not_open = replacing((walk_part, "open_touched", always({})))
-older_letters_come_back = replacing((replay_part, "_older_than_truncate", always(None)))
+markers_not_touched_again = replacing((walk_stage, "truncate_row", _once))
+deleted_rows_not_open = replacing((walk_stage, "open_touched", always({})))
+older_letters_come_back = replacing((replay_stage, "_older_than_truncate", always(None)))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import processor.progress.walks as walks
-import processor.rounds.walk_part as walk_part
+import processor.rounds.walk_stage as walk_stage
 import processor.steps.fill as fill
 import processor.steps.publish as publish
 from processor.driver.round_runner import RoundRunner
@@ -15,7 +15,7 @@ from processor.job.job import Job
 from processor.plan.plan import Plan
 from processor.progress.ledger import NO_DOCUMENT, LedgerEntry
 from processor.progress.walks import Walks
-from processor.rounds.round import Part
+from processor.rounds.round import Stage
 from registry.edits.advance import advance
 from registry.model import Lease
 from statestore.keys import Key
@@ -64,7 +64,7 @@ def _with_document(read: Any) -> Any:
     return changed
 
 
-documents_only = replacing((walk_part, "read_entry", _with_document))
+documents_only = replacing((walk_stage, "read_entry", _with_document))
 any_version_of_document = replacing((LedgerEntry, "shows", lambda _: lambda self, digest, *_: self.hash == digest))
 
 
@@ -100,10 +100,10 @@ def publication_overwrites() -> Iterator[None]:
     rounds: set[tuple[int, int]] = set()
 
     def note_round(run_round: Any) -> Any:
-        def changed(self: RoundRunner, part: Part, *args: Any) -> Any:
-            if part is walk_part.walk_part:
+        def changed(self: RoundRunner, stage: Stage, *args: Any) -> Any:
+            if stage is walk_stage.walk_stage:
                 rounds.add((self.run.number, self.number))
-            return run_round(self, part, *args)
+            return run_round(self, stage, *args)
 
         return changed
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import processor.rounds.write_part as write_part
+import processor.rounds.write_stage as write_stage
 import processor.spark.spark_executor as spark_executor
 import processor.spark.worker as worker
 import processor.steps.dedupe as dedupe
 import processor.steps.write_state as write_state
-from statestore import items
+from statestore import row_writes
 from statestore.store import AbsentOrBelow, Delete, Done, Equals, Write
 from tests.simulator.actor import TableClient
 from tests.simulator.without.switch import replacing, with_result
@@ -43,7 +43,7 @@ def _keep_previous_keys_later(step: Any) -> Any:
     return changed
 
 
-previous_in_second_write = replacing((write_part, "write_state", _keep_previous_keys_later))
+previous_in_second_write = replacing((write_stage, "write_state", _keep_previous_keys_later))
 pending_keys_dropped = replacing(
     (write_state, "merge_image", lambda make: lambda image, seen, keep_from: make(image, seen, keep_from="~"))
 )
@@ -59,8 +59,8 @@ def _nothing_changed_if(outcome: str) -> Callable[[Any], Any]:
     return lambda step: with_result(step, change)
 
 
-replayed_finds_no_roots = replacing((write_part, "write_state", _nothing_changed_if("replayed")))
-superseded_finds_no_roots = replacing((write_part, "write_state", _nothing_changed_if("superseded")))
+replayed_finds_no_roots = replacing((write_stage, "write_state", _nothing_changed_if("replayed")))
+superseded_finds_no_roots = replacing((write_stage, "write_state", _nothing_changed_if("superseded")))
 
 
 def _filtered_merge(merge: Any) -> Any:
@@ -75,9 +75,9 @@ def _filtered_merge(merge: Any) -> Any:
 
 filter_after_merge = replacing((write_state, "_merge", _filtered_merge))
 dedupe_first = replacing(
-    (dedupe, "net_change", lambda net: lambda parts: dedupe.NetChange(change=parts[0], parts=tuple(parts)))
+    (dedupe, "net_change", lambda net: lambda changes: dedupe.NetChange(changes[0], tuple(changes)))
 )
-toast_not_filled = replacing((dedupe, "_filled", lambda _: lambda parts: parts[-1].row))
+toast_not_filled = replacing((dedupe, "_filled", lambda _: lambda changes: changes[-1].row))
 
 marker_without_previous = replacing(
     (
@@ -92,7 +92,7 @@ marker_without_previous = replacing(
 )
 delete_finds_no_roots = replacing(
     (
-        write_part,
+        write_stage,
         "write_state",
         lambda step: with_result(step, lambda t: t._replace(changed=frozenset()) if t.row.columns is None else t),
     )
@@ -110,12 +110,12 @@ def _really_deleted(write: Any) -> Any:
 
 
 no_marker = replacing((TableClient, "write", _really_deleted))
-ttl_kept = replacing((items, "_unset", lambda unset: lambda image: tuple(n for n in unset(image) if n != "ttl")))
+ttl_kept = replacing((row_writes, "_unset", lambda unset: lambda image: tuple(n for n in unset(image) if n != "ttl")))
 
 
 no_filter = replacing((write_state, "_changed", lambda _: lambda _plan, _old, _row: None))
 no_dead_letters = replacing(
-    (write_part, "_reject", lambda _: lambda _round, _rejects, tally, *_: tally.update({"dead letters": 1}))
+    (write_stage, "_reject", lambda _: lambda _round, _rejects, tally, *_: tally.update({"dead letters": 1}))
 )
 
 # versions
@@ -143,10 +143,10 @@ class _RunEpochs:
 
 
 def _in_run(hand_over: Any) -> Any:
-    def changed(elements: Any, part: Any, read: Any, task: Any) -> Any:
+    def changed(elements: Any, stage: Any, read: Any, task: Any) -> Any:
         if isinstance(read, partial):  # reads records, with their epochs
             read = partial(read.func, epochs=_RunEpochs(task.lease.generation))
-        return hand_over(elements, part, read, task)
+        return hand_over(elements, stage, read, task)
 
     return changed
 

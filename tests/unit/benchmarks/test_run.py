@@ -211,7 +211,7 @@ def test_the_rows_that_benchmarks_store_make_documents() -> None:
     from benchmarks.steps import demo_plan
     from benchmarks.stored_users import PRODUCT, write_rows
     from processor.progress.ledger import group_partition
-    from processor.rounds.publish_part import encoded_document
+    from processor.rounds.publish_stage import encoded_document
     from processor.rounds.step_runner import StepRunner
     from statestore.memory import MemoryStore
 

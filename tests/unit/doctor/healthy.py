@@ -18,8 +18,7 @@ from registry.model import Binding, EpochBoundary, Snapshot
 from registry.registry_state import RegistryState
 from statestore.memory import MemoryStore
 from statestore.postgres.durability import Durability
-from statestore.table import slot_names
-from statestore.table_state import TableState
+from statestore.table import TableState, slot_names
 
 NOW = 1_800_000_000.0
 TIME = datetime.fromtimestamp(NOW, UTC)

@@ -7,8 +7,8 @@ import pytest
 from processor.errors import AccountError, Fenced, LostWrites
 from processor.progress.ledger import Run, read_run
 from processor.progress.walk import TruncateGoal, Walk, write_walk
-from processor.rounds.round import PartResult
-from processor.rounds.write_part import write_part
+from processor.rounds.round import StageResult
+from processor.rounds.write_stage import write_stage
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Write
 from tests.unit.rounds.logged_job import (
@@ -31,7 +31,7 @@ from tests.unit.rounds.logged_job import (
 def test_the_driver_checks_the_lease_before_each_round(job: Job) -> None:
     job.batch()
     job.batch()
-    assert job.log == ["check lease", write_part, "check lease", write_part]
+    assert job.log == ["check lease", write_stage, "check lease", write_stage]
 
 
 def test_a_driver_that_lost_the_lease_runs_no_round(job: Job) -> None:
@@ -47,15 +47,15 @@ def test_a_driver_that_lost_the_lease_runs_no_round(job: Job) -> None:
 
 def test_the_end_of_a_round_with_messages_is_durable(job: Job) -> None:
     job.batch(lane(tally=PUBLISHED))
-    assert job.log == ["check lease", write_part, end_of_round(0)]
+    assert job.log == ["check lease", write_stage, end_of_round(0)]
     assert job.driver.rounds.run == Run(number=2, through=0)
 
 
 def test_a_truncate_is_durable_before_its_batch_ends_and_the_next_rounds_know_it(job: Job) -> None:
-    job.batch(lane(tally=PUBLISHED, parts=(PartResult(truncates=(("star", "000001.000000.7"),)),)))
+    job.batch(lane(tally=PUBLISHED, results=(StageResult(truncates=(("star", "000001.000000.7"),)),)))
     goal = TruncateGoal("000001.000000.7", "000001.000000.7")
     walk = Walk(goal=goal, left={"TABLE#star": None})
-    assert job.log == ["check lease", write_part, end_of_round(0), write_walk(("truncate", "star"), walk, 2)]
+    assert job.log == ["check lease", write_stage, end_of_round(0), write_walk(("truncate", "star"), walk, 2)]
     assert job.driver.pending
     job.batch()
     assert [one.truncates for one in job.rounds] == [{}, {"star": goal}]
@@ -74,33 +74,33 @@ def test_each_round_knows_how_far_the_run_came(job: Job) -> None:
 
 def test_a_round_without_messages_writes_nothing_but_the_next_end_names_its_attempts(job: Job) -> None:
     job.batch(lane(1, attempt=2))
-    assert job.log == ["check lease", write_part]
+    assert job.log == ["check lease", write_stage]
     job.batch(lane(0, attempt=1, tally=PUBLISHED), lane(1))
-    assert job.log[2:] == ["check lease", write_part, end_of_round(1, before=-1, attempts=[[0, 1, 2], [1, 0, 1]])]
+    assert job.log[2:] == ["check lease", write_stage, end_of_round(1, before=-1, attempts=[[0, 1, 2], [1, 0, 1]])]
 
 
 def test_the_end_of_a_round_that_wrote_rows_only_is_durable_where_a_failover_may_lose_them(job: Job) -> None:
     rows = Counter(read=1, applied=1)
     job.batch(lane(tally=rows))
-    assert job.log == ["check lease", write_part]
+    assert job.log == ["check lease", write_stage]
     job.store.consistent = True
     job.batch(lane(tally=rows))
-    assert job.log[2:] == ["check lease", write_part, end_of_round(1, before=-1)]
+    assert job.log[2:] == ["check lease", write_stage, end_of_round(1, before=-1)]
     job.batch(lane(tally=Counter(read=1, ignored=1)))
-    assert job.log[5:] == ["check lease", write_part]
+    assert job.log[5:] == ["check lease", write_stage]
 
 
 def test_a_record_without_an_account_ends_no_round(job: Job) -> None:
     with pytest.raises(AccountError):
         job.batch(lane(tally=Counter(read=2, applied=1, published=1)))
-    assert job.log == ["check lease", write_part]
+    assert job.log == ["check lease", write_stage]
 
 
 def test_a_driver_whose_round_another_process_ended_is_fenced(job: Job) -> None:
     MemoryStore.write(job.store, end_of_round(1, before=-1))
     with pytest.raises(Fenced, match=r"^run 2: another process ended round 0; this job must stop$"):
         job.batch(lane(tally=PUBLISHED, backlog=frozenset({("profile", "8")})))
-    assert job.log == ["check lease", write_part, end_of_round(0)]
+    assert job.log == ["check lease", write_stage, end_of_round(0)]
 
 
 def test_the_store_may_refuse_an_end_that_it_has_written(job: Job) -> None:
@@ -135,9 +135,11 @@ def test_the_counts_of_a_batch_include_the_requests_of_its_driver(job: Job) -> N
 
 
 def test_backlog_and_fan_outs_are_durable_after_the_end_of_the_round_and_before_the_batch_returns(job: Job) -> None:
-    found = (PartResult(fan_outs=(FAN_OUT,)),)
-    job.batch(lane(tally=PUBLISHED, failed={"profile": "no Bobs"}, backlog=frozenset({("profile", "8")}), parts=found))
-    assert job.log == ["check lease", write_part, end_of_round(0), BACKLOG_WRITE, fan_out_write("7", pages=0)]
+    found = (StageResult(fan_outs=(FAN_OUT,)),)
+    job.batch(
+        lane(tally=PUBLISHED, failed={"profile": "no Bobs"}, backlog=frozenset({("profile", "8")}), results=found)
+    )
+    assert job.log == ["check lease", write_stage, end_of_round(0), BACKLOG_WRITE, fan_out_write("7", pages=0)]
     assert job.driver.progress.backlog.stopped == {"profile": "no Bobs"}
     job.batch()
     assert job.rounds[1].stopped == {"profile"}
@@ -162,4 +164,4 @@ def test_a_later_run_that_continues_the_fan_out_fences_the_driver(job: Job) -> N
     later = fan_out_write("9", pages=1)
     MemoryStore.write(job.store, Write(FAN_OUT_ITEM, {**later.set, "run": 3}))
     with pytest.raises(Fenced, match=r"^a later run than 2 continues its work; this job must stop$"):
-        job.batch(lane(parts=(PartResult(fan_outs=(FAN_OUT,)),)))
+        job.batch(lane(results=(StageResult(fan_outs=(FAN_OUT,)),)))

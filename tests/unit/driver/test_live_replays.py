@@ -43,11 +43,11 @@ class Desk:
     noted: list[LetterOutcome] = field(default_factory=list)
     withdrawn: bool = False
 
-    def next_replays(self, most: int) -> WaitingLetters | None:
+    def next_letters(self, most: int) -> WaitingLetters | None:
         left = [one for one in self.waiting if one not in {noted.place for noted in self.noted}]
         return WaitingLetters(1, tuple(left[:most])) if left and not self.withdrawn else None
 
-    def note_replays(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
+    def note(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
         assert (lease, request) == (LEASE, 1)
         self.noted += outcomes
 
@@ -106,7 +106,7 @@ def replays(desk: Desk, driver: Any) -> LiveReplays:
         found = [letter(n) for n in (1, 2, 3) if place(n) in places]
         return RequestedLetters(portions=(found[:2], found[2:]))
 
-    return LiveReplays(driver=driver, registry=desk, lease=LEASE, read=read)
+    return LiveReplays(driver=driver, requests=desk, lease=LEASE, read=read)
 
 
 def settle(driver: FakeDriver) -> None:

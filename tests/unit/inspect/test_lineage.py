@@ -15,7 +15,7 @@ from processor.plan.planning import plan_alone
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.records.recorded_topics import read_records
-from processor.rounds.publish_part import encoded_document
+from processor.rounds.publish_stage import encoded_document
 from processor.rounds.step_runner import StepRunner
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial

@@ -5,7 +5,6 @@ from processor.plan.plan import Plan
 from processor.progress.form_notes import PARTITION, FormNote, read_form, write_form
 from processor.progress.walk import FillGoal, TruncateGoal, Walk, read_walk, write_walk
 from processor.records.settled_form import SettledForm
-from processor.settings.settings import Settings
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Write
@@ -17,7 +16,7 @@ def test_the_walk_of_a_truncate_stays_for_a_run_of_any_number() -> None:
     store.write(write_walk(("truncate", "star"), walk, 7))
     store.write(write_walk(("fill", "star"), Walk(goal=FillGoal(1, None), left={}), 7))
     store.write(Write(Key("RUNS", "0000000007"), {"_f": 1, "through": 3}))
-    forget_progress(Settings(), Plan(version=1, entities={}, products={}), store)
+    forget_progress(Plan(version=1, entities={}, products={}), store, lambda _: ())
     assert store.partition("RUNS") == []
     (item,) = store.partition("WALKS")
     assert (read_walk(item), item["run"]) == ((("truncate", "star"), walk), 0)
@@ -27,5 +26,5 @@ def test_the_form_of_decimals_stays_because_the_rows_were_read_by_it() -> None:
     store = MemoryStore()
     note = FormNote("star", "price", SettledForm("text", "star", 0, 1, 5))
     store.write(write_form(note))
-    forget_progress(Settings(), Plan(version=1, entities={}, products={}), store)
+    forget_progress(Plan(version=1, entities={}, products={}), store, lambda _: ())
     assert [read_form(item) for item in store.partition(PARTITION)] == [note]

@@ -25,6 +25,8 @@ UNREPORTED = (
     '(scala.Function1)" because the return value of "scala.Option.get()" is null SQLSTATE: XXKST'
 )
 USERS, STARS = "users", "stars"
+NO_REQUESTS = SimpleNamespace(next_letters=lambda _most: None)
+"""Of replays, in the registry."""
 
 
 class Query:
@@ -71,9 +73,7 @@ class FakeJob(Job):
         given: dict[str, Any] = {
             "driver": driver,
             "spark": None,
-            "registry": SimpleNamespace(
-                epochs=lambda *_: [], give_back=lambda _lease: None, next_replays=lambda _most: None
-            ),
+            "registry": SimpleNamespace(epochs=lambda *_: [], give_back=lambda _lease: None, replays=NO_REQUESTS),
             "admin": SimpleNamespace(
                 topics=lambda names, _seconds: dict.fromkeys(self.existing & {*names}, 1),
                 names=lambda _seconds: frozenset(),
@@ -203,13 +203,12 @@ def test_a_batch_whose_requests_the_store_throttled_makes_the_job_degraded_until
 
 
 class AwayRegistry:
-    """The registry of a job after an outage began."""
+    """The registry of a job after an outage began: the look for requests comes before it."""
+
+    replays = NO_REQUESTS
 
     def epochs(self, *_: object) -> list[object]:
         raise RegistryUnreachable("no connection to the registry")
-
-    def next_replays(self, _most: int) -> None:
-        """The outage begins later."""
 
     def give_back(self, _lease: Lease) -> None:
         raise RegistryUnreachable("no connection to the registry")

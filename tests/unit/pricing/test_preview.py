@@ -6,9 +6,7 @@ After an intended change of wording: `UPDATE_GOLDEN=1 pytest tests/unit/pricing/
 import json
 import os
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -25,54 +23,12 @@ from processor.settings.settings import Settings
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.errors import DefinitionChanged, NoSlot
-from registry.model import Direction, Snapshot
-from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
+from registry.model import Snapshot
+from registry.state_statistics import Statistics
+from tests.unit.pricing.previews import ENTITIES, FORKS, SAME, STARS, definitions, statistics, stored
 
 GOLDEN = Path(__file__).parent / "golden"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
-ENTITIES = """
-    user: {key: [id], columns: {id: int, name: string, ok: bool, city: string}}
-    star: {key: [id], columns: {id: int, who: string, ok: bool}}
-    fork: {key: [id], columns: {id: int, who: string}}
-    """
-SHARDED = ENTITIES.replace("user: {", "user: {shards: 2, ")
-STARS = """
-    product: stars
-    root: user
-    fields: [id]
-    embed:
-      stars: {many: star, on: {who: name}, limit: 10, fields: [id]}
-    """
-FORKS = """
-    product: forks
-    root: user
-    fields: [id]
-    embed:
-      forks: {many: fork, on: {who: name}, fields: [id], limit: 10}
-    """
-SAME = """
-    product: same
-    root: user
-    fields: [id]
-    embed:
-      stars: {many: star, on: {ok: ok}, fields: [id]}
-      deep:
-        one: user
-        on: {city: name}
-        fields: [id]
-        embed: {forks: {many: fork, on: {who: city}, fields: [id]}}
-    """
-
-
-def definitions(*products: str, entities: str = ENTITIES) -> Definitions:
-    files = {f"{n}.yaml": dedent(text) for n, text in enumerate(products)}
-    return load({"entities.yaml": dedent(entities), **files})
-
-
-def stored(definitions: Definitions, slots: int = 20) -> Snapshot:
-    """A registry after an apply of these definitions."""
-    nothing = empty_registry(Settings(slots=slots))
-    return edited(nothing, apply(nothing, requirements_of(definitions), frozenset()))
 
 
 def plan_text(definitions: Definitions, registry: Snapshot, statistics: Statistics | None = None) -> str:
@@ -86,23 +42,6 @@ def compare(name: str, text: str) -> None:
     if "UPDATE_GOLDEN" in os.environ:
         file.write_text(text)
     assert text == file.read_text()
-
-
-def statistics(registry: Snapshot, joins: dict[tuple[str, Direction], tuple[float, int, str]]) -> Statistics:
-    """Statistics of 1,000,000 rows of 400 bytes each, and of joins by (child, direction)."""
-    return Statistics(
-        taken_at=datetime(2026, 11, 21, 9, 30, tzinfo=UTC),
-        entities=tuple(
-            EntityStatistics(entity=entity.name, rows=1_000_000, mean_bytes=400, most_bytes=900)
-            for entity in registry.entities
-        ),
-        joins=tuple(
-            JoinStatistics(join=access.join, direction=direction, mean=mean, most=most, value=value)
-            for access in registry.joins
-            for (child, direction), (mean, most, value) in joins.items()
-            if access.join.child == child
-        ),
-    )
 
 
 def test_the_text_of_a_hundred_products_is_bounded() -> None:
@@ -191,55 +130,6 @@ def test_a_plan_with_statistics_prints_estimates_and_warnings() -> None:
     compare("statistics", plan_text(example, registry, found))
 
 
-@pytest.mark.parametrize(
-    ("star", "warned"),
-    [
-        ("{many: star, on: {who: name}, fields: [id]}", True),
-        ("{many: star, on: {who: name}, fields: [id], limit: 100}", False),
-        ("{many: star, on: {who: name}, value: count(*)}", False),
-    ],
-)
-def test_a_plan_warns_of_a_document_that_shows_too_many_rows(star: str, warned: bool) -> None:
-    product = f"product: stars\nroot: user\nembed:\n  stars: {star}\n"
-    wanted = definitions(product)
-    registry = stored(wanted)
-    found = statistics(registry, {("star", "down"): (2, 30_000, "mona")})
-    warnings = preview(wanted, registry, frozenset(), statistics=found).warnings
-    hot = "join star(who) = user(name): 'mona' finds 30,000 rows of star: a document reads them all, and all are in one key of "
-    assert [warning for warning in warnings if warning.startswith(hot)]
-    large = "stars: a document may have about 11.4 MiB (stars of 'mona': 30,000 rows); Kafka takes 1 MiB by default"
-    assert bool([warning for warning in warnings if warning.startswith(large)]) == warned
-
-
-def test_a_plan_warns_of_a_row_near_the_limit_of_an_item() -> None:
-    wanted = definitions(STARS)
-    registry = stored(wanted)
-    user = EntityStatistics(entity="user", rows=1, mean_bytes=350 * 1024, most_bytes=350 * 1024)
-    found = replace(statistics(registry, {}), entities=(user,))
-    warnings = preview(wanted, registry, frozenset(), statistics=found).warnings
-    assert (
-        "entity user: a row of the sample has 350 KiB, and an item of the table holds 400; store less in a row"
-        in warnings
-    )
-
-
-def test_a_plan_names_each_backfill_with_its_rows_its_price_and_its_time() -> None:
-    registry = stored(definitions(STARS, entities=SHARDED))
-    wanted = definitions(STARS, SAME, entities=SHARDED)
-    has_run = frozenset({"user", "star"})
-    found = preview(wanted, registry, has_run, statistics=statistics(registry, {}))
-    assert found.changes[-1] == "product same: added, version 1 waits until its slots are full"
-    lines = list(plan_lines(found, DEFAULT))
-    assert lines[0] == "1 product to add, 4 slots to fill; 2,000,000 rows, 25 minutes, $4.38"
-    assert "  + product same, version 1, once its slots are full" in lines
-    assert [line for line in lines if line.startswith("  ~ ")] == [
-        "  ~ 1,000,000 rows of star to fill: 3,000,000 write units, $1.88, about 0:16:40 at 1,000 write units",
-        "  ~ 1,000,000 rows of user to fill: 4,000,000 write units, $2.50, about 0:08:20 at 1,000 write units",
-    ]
-    uncounted = plan_lines(preview(wanted, registry, has_run), DEFAULT)
-    assert "  ~ rows of star to fill: `statestore statistics` counts them" in uncounted
-
-
 def test_a_plan_says_what_changes_in_an_entity_and_in_a_product() -> None:
     registry = stored(definitions(STARS))
     other = STARS.replace("root: user", "root: user\n    where: ok").replace(
@@ -264,34 +154,6 @@ def test_a_plan_without_changes_shows_no_slots() -> None:
     registry = stored(definitions(STARS, FORKS))
     lines = list(plan_lines(preview(definitions(STARS, FORKS), registry, frozenset()), DEFAULT))
     assert lines == ["nothing would change"]
-
-
-def test_a_plan_prices_a_waiting_product_as_it_is_once_it_is_live() -> None:
-    registry = stored(definitions(STARS))
-    wanted = definitions(STARS, SAME)
-    waiting = preview(wanted, registry, frozenset({"user", "star"}), Settings())
-    assert waiting.costs == preview(wanted, registry, frozenset(), Settings()).costs
-
-
-def test_a_plan_names_new_edges_of_stored_rows() -> None:
-    registry = stored(definitions(STARS))
-    strong = STARS.replace("limit: 10", "strong: true")
-    found = preview(definitions(strong), registry, frozenset({"star"}), statistics=statistics(registry, {}))
-    (needed,) = found.backfills
-    assert (needed.entity, needed.holds, needed.rows, needed.seconds) == ("star", "edges by who", 1_000_000, 1_000)
-    assert needed.write_units == 3_000_000  # the row, its slot, and an edge
-
-
-@pytest.mark.parametrize(
-    ("fields", "shown"), [("[id, ok]", "the indexes show ok"), (None, "the indexes show whole rows")]
-)
-def test_a_plan_names_columns_that_the_indexes_of_stored_rows_begin_to_show(fields: str | None, shown: str) -> None:
-    registry = stored(definitions(STARS))
-    wider = STARS.replace(", fields: [id]}", f", fields: {fields}}}" if fields else "}")
-    found = preview(definitions(wider), registry, frozenset({"star"}), statistics=statistics(registry, {}))
-    (needed,) = found.backfills
-    assert (needed.entity, needed.holds, needed.write_units) == ("star", shown, 2_000_000)  # the row and its slot
-    assert not preview(definitions(STARS), stored(definitions(wider)), frozenset({"star"})).backfills
 
 
 def test_a_plan_can_leave_prices_out(capsys: pytest.CaptureFixture[str]) -> None:

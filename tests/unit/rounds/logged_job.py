@@ -12,7 +12,7 @@ from processor.progress.fan_outs import FanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChanges, SettledSegment
 from processor.progress.segment import OpenChange, Segment, changes_key, make_segment
-from processor.rounds.round import LaneResult, Part, PartResult, Round
+from processor.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.settings.settings import Settings
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -63,14 +63,14 @@ class Job:
             check_lease=lambda: self.log.append("check lease"),
         )
 
-    def run_round(self, part: Part, work: Any, round_: Round, overlay: Any) -> list[LaneResult]:
+    def run_round(self, stage: Stage, work: Any, round_: Round, overlay: Any) -> list[LaneResult]:
         assert overlay is self.driver.progress.open_changes.groups
-        self.log.append(part)
+        self.log.append(stage)
         self.rounds.append(round_)
         self.works.append(work)
         return self.lanes.pop(0) if self.lanes else []
 
-    def run_part(self, part: Part, work: Any, round_: Round) -> list[PartResult]:
+    def run_stage(self, stage: Stage, work: Any, round_: Round) -> list[StageResult]:
         raise AssertionError("no test here replays dead letters")
 
     def batch(self, *lanes: LaneResult) -> Counter[str]:
@@ -101,13 +101,13 @@ def lane(number: int = 0, *, attempt: int = 0, tally: Counter[str] | None = None
 
 
 def opening() -> LaneResult:
-    """A lane whose stage 1 opened a change."""
-    return lane(parts=(PartResult(opened=(SEGMENT,)),))
+    """A lane whose first stage opened a change."""
+    return lane(results=(StageResult(opened=(SEGMENT,)),))
 
 
 def settling(*, shown: bool, segment: Segment = SEGMENT) -> LaneResult:
-    """A lane whose stage 1 settled the segment with the change. Where no slot showed it, it is left in `LEFT`."""
-    return lane(parts=(PartResult(settled=(SettledSegment(segment.name, None if shown else LEFT),)),))
+    """A lane whose first stage settled the segment with the change. Where no slot showed it, it is left in `LEFT`."""
+    return lane(results=(StageResult(settled=(SettledSegment(segment.name, None if shown else LEFT),)),))
 
 
 def open_in(changes: OpenChanges) -> list[OpenChange]:

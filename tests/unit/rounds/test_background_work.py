@@ -7,8 +7,8 @@ from processor.progress.fan_outs import FoundRoots, ResumedFanOut
 from processor.progress.ledger import Run
 from processor.progress.overlay import Sight
 from processor.progress.segment import DueSegment, write_changes
-from processor.rounds.follow_up_parts import backlog_part, resume_part, settle_part
-from processor.rounds.round import PartResult
+from processor.rounds.follow_up_stages import backlog_stage, resume_stage, settle_stage
+from processor.rounds.round import StageResult
 from processor.settings.settings import Settings
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -37,20 +37,20 @@ def test_background_work_settles_then_continues_fan_outs_then_publishes_the_back
     earlier = Key("OPEN", "backlog#0000000001.0000000004.000000")
     MemoryStore.write(job.store, Write(earlier, {"_f": 1, "product": "profile", "roots": '["8","9"]'}))
     job.driver.start()
-    job.batch(opening(), lane(parts=(PartResult(fan_outs=(FAN_OUT,)),)))
+    job.batch(opening(), lane(results=(StageResult(fan_outs=(FAN_OUT,)),)))
     job.clock.sleep(5)
     job.log.clear()
     page = ResumedFanOut(FAN_OUT, Key("TABLE#user", "9"), FoundRoots(frozenset(), ()))
     job.lanes += [
         [settling(shown=True)],
-        [lane(tally=PUBLISHED, parts=(PartResult(resumed=(page,)),))],
+        [lane(tally=PUBLISHED, results=(StageResult(resumed=(page,)),))],
         [lane(tally=PUBLISHED)],
     ]
     job.driver.background_work()
     assert job.log == [
-        *("check lease", settle_part),
-        *("check lease", resume_part, end_of_round(2, before=-1), fan_out_write("9", pages=1)),
-        *("check lease", backlog_part, end_of_round(3), Delete(key=earlier)),
+        *("check lease", settle_stage),
+        *("check lease", resume_stage, end_of_round(2, before=-1), fan_out_write("9", pages=1)),
+        *("check lease", backlog_stage, end_of_round(3), Delete(key=earlier)),
     ]
     due = DueSegment(SEGMENT, seen=0, again=False, samples=True)
     assert job.works[1:] == [[[due]], [[FAN_OUT]], [[("profile", "8"), ("profile", "9")]]]
@@ -93,7 +93,7 @@ def test_a_change_that_an_index_does_not_show_is_settled_again(job: Job) -> None
     job.clock.sleep(5)
     job.lanes = [[settling(shown=True, segment=LEFT)]]
     job.driver.background_work()
-    assert job.log == ["check lease", settle_part, "check lease"]  # the first segment closes, and its item stays
+    assert job.log == ["check lease", settle_stage, "check lease"]  # the first segment closes, and its item stays
     assert not job.driver.progress.open_changes.due(100.0)
 
 
@@ -112,7 +112,7 @@ def test_a_change_that_live_work_saw_in_every_slot_needs_no_round(job: Job) -> N
 
 
 def test_a_later_run_waits_for_the_indexes_and_takes_over_the_work_of_the_earlier_run(job: Job) -> None:
-    job.batch(opening(), lane(parts=(PartResult(fan_outs=(FAN_OUT,)),)))
+    job.batch(opening(), lane(results=(StageResult(fan_outs=(FAN_OUT,)),)))
     row = {"_f": 1, "_v": "1", "GSI_1": "ada", "id": 5}
     MemoryStore.write(job.store, Write(CHANGE.key, row))
     MemoryStore.write(job.store, write_changes(OPEN_ITEM, [CHANGE]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import processor.rounds.publish_part as publish_part
+import processor.rounds.publish_stage as publish_stage
 import processor.steps.assemble as assemble
 from processor.definitions.load import load
 from processor.plan.plan import Plan
@@ -95,7 +95,7 @@ def test_an_assembly_that_fails_stops_only_the_products_that_use_the_join(monkey
             raise ValueError("a fork that nobody foresaw")
         return assemble.assemble_tree(plan, tree, *args)
 
-    monkeypatch.setattr(publish_part, "assemble_tree", failing)
+    monkeypatch.setattr(publish_stage, "assemble_tree", failing)
     trial, _ = started(plan_of_products({"stars": STARS}, {"forks": FORKS}, {"stars": STARS}))
     trial.batch([row("user", 0, id=1, name="ada"), row("star", 0, id=7, name="ada", note="n")])
     assert sent(trial) == {"p00": 1, "p02": 1}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from statestore import item_attributes, items, keys
+from statestore import item_attributes, items, keys, row_writes
 from statestore.item_format import FORMAT
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -35,7 +35,7 @@ def stored(write: Write) -> Any:
 
 
 def test_an_item_says_its_key_its_entity_and_its_version() -> None:
-    item = stored(items.write_image(image(), below=V1))
+    item = stored(row_writes.write_image(image(), below=V1))
 
     assert item_attributes.key_of_item(item) == KEY
     assert item_attributes.entity_of_item(item) == "star"
@@ -44,8 +44,8 @@ def test_an_item_says_its_key_its_entity_and_its_version() -> None:
 
 @pytest.mark.parametrize("edges", [None, frozenset(), frozenset({("ids[]", "7"), ("ids[]", "8")})])
 def test_a_write_of_a_row_says_its_version_and_the_edges_that_it_names(edges: frozenset[items.Edge] | None) -> None:
-    first = items.write_image(image(edges=edges), below=V1)
-    second = items.merge_image(image(edges=edges, version=V2), None, keep_from="")
+    first = row_writes.write_image(image(edges=edges), below=V1)
+    second = row_writes.merge_image(image(edges=edges, version=V2), None, keep_from="")
 
     assert (item_attributes.version_in(first), item_attributes.edges_in(first)) == (V1, edges)
     assert (item_attributes.version_in(second), item_attributes.edges_in(second)) == (V2, edges)
@@ -72,7 +72,7 @@ def test_a_refused_note_changes_nothing() -> None:
 
 
 def test_people_read_the_key_of_an_item_first_then_its_slots_then_the_rest() -> None:
-    item = stored(items.write_image(image(), below=V1))
+    item = stored(row_writes.write_image(image(), below=V1))
 
     assert list(item_attributes.readable_attributes(item).items()) == [
         ("PK", KEY.pk),

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from statestore import requests
 from statestore.attribute_values import decode
 from statestore.errors import Terminal
-from statestore.items import MAX_COLUMNS, Image, PendingKey, Row, merge_image, write_image
+from statestore.items import MAX_COLUMNS, Image, PendingKey, Row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
+from statestore.row_writes import merge_image, write_image
 from statestore.store import Absent, AbsentOrBelow, Delete, Equals, Query, Write
 
 STAR = Key("TABLE#star", "octocat#hello#world")

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from statestore.table import create_table, enable_ttl
-from statestore.table_state import TableState, table_state
+from statestore.table import TableState, create_table, enable_ttl, table_state
 
 TTL = {"TimeToLiveStatus": "ENABLED", **enable_ttl("state")["TimeToLiveSpecification"]}
 MADE = datetime.fromtimestamp(1_795_000_000.123, UTC)

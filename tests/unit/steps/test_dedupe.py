@@ -43,4 +43,4 @@ def test_the_net_change_equals_the_last_row_in_any_order_and_after_any_repeats(
     assert {n.change.key: n.change.row for n in nets} == last_rows(changes)
     last = {c.key: c.record.offset for c in changes}
     assert {n.change.key: n.change.record.offset for n in nets} == last
-    assert sum(len(n.parts) for n in nets) == len(read)
+    assert sum(len(n.changes) for n in nets) == len(read)

@@ -10,8 +10,8 @@ from processor.plan.plan import Plan
 from processor.plan.row_image import layout_image
 from processor.records.change_formats import PLACEHOLDER
 from processor.records.record import Record
-from statestore.items import merge_image
 from statestore.keys import Key
+from statestore.row_writes import merge_image
 from tests.unit.steps.test_columns_declared_later import ROW, STAR, Job, plan_with
 
 WITHOUT = {name: value for name, value in ROW.items() if name != "age"}

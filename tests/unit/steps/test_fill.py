@@ -14,9 +14,10 @@ from processor.plan.touch import OVERSIZED, Touch
 from processor.records.record import Change, Record
 from processor.steps.fill import fill, fill_again
 from processor.steps.write_state import write_state
-from statestore.items import read_row, write_image
+from statestore.items import read_row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
+from statestore.row_writes import write_image
 from statestore.store import Done, Item, Page, Query, Refused, TooLarge
 from statestore.versions import next_fill
 from tests.unit.steps.dialogue import dialogue, run_step

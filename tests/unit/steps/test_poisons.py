@@ -10,7 +10,7 @@ from processor.plan.planning import plan_alone
 from processor.records.dead_letters import DeadLetter, read_dead_letters
 from processor.records.record import Record
 from processor.records.reject_reasons import OF_DOCUMENTS, REASONS
-from processor.rounds.account import PARTS
+from processor.rounds.account import OUTCOMES
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned
@@ -46,7 +46,7 @@ def test_a_poison_becomes_its_dead_letter_and_the_partition_moves_on(poison: Poi
     trial, bad = fed(poison)
     letters = letters_of(trial)
     assert [letter.rejected.code for letter in letters] == ([poison.code] if poison.code else [])
-    assert trial.tally["read"] == sum(trial.tally[part] for part in PARTS)
+    assert trial.tally["read"] == sum(trial.tally[outcome] for outcome in OUTCOMES)
     assert documents(trial)[b'{"id":2}']["name"] == "the neighbour"
     for letter in letters:
         assert letter.rejected.record == bad  # bytes, key, headers and position

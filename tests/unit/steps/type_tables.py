@@ -21,6 +21,8 @@ COLUMNS = {
 }
 SAME_UNDER_ALL = ("type", "value", "arrives as", "declare", "published")
 """The columns of a table whose rows arrive in the same form under every setting, with schemas and without."""
+WITHOUT_SCHEMA = ("type", "value", "setting", "arrives as", "declare", "published")
+"""The columns of a table whose rows arrive in the same form with schemas and without."""
 SCHEMAS = {"without": (False,), "with": (True,), "both": (False, True)}
 
 
@@ -61,6 +63,8 @@ def type_rows() -> Iterator[TypeRow]:
             cells = [cell.strip().strip("`") for cell in line.strip("|").split(" | ")]
             if len(cells) == len(SAME_UNDER_ALL):
                 cells[2:2] = ["any", "both"]
+            elif len(cells) == len(WITHOUT_SCHEMA):
+                cells[3:3] = ["both"]
             cells[5], more, _ = cells[5].partition("`, `decimals: bytes")
             yield TypeRow(number, "bytes" if more else None, server, setting, *cells)
 

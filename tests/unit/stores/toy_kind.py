@@ -7,8 +7,7 @@ from processor.findings.finding import DoctorCheck, ok
 from processor.local.program import EmbeddedPart
 from processor.stores.store_kind import EmbeddedStore, StoreAddresses, StoreChecks, StoreKind, TableSettings
 from statestore.memory import MemoryStore
-from statestore.table import slot_names
-from statestore.table_state import TableState
+from statestore.table import TableState, slot_names
 
 TABLES: dict[str, MemoryStore] = defaultdict(lambda: MemoryStore(None, consistent=True))
 """The tables by name."""

@@ -151,7 +151,7 @@ def test_get_and_verify_say_that_the_document_has_not_gone_out(
 def test_try_shows_the_dead_letter(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processor.rounds.publish_part.MAX_MESSAGE_BYTES", LIMIT)
+    monkeypatch.setattr("processor.rounds.publish_stage.MAX_MESSAGE_BYTES", LIMIT)
     for name, text in DEFINITIONS.items():
         (tmp_path / name).write_text(text)
     line = json.dumps({"topic": "user", "value": {"id": 1, "name": "A" * 500}})

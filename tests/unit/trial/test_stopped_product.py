@@ -13,7 +13,7 @@ from processor.plan.planning import plan_alone
 from processor.product.document import Gone, Match, Renderer
 from processor.progress.backlog import PARTITION, Backlog
 from processor.records.record import Record, Value
-from processor.rounds import publish_part
+from processor.rounds import publish_stage
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.errors import Transient
@@ -38,7 +38,7 @@ def no_bobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             return Renderer.document(self, top)
 
     with monkeypatch.context() as patched:
-        patched.setattr(publish_part, "Renderer", FailingRenderer)
+        patched.setattr(publish_stage, "Renderer", FailingRenderer)
         yield
 
 

@@ -46,31 +46,35 @@ class Desk:
     noted: list[LetterOutcome] = field(default_factory=list)
     asked: list[tuple[LetterPosition, ...]] = field(default_factory=list)
 
+    @property
+    def replays(self) -> "Desk":
+        return self
+
     def jobs(self) -> list[JobStatus]:
         return self.jobs_now
 
     def snapshot(self) -> Any:
         return SimpleNamespace(paused=False)
 
-    def request_replay(self, places: Any, *, who: str, why: str) -> int:
+    def ask(self, places: Any, *, who: str, why: str) -> int:
         self.asked.append(tuple(places))
         self.request = ReplayRequest(
             number=3, who=who, why=why, at=NOW, state="waiting", letters=len(self.asked[-1]), ended=0
         )
         return 3
 
-    def replay_request(self, number: int) -> ReplayRequest | None:
+    def find(self, number: int) -> ReplayRequest | None:
         if self.looks:
             self.looks.pop(0)(self)
         return self.request if number == 3 else None
 
-    def replay_requests(self) -> tuple[ReplayRequest, ...]:
+    def waiting(self) -> tuple[ReplayRequest, ...]:
         return (self.request,) if self.request and self.request.state == "waiting" else ()
 
-    def replay_outcomes(self, _: int) -> list[LetterOutcome]:
+    def outcomes(self, _: int) -> list[LetterOutcome]:
         return self.noted
 
-    def withdraw_replay(self, _: int) -> bool:
+    def withdraw(self, _: int) -> bool:
         return self.request is not None and self.request.state == "waiting"
 
     def note(self, *outcomes: LetterOutcome, state: Any = "done") -> None:
@@ -175,16 +179,16 @@ def test_only_a_run_whose_lease_lives_gets_requests(desk: Desk, changes: dict[st
 
 
 def test_list_and_status_show_a_request_that_waits(desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    desk.request_replay([place(1), place(2)], who="ann", why="text now")
+    desk.ask([place(1), place(2)], who="ann", why="text now")
     assert main(["rejects", "list", "--bootstrap-servers", "nowhere:1"]) == 0
     (line,) = [one for one in capsys.readouterr().err.splitlines() if one.startswith("request")]
     assert line.startswith("request 3 of ann (text now) since ")
     assert line.endswith(": the job has replayed 0 of 2 dead letters")
-    assert list(ask_for_replay.request_lines(desk.replay_requests())) == [line]
+    assert list(ask_for_replay.request_lines(desk.waiting())) == [line]
 
 
 def test_withdraw_takes_a_request_back_and_refuses_one_that_does_not_wait(desk: Desk, capsys: Any) -> None:
-    desk.request_replay([place(1), place(2)], who="ann", why="")
+    desk.ask([place(1), place(2)], who="ann", why="")
     assert main([*WORDS, "--withdraw", "3"]) == 0
     assert capsys.readouterr().out == "request 3 withdrawn: 0 of 2 dead letters were replayed before\n"
     desk.note(LetterOutcome(place(1), "applied"), state="done")

@@ -45,7 +45,8 @@ YESTERDAY = (KEPT - timedelta(hours=24)).isoformat()
 @pytest.fixture(autouse=True)
 def topic(monkeypatch: pytest.MonkeyPatch) -> None:
     show(monkeypatch, LETTERS)
-    monkeypatch.setattr(rejects_command, "open_registry", lambda _: nullcontext(SimpleNamespace(replay_requests=tuple)))
+    registry = SimpleNamespace(replays=SimpleNamespace(waiting=tuple))
+    monkeypatch.setattr(rejects_command, "open_registry", lambda _: nullcontext(registry))
 
 
 def show(monkeypatch: pytest.MonkeyPatch, letters: list[tuple[DeadLetter, str]]) -> None:

@@ -1,4 +1,4 @@
-"""The walk part: pages of walks -> rows filled and verified, or deleted, and the roots to publish.
+"""The walk stage: pages of walks -> rows filled and verified, or deleted, and the roots to publish.
 
 Each page is read strongly consistent. The rows of a page are filled, or deleted, side by side. A page of deleted rows is like a
 batch of deletes: their changes are open, and durable, before the round sends its first message.
@@ -18,9 +18,9 @@ from processor.progress.overlay import SegmentGroup
 from processor.progress.segment import Segment
 from processor.progress.walk import WalkedPage, WalkPage
 from processor.rounds.freshness import UNKNOWN
-from processor.rounds.round import PartResult, Round
+from processor.rounds.round import Round, StageResult
 from processor.rounds.step_runner import StepRunner
-from processor.rounds.write_part import open_touched, run_in_chunks, union
+from processor.rounds.write_stage import open_touched, run_in_chunks, union
 from processor.steps.fill import FilledRow, fill, fill_again
 from processor.steps.find_roots import find_roots
 from processor.steps.keep_edges import RowKeys, keep_edges
@@ -32,14 +32,14 @@ from statestore.store import Page
 
 
 class EmptiedPage(NamedTuple):
-    """A page after its rows are deleted. `deleted`: how many of them the part deleted; `opened`: as in `PartResult`."""
+    """A page after its rows are deleted. `deleted`: how many of them the task deleted; `opened`: as in `StageResult`."""
 
     deleted: int
     opened: tuple[Segment, ...]
     found: FoundRoots
 
 
-def walk_part(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> PartResult:
+def walk_stage(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> StageResult:
     """Processes pages of walks. A fill verifies where the page says so."""
     walked: list[WalkedPage] = []
     roots: list[Root] = []
@@ -68,7 +68,7 @@ def walk_part(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> P
         walked.append(_filled(page, answer, filled, _refusal(filled, round_)))
         tally["filled"] += walked[-1].written
     tally["walked"] = sum(one.rows for one in walked)
-    return PartResult(
+    return StageResult(
         tally=tally,
         roots=dict.fromkeys(roots, UNKNOWN),
         fan_outs=tuple(fan_outs),

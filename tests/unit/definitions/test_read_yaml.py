@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.definitions.problems import DefinitionError, Problems
-from processor.definitions.yaml_nodes import Map, Scalar, read_yaml
+from processor.definitions.read_yaml import read_yaml
+from processor.definitions.yaml_nodes import Map, Scalar
 from processor.records import canonical_json
 
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), max_size=12)

@@ -1,9 +1,9 @@
-"""The parts of stage 1 whose work is not records: follow-up work that the driver holds.
+"""First stages whose work is not records: follow-up work that the driver holds.
 
-settle_part    open changes that are due -> what the indexes show of them, and their roots again
-resume_part    fan-outs -> the roots of their next page
-backlog_part   roots of stopped products -> the same roots, to publish now
-repair_part    roots whose documents differ from the state -> the same roots, their ledger entries invalidated
+settle_stage    open changes that are due -> what the indexes show of them, and their roots again
+resume_stage    fan-outs -> the roots of their next page
+backlog_stage   roots of stopped products -> the same roots, to publish now
+repair_stage    roots whose documents differ from the state -> the same roots, their ledger entries invalidated
 """
 
 from collections import Counter
@@ -16,9 +16,9 @@ from processor.progress.ledger import Mark
 from processor.progress.open_changes import SettledSegment
 from processor.progress.segment import DueSegment, OpenChange, make_segment
 from processor.rounds.freshness import UNKNOWN
-from processor.rounds.round import PartResult, Round
+from processor.rounds.round import Round, StageResult
 from processor.rounds.step_runner import StepRunner
-from processor.rounds.write_part import run_in_chunks, union
+from processor.rounds.write_stage import run_in_chunks, union
 from processor.steps.find_roots import find_roots, resume
 from processor.steps.publish import invalidate
 from processor.steps.settle import SettledChange, settle
@@ -31,14 +31,14 @@ class RootToRepair(NamedTuple):
     message_key: str
 
 
-def settle_part(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -> PartResult:
+def settle_stage(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -> StageResult:
     """Settles open changes: what the indexes show of them, and the roots of those that must find them again."""
     due = list(due)
     changes = [(one.segment.name, change) for one in due for change in one.changes()]
     settled = list(run_in_chunks(runner, (settle(change) for _, change in changes)))
     touches = [s.touch for s in settled if s.touch is not None]
     found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
-    return PartResult(
+    return StageResult(
         tally=Counter(settled=len(settled)),
         roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
@@ -52,7 +52,7 @@ def _settled(
     settled: Sequence[SettledChange],
     round_: Round,
 ) -> Iterator[SettledSegment]:
-    """The outcome of each segment. `changes`: those that the part settled, with the name of their segment."""
+    """The outcome of each segment. `changes`: those that the task settled, with the name of their segment."""
     left: dict[str, list[OpenChange]] = {}
     late: Counter[str] = Counter()
     for (name, _), one in zip(changes, settled, strict=True):
@@ -65,11 +65,11 @@ def _settled(
         yield SettledSegment(name, again, late[name])
 
 
-def resume_part(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -> PartResult:
+def resume_stage(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -> StageResult:
     """Continues fan-outs, a page each: where each one is then, and the roots of the pages."""
     resumed = list(run_in_chunks(runner, (resume(fan_out, round_.plan) for fan_out in fan_outs)))
     found = union(r.found for r in resumed)
-    return PartResult(
+    return StageResult(
         tally=Counter({"fan-out pages": len(resumed)}),
         roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
@@ -77,17 +77,17 @@ def resume_part(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -
     )
 
 
-def backlog_part(roots: Iterable[Root], _round: Round, _runner: StepRunner) -> PartResult:
+def backlog_stage(roots: Iterable[Root], _round: Round, _runner: StepRunner) -> StageResult:
     """Publishes roots of the backlog."""
-    return PartResult(roots=dict.fromkeys(roots, UNKNOWN))
+    return StageResult(roots=dict.fromkeys(roots, UNKNOWN))
 
 
-def repair_part(roots: Iterable[RootToRepair], round_: Round, runner: StepRunner) -> PartResult:
-    """Invalidates the ledger entries of roots, so that stage 2 publishes their documents even where the ledger has the
+def repair_stage(roots: Iterable[RootToRepair], round_: Round, runner: StepRunner) -> StageResult:
+    """Invalidates the ledger entries of roots, so that the publish stage sends their documents even where the ledger has the
     same hash."""
     roots = list(roots)
     mark = Mark(round_.run.number, round_.number, 0, 0)
     earlier = round_.setup.earlier_sequences
     products = round_.plan.products
     runner.run(invalidate(products[name].ledger, sk, key, mark, earlier.get(name, 0)) for (name, sk), key in roots)
-    return PartResult(roots=dict.fromkeys((repair.root for repair in roots), UNKNOWN))
+    return StageResult(roots=dict.fromkeys((repair.root for repair in roots), UNKNOWN))

@@ -1,4 +1,4 @@
-"""The publish part: the roots of one lane -> assemble, publish.
+"""The publish stage: the roots of one lane -> assemble, publish.
 
 A lane's task publishes its roots as one transaction. A document that cannot be made stops its product, not the other
 products. When a topic refuses a message, the broker aborts the transaction, so the task begins again without that
@@ -74,7 +74,7 @@ def publish_lane(
         attempted = replace(round_, stopped=round_.stopped | refused.keys(), setup=round_.setup.learn(limits))
         attempt, runner = next_attempt(attempted)
         try:
-            result = publish_part(lane, attempt, roots, attempted, runner)
+            result = publish_stage(lane, attempt, roots, attempted, runner)
         except TopicRefused as refusal:
             products = [p.product.name for p in round_.plan.products.values() if p.product.topic == refusal.topic]
             if not products:
@@ -88,7 +88,7 @@ def publish_lane(
             return replace(result, failed={**result.failed, **refused}, limits=limits)
 
 
-def publish_part(lane: int, attempt: int, roots: RootTimes, round_: Round, runner: StepRunner) -> LaneResult:
+def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runner: StepRunner) -> LaneResult:
     """One attempt. Returns when the broker acknowledged all messages; raises TopicRefused when a topic refuses one."""
     assert runner.outbox is not None
     tally: Counter[str] = Counter()

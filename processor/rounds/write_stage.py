@@ -1,4 +1,4 @@
-"""The write part: records of some partitions -> decode, dedupe, write state, find roots. Keeps dead letters and open
+"""The write stage: records of some partitions -> decode, dedupe, write state, find roots. Keeps dead letters and open
 changes."""
 
 from collections import Counter
@@ -23,7 +23,7 @@ from processor.records.record import Change, Record, Rejected, Truncated
 from processor.rounds.account import DEAD_LETTERS, count_records
 from processor.rounds.freshness import oldest
 from processor.rounds.keep_changes import keep_segment
-from processor.rounds.round import CHUNK, PartResult, Round
+from processor.rounds.round import CHUNK, Round, StageResult
 from processor.rounds.settled_decode import SettledDecode
 from processor.rounds.split_erased import is_erased_letter, split_erased
 from processor.rounds.step_runner import Outbox, StepRunner
@@ -40,7 +40,7 @@ Reject = Callable[[Rejected], None]
 NO_TRUNCATE = TruncateGoal("")
 
 
-def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> PartResult:
+def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) -> StageResult:
     """Writes the changes of `records`, which are all of the batch's records of their partitions, in the order of
     offsets."""
     assert runner.outbox is not None
@@ -61,21 +61,21 @@ def write_part(records: Iterable[Record], round_: Round, runner: StepRunner) -> 
     }
     written = _write(dedupe(changes), round_, runner, starts, reject)
     for net, touch in written:
-        topic = net.parts[-1].record.topic
+        topic = net.changes[-1].record.topic
         count_records(tally, "superseded" if touch.outcome == "superseded" else "applied", topic)
-        count_records(tally, "superseded", topic, len(net.parts) - 1)
+        count_records(tally, "superseded", topic, len(net.changes) - 1)
     runner.outbox.flush()
     updates = count_updates((touch for _, touch in written), round_.plan)
     written = [(net, touch) for net, touch in written if touch.changed is None or touch.changed]
     touches = [touch for _, touch in written]
     indexed = [touch for touch in touches if round_.plan.entities[touch.entity].concerns_indexes(touch.changed)]
-    part = ".".join(f"{topic}.{partition}" for topic, partition in sorted(first)[:1])
-    opened = open_touched(indexed, round_, part, runner.store)
+    task = ".".join(f"{topic}.{partition}" for topic, partition in sorted(first)[:1])
+    opened = open_touched(indexed, round_, task, runner.store)
     runner = replace(runner, overlays=(*runner.overlays, SegmentGroup(opened)))
     found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     roots = oldest(dict.fromkeys(f.roots, _time(net)) for f, (net, _) in zip(found, written, strict=True))
     fan_outs = union(found).fan_outs
-    return PartResult(
+    return StageResult(
         tally=tally,
         roots=roots,
         fan_outs=fan_outs,
@@ -110,7 +110,7 @@ def _changes(
     reject: Reject,
 ) -> Iterator[Change | Truncated]:
     """The changes and the truncates among the records. Notes the first (epoch, offset) of each partition in `first`. Raises
-    TruncateRefused before the part writes a row."""
+    TruncateRefused before the task writes a row."""
     topics = {e.entity.topic: e.entity for e in round_.plan.entities.values()}
     for decoded in decoding.decode_all(records, topics):
         record = decoded.record
@@ -164,13 +164,13 @@ def _check_truncate(record: Record, entity: Entity, round_: Round) -> None:
         raise TruncateRefused(entity.name, record.topic, record.partition, record.offset, partitions)
 
 
-def open_touched(touches: Iterable[Touch], round_: Round, part: str, store: Store) -> tuple[Segment, ...]:
-    """Makes the open changes of touched rows durable, in as few items as possible. `part`: the name of the part, its own in
+def open_touched(touches: Iterable[Touch], round_: Round, task: str, store: Store) -> tuple[Segment, ...]:
+    """Makes the open changes of touched rows durable, in as few items as possible. `task`: the name of the task, its own in
     this round. Opens nothing where every index shows the rows at once."""
     if store.consistent:
         return ()
     changes = (open_change(touch.entity, touch.row, touch.former_keys) for touch in touches)
-    opened = tuple(make_segments(changes, round_.run.number, round_.number, part))
+    opened = tuple(make_segments(changes, round_.run.number, round_.number, task))
     for segment in opened:
         keep_segment(segment, store)
     return opened
@@ -202,17 +202,17 @@ def _write(
             if isinstance(outcome, Touch):
                 written.append((net, outcome))
                 continue
-            record, entity = net.parts[-1].record, outcome.change.entity
+            record, entity = net.changes[-1].record, outcome.change.entity
             reject(Rejected(record=record, reason=outcome.reason, code=outcome.code, entity=entity))
-            if len(net.parts) > 1:
-                again.append(net_change(list(net.parts[:-1])))
+            if len(net.changes) > 1:
+                again.append(net_change(list(net.changes[:-1])))
         nets = again
     return written
 
 
 def _time(net: NetChange) -> float:
     """Kafka's time of the oldest record, in seconds since 1970."""
-    return min(part.record.timestamp for part in net.parts) / 1000
+    return min(change.record.timestamp for change in net.changes) / 1000
 
 
 def _row_keys(outcome: Touch | RefusedChange) -> RowKeys | None:

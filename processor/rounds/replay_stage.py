@@ -1,8 +1,8 @@
-"""The replay part: dead letters of some partitions -> decode by the present definitions, write, open the changes (rule
+"""The replay stage: dead letters of some partitions -> decode by the present definitions, write, open the changes (rule
 9).
 
 A replay is input like a batch. Until its item records that it ended, the next replay does it again, and that is
-harmless. A letter is read by the forms of decimals that are settled by now. The part finds no roots: settle work publishes the
+harmless. A letter is read by the forms of decimals that are settled by now. The stage finds no roots: settle work publishes the
 documents. A letter from before the last truncate of its table brings no row back: its replay leaves the delete marker of the
 truncate.
 """
@@ -19,7 +19,7 @@ from processor.records.dead_letters import DeadLetter
 from processor.records.record import Change, Decoded, Ignored, Record, Rejected, Truncated
 from processor.records.reject_reasons import OF_DOCUMENTS
 from processor.rounds.replay_document import replay_document
-from processor.rounds.round import PartResult, Round
+from processor.rounds.round import Round, StageResult
 from processor.rounds.settled_decode import SettledDecode
 from processor.rounds.split_erased import split_erased
 from processor.rounds.step_runner import StepRunner
@@ -40,9 +40,9 @@ CUT = (
 )
 
 
-def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner) -> PartResult:
+def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner) -> StageResult:
     """Replays dead letters, which are all those to replay of their partitions; letters of one key in their order. The
-    part refuses a letter from before `round_.oldest`, since DynamoDB may have dropped the marker of a later delete, and a
+    stage refuses a letter from before `round_.oldest`, since DynamoDB may have dropped the marker of a later delete, and a
     letter that still keeps a cut record."""
     reports: list[ReplayReport] = []
     decoding = SettledDecode(store=runner.store, schemas=runner.schemas, forms=round_.forms)
@@ -76,7 +76,7 @@ def replay_part(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner
     reports += (report for reports_of_key in runner.run(steps) for report in reports_of_key)
     opened = dict(report.opened for report in reports if report.opened is not None)
     segments = tuple(make_segment(item.sk, changes) for item, changes in opened.items())
-    return PartResult(replayed=tuple(reports), opened=segments, forms=tuple(decoding.settled))
+    return StageResult(replayed=tuple(reports), opened=segments, forms=tuple(decoding.settled))
 
 
 def _decoded(record: Record, plan: Plan, decoding: SettledDecode) -> Decoded:

@@ -1,0 +1,143 @@
+"""The one write of a row: its columns, its slots, its edges, and its previous keys (`statestore.items` has the attributes).
+
+Promises: one request writes a row and keeps its previous keys (rule 3 of docs/architecture.md). Does not send anything.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from statestore import keys
+from statestore.attribute_values import fits
+from statestore.column_values import attribute, dumps, pack_values, store_value
+from statestore.item_format import FORMAT
+from statestore.items import DELETED, INDEXED, INDEXED_VERSION, MORE, Image, PendingKey, Row, slot_name
+from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Write
+from statestore.table import ROW, TTL
+from statestore.versions import version_prefixes
+
+
+def write_image(image: Image, *, below: str) -> Write:
+    """The one write of a change. The store refuses it unless the stored row is older than `below`, the first version of the
+    batch in the partition of the change. The store refuses it over a row of the same epoch from another partition, too."""
+    copy = _copied(tuple(image.slots), image.edges is not None)
+    return Write(image.key, _sets(image), copy, (*_unset(image), "_pending"), _older(below))
+
+
+def leaves_room(image: Image, write: Write) -> bool:
+    """Whether the row's item has room for an update by an image of this size: the update also keeps a copy of the keys and edges
+    that this write sets."""
+    copies = _copied(tuple(image.slots), image.edges is not None)
+    copied = {target: write.set[source] for target, source in copies.items() if source in write.set}
+    name = {ROW: keys.index_row(write.key)} if image.slots else {}
+    return fits({"PK": write.key.pk, "SK": write.key.sk, **name, **write.set, **copied}, MAX_ITEM_BYTES)
+
+
+def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
+    """The write of a change over a row `seen`. The store refuses it when the row is no longer `seen`. The former keys of `seen`
+    with versions from `keep_from` on stay pending. An image with an `indexed_version` leaves alone all that the indexes show."""
+    if image.indexed_version and seen is not None:
+        return _write_unshown(image, seen)
+    pending: list[PendingKey] = []
+    if seen is not None:
+        pending = [p for p in seen.pending if p.version >= keep_from]
+        present = {*image.slots.items(), *(image.edges or ())}
+        pending += [PendingKey(*key, image.version) for key in sorted(seen.keys(), key=str) if key not in present]
+    sets = _sets(image)
+    if pending:
+        sets["_pending"] = [list(p) for p in pending]
+    former = _copied(tuple(image.slots), image.edges is not None)
+    gone = (*_unset(image), *(() if pending else ("_pending",)), *former)
+    when: Condition = Absent() if seen is None else Equals("_v", seen.version)
+    return Write(key=image.key, set=sets, remove=gone, when=when)
+
+
+def keep_indexed(image: Image, seen: Row) -> Image:
+    """The image, which leaves alone all that the indexes show of `seen`, if that is the same before and after."""
+    slots = {slot: key or keys.no_key(image.key) for slot, key in image.slots.items()}
+    same = (
+        slots
+        and image.columns is not None
+        and seen.columns is not None
+        and (image.layout, image.indexed) == (seen.layout, seen.indexed)
+        and slots.items() <= seen.slots.items()
+        and (image.edges or frozenset()) == seen.edges
+        and _indexed(image) == _indexed(image._replace(columns=seen.columns, since=seen.since, more=seen.more))
+    )
+    return image._replace(indexed_version=seen.version_in_indexes()) if same else image
+
+
+def _write_unshown(image: Image, seen: Row) -> Write:
+    """The write of the columns that no index shows."""
+    sets = {"_f": FORMAT, "_v": image.version, **_unshown(image)}
+    gone = () if MORE in sets or image.indexed is None else (MORE,)
+    return Write(image.key, sets, remove=(*map(attribute, image.dropped), *gone), when=Equals("_v", seen.version))
+
+
+def _sets(image: Image) -> dict[str, Any]:
+    sets: dict[str, Any] = {"_f": FORMAT, "_v": image.version, "_l": image.layout}
+    if image.edges is not None:
+        sets["_edges"] = dumps(sorted(image.edges))
+    if image.columns is None:
+        sets |= {DELETED: True, TTL: image.forget}
+    else:
+        sets |= _unshown(image)
+    for slot, key in image.slots.items():
+        sets[slot_name(slot)] = key or keys.no_key(image.key)
+    if image.slots:
+        sets[INDEXED_VERSION] = image.version
+        if image.columns is not None:
+            sets[INDEXED] = _indexed(image)
+    return sets
+
+
+def _unshown(image: Image) -> dict[str, Any]:
+    """The attributes of the columns that no index shows."""
+    if image.indexed is None:
+        return {}
+    found = _stored(image, [name for name in image.columns or () if name not in image.indexed])
+    return found | {MORE: pack_values(image.more)} if image.more else found
+
+
+def _indexed(image: Image) -> dict[str, Any]:
+    """The map of the columns that the indexes show."""
+    columns = image.columns or {}
+    if image.indexed is None:
+        return _stored(image, columns) | {MORE: dumps(image.more)}
+    return _stored(image, [name for name in columns if name in image.indexed])
+
+
+def _stored(image: Image, names: Iterable[str]) -> dict[str, Any]:
+    """The attributes of these columns."""
+    columns, since = image.columns or {}, image.since
+    return {attribute(name): store_value(columns[name], since.get(name)) for name in names}
+
+
+@lru_cache(maxsize=4096)
+def _copied(slots: tuple[int, ...], edges: bool) -> Mapping[str, str]:
+    """The copies that keep the keys of these slots, and the edges, from before a write."""
+    copies = {f"prev_{k}": slot_name(k) for k in slots}
+    return MappingProxyType(copies | {"_edges_before": "_edges"} if edges else copies)
+
+
+@lru_cache(maxsize=1024)
+def _older(version: str) -> Condition:
+    return AbsentOrWithin("_v", *version_prefixes(version), version)
+
+
+def _unset(image: Image) -> tuple[str, ...]:
+    """The attributes that a write removes: the row holds each value once, and some no more."""
+    deleted = image.columns is None
+    gone = image.declared if deleted or image.indexed is None else image.indexed
+    own = [INDEXED] if deleted else [DELETED, TTL]
+    if deleted or image.indexed is None or not image.more:
+        own.append(MORE)
+    if not image.slots:
+        own += [INDEXED_VERSION] if deleted else [INDEXED, INDEXED_VERSION]
+    return (*own, *_gone(gone, image.dropped))
+
+
+@lru_cache(maxsize=1024)
+def _gone(columns: Collection[str], dropped: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(attribute, (*(sorted(columns) if isinstance(columns, frozenset) else columns), *dropped)))

@@ -1,0 +1,66 @@
+"""Switches for what operators do while the job runs: replays of dead letters, erasures, and moves to other topics."""
+
+import processor.driver.eraser as eraser
+import processor.progress.topic_moves as topic_moves
+import processor.rounds.write_stage as write_stage
+import processor.steps.erase as erase
+import processor.steps.publish as publish
+import processor.steps.replay as replay
+import tests.simulator.moved_topics as moved_topics
+from processor.driver.eraser import Eraser
+from processor.progress.epochs import Epochs
+from processor.progress.erasures import Erasure
+from statestore.items import read_row
+from statestore.row_writes import merge_image
+from tests.simulator.without.switch import always, replacing
+
+no_fills = replacing((replay, "filled_image", always(None)))
+"""A replay that is older than its row fills no columns."""
+
+replay_without_former_keys = replacing(
+    (replay, "open_change", lambda make: lambda entity, row, _: make(entity, row, frozenset()))
+)
+"""The open change of a replay has only the present keys of its row."""
+
+no_list = replacing((write_stage, "split_erased", lambda _: lambda changes, *_: (list(changes), [])))
+"""A task takes the records of erased rows."""
+
+erasure_without_former_keys = replacing(
+    (erase, "open_change", lambda make: lambda entity, row, _: make(entity, row, frozenset()))
+)
+"""The open change of an erasure has only the present keys of its row."""
+
+marker_with_pending_keys = replacing(
+    (erase, "write_bare_marker", lambda _: lambda marker, item: merge_image(marker, read_row(item), keep_from=""))
+)
+"""The marker of an erased row keeps its former keys."""
+
+tombstones_not_kept = replacing((publish, "may_be_erased", always(False)))
+"""An erasure removes the sequences of tombstones with the ledger entries."""
+
+notes_not_erased = replacing((eraser, "notes_of_row", always([])))
+"""An erasure leaves the notes of replays alone."""
+
+not_looked_at_again = replacing((Eraser, "is_back", always(False)))
+"""An erasure ends without a look at its row."""
+
+epochs_only = replacing((Erasure, "covers", lambda covers: lambda self, version, _="": covers(self, version)))
+"""An erasure does not know the offsets of other incarnations."""
+
+not_to_the_end = replacing((topic_moves, "is_read", always(True)))
+"""The job leaves the former topic before it has read all of it."""
+
+at_once = replacing((topic_moves, "has_begun", always(True)))
+"""The job reads the next topic before the next topic has a record."""
+
+same_epoch = replacing((moved_topics, "read_epochs", always(Epochs(steps={}))))
+"""The epochs do not rise with a move."""
+
+from_the_first = replacing(
+    (
+        topic_moves,
+        "first_offsets",
+        lambda _: lambda entity, topic, topic_id, partitions, _: dict.fromkeys(partitions, 0),
+    )
+)
+"""The job reads a topic that comes back from its first offset."""
