@@ -118,10 +118,10 @@ class Round:
 class StageResult:
     """The result of a task of a first stage. `roots`: to publish in this round, with the time of the oldest record of each;
     `fan_outs`: find further roots in later rounds. `opened`: the changes that the task opened. `sights`: of open rows in index
-    answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece
-    of work. `truncates`: the truncates that the task read, as entity and version. `letters`: the code of a reason -> the place
-    and the reason of its last dead letter; the last of all is at the end. `forms`: the forms of decimals that the task settled,
-    or found settled. `updates`: the writes by entity."""
+    answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece of work. `truncates`: the truncates that the
+    task read, as entity and version. `letters`: the code of a reason -> the place and the reason of its last dead letter; the
+    last of all is at the end. `forms`: the forms of decimals that the task settled, or found settled. `updates`: the writes by
+    entity."""
 
     tally: Counter[str] = field(default_factory=Counter)
     roots: RootTimes = field(default_factory=dict)
