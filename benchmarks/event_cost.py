@@ -24,7 +24,6 @@ from benchmarks.real_rows import widened, with_unread_updates
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, number_records
 from processor.driver.executor import InProcessExecutor
 from processor.pricing.price_list import DEFAULT, Prices
-from processor.progress.overlay import DriverOverlay
 from processor.records import canonical_json
 from processor.records.entity import KeepChoice
 from processor.records.record import Record
@@ -123,7 +122,7 @@ class PurposeStore(MeteredStore):
 class PurposeExecutor(InProcessExecutor):
     """An executor that names the purpose of the reads of each stage."""
 
-    def run_round(self, stage: Stage, work: Any, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+    def run_round(self, stage: Stage, work: Any, round_: Round, overlay: Any) -> list[LaneResult]:
         store: Any = self.store
         store.reading = "find roots" if stage is write_stage else "settle"
         return InProcessExecutor.run_round(self, stage, work, round_, overlay)
@@ -189,7 +188,7 @@ def measure_group_cost(stars: int) -> GroupCost:
     trial = Trial(
         plan=trial.plan, settings=trial.settings, published=trial.published, clock=trial.clock, other_store=store
     )
-    trial.driver.progress.open_changes.sample = 0
+    trial.driver.progress.open_changes.samples = False
     records = [_star(n) for n in range(stars + 10)]
     for chunk in batches(records[:stars], 10_000):
         trial.batch(chunk)

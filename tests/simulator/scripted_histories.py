@@ -21,6 +21,7 @@ KEY_COLUMN = {"user": "email", "star": "id", "repo": "name", "label": "id"}
 
 SCRIPTS = {
     "a star appears": "user x username=a; star 0 username=a; user x",
+    "three stars appear": "user x username=a; star 0 username=a; star 1 username=a; star 2 username=a; user x",
     "a star changes": "user x username=a; star 0 username=a; star 0; user x",
     "a star moves": "user x username=a; user y username=b; star 0 username=a; star 0 username=b",
     "a star comes back": (
