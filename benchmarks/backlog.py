@@ -31,6 +31,7 @@ from processor.progress.open_changes import SettledSegment
 from processor.progress.overlay import OpenRow, SegmentGroup, sights_of
 from processor.progress.segment import DueSegment, OpenChange, Segment, make_segments
 from processor.rounds.round import LaneResult, Round, Stage, StageResult
+from processor.rounds.step_runner import tune_garbage_collector
 from processor.rounds.write_stage import write_stage
 from processor.settings.settings import Settings
 from statestore.items import slot_name
@@ -40,7 +41,8 @@ from statestore.store import Delete, Done, Refused, Write, WriteOutcome
 from statestore.versions import encode_version
 
 RATES = (1_000, 5_000, 15_000, 50_000)
-USERS, REPOS = 100_000, 5_000
+USERS, REPOS = 100, 5_000
+"""Users for each write a second, so a user gets a star every 100 seconds at each rate; and all repositories."""
 WRITES_OF_A_TASK = 500
 MEASURED = 5
 """The rounds whose costs count: the last of a run."""
@@ -179,7 +181,7 @@ class SimulatedExecutor:
     def _changes(self, second: int, first: int, writes: int) -> Iterator[OpenChange]:
         random = self.random
         for n in range(first, first + writes):
-            user, repo, offset = f"user{random.randrange(USERS)}", random.randrange(REPOS), second * self.rate + n
+            user, repo, offset = f"user{random.randrange(USERS * self.rate)}", random.randrange(REPOS), second * self.rate + n
             slots = ((1, user), (2, f"owner{offset}#repo{repo}"))
             key, version = row_key("star", 1, f"{user}#repo{repo}#owner{offset}"), encode_version(0, 0, offset)
             yield OpenChange("star", key, version, slots, frozenset())
@@ -205,6 +207,7 @@ def _run(rate: int, seconds: int, *, publishes: bool) -> tuple[int, dict[str, An
     driver = make_driver(
         settings=settings, plan=demo_plan(), store=table, executor=executor, clock=clock, run=Run(number=1)
     )
+    tune_garbage_collector()  # as each process that runs steps
     if not publishes:
         tracemalloc.start()
     for second in range(seconds):
