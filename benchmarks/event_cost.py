@@ -1,8 +1,10 @@
 """Measure what an event of the history costs on DynamoDB: request units and requests, by purpose, settling included.
 
-    python -m benchmarks.event_cost [--events 40000] [--wide] [--unread] [--lag 0 | --consistent] [--stars 10 1000 100000]
+    python -m benchmarks.event_cost [--events 40000] [--wide] [--unread] [--keep declared] [--lag 0 | --consistent]
+                                    [--stars 10 1000 100000] [--compare]
 
 `--wide` adds 2.5 KB to each row, and `--unread` makes half of the events updates that no product reads (`benchmarks.real_rows`).
+`--compare` prints the dollars of the four histories, and of the wide ones with `keep: declared`, in one table.
 
 Promises: units as AWS documents them (`statestore.metered`), of the second half of the events, with the settle work of that
 half. Does not: meet DynamoDB; the store is a map in memory, and its indexes answer `lag` seconds late.
@@ -10,20 +12,20 @@ half. Does not: meet DynamoDB; the store is a map in memory, and its indexes ans
 
 import argparse
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from time import process_time
-from typing import Any
+from typing import Any, get_args
 
 from benchmarks.history import generate_history
 from benchmarks.real_rows import widened, with_unread_updates
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, number_records
 from processor.driver.executor import InProcessExecutor
-from processor.pricing import price_list
-from processor.progress.overlay import DriverOverlay
+from processor.pricing.price_list import DEFAULT, Prices
 from processor.records import canonical_json
+from processor.records.entity import KeepChoice
 from processor.records.record import Record
 from processor.rounds.round import LaneResult, Round, Stage
 from processor.rounds.write_stage import write_stage
@@ -35,6 +37,22 @@ from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, Wr
 
 WRITES = {"TABLE": "row", "LEDGER": "ledger", "OPEN": "open changes"}
 """The purpose of a write, by the partition that it changes."""
+_WRITE_HOUR, _READ_HOUR, _USED = Decimal("0.00065"), Decimal("0.00013"), Decimal("0.7")
+"""Dollars an hour for provisioned capacity of a unit a second, and the part of it that a steady rate uses (docs/costs.md)."""
+
+
+def _provisioned(discount: str) -> Prices:
+    write, read = (hour * 1_000_000 / 3600 / _USED * (1 - Decimal(discount)) for hour in (_WRITE_HOUR, _READ_HOUR))
+    return replace(DEFAULT, write=write, read=read)
+
+
+BILLING: Mapping[str, Prices] = {
+    "on demand": DEFAULT,
+    "provisioned": _provisioned("0"),
+    "reserved for a year": _provisioned("0.54"),
+    "for three years": _provisioned("0.77"),
+}
+"""The prices of a million units by how AWS bills them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +70,13 @@ class EventCost:
     documents: int
     corrections: int
 
-    def dollars(self, purpose: str) -> Decimal:
+    def dollars(self, purpose: str, prices: Prices = DEFAULT) -> Decimal:
         """Dollars a million events."""
-        prices = price_list.DEFAULT
         return self.units[purpose] * (prices.read if purpose in self.reads else prices.write) / self.events
+
+    def total(self, prices: Prices = DEFAULT) -> Decimal:
+        """Dollars a million events, for all purposes."""
+        return sum((self.dollars(purpose, prices) for purpose in self.units), Decimal(0))
 
 
 class PurposeStore(MeteredStore):
@@ -101,7 +122,7 @@ class PurposeStore(MeteredStore):
 class PurposeExecutor(InProcessExecutor):
     """An executor that names the purpose of the reads of each stage."""
 
-    def run_round(self, stage: Stage, work: Any, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+    def run_round(self, stage: Stage, work: Any, round_: Round, overlay: Any) -> list[LaneResult]:
         store: Any = self.store
         store.reading = "find roots" if stage is write_stage else "settle"
         return InProcessExecutor.run_round(self, stage, work, round_, overlay)
@@ -114,11 +135,14 @@ def cost_records(events: int, users: int, *, wide: bool = False, unread: bool = 
     return number_records(with_unread_updates(lines, 1) if unread else lines)
 
 
-def measure_event_cost(records: Sequence[Record], lag: float = 0.0, *, consistent: bool = False) -> EventCost:
-    """The cost of the second half of some records. `consistent`: whether the store says that its indexes are never late."""
+def measure_event_cost(
+    records: Sequence[Record], lag: float = 0.0, *, consistent: bool = False, keep: KeepChoice = "all"
+) -> EventCost:
+    """The cost of the second half of some records. `consistent`: whether the store says that its indexes are never late; `keep`:
+    of all entities."""
     settings = Settings()
     outbox = DiscardingOutbox()
-    trial = Trial(plan=demo_plan(), settings=settings, published=outbox)
+    trial = Trial(plan=demo_plan(keep), settings=settings, published=outbox)
     store = PurposeStore(settings.slots, lag=lag, clock=trial.clock.now)
     store.consistent = consistent
 
@@ -164,7 +188,7 @@ def measure_group_cost(stars: int) -> GroupCost:
     trial = Trial(
         plan=trial.plan, settings=trial.settings, published=trial.published, clock=trial.clock, other_store=store
     )
-    trial.driver.progress.open_changes.sample = 0
+    trial.driver.progress.open_changes.samples = False
     records = [_star(n) for n in range(stars + 10)]
     for chunk in batches(records[:stars], 10_000):
         trial.batch(chunk)
@@ -203,13 +227,38 @@ def format_event_cost(cost: EventCost) -> str:
         kind = "read" if purpose in cost.reads else "write"
         asked, units = cost.asked[purpose] / cost.events, cost.units[purpose] / cost.events
         lines.append(f"| {purpose} ({kind}) | {asked:.2f} | {units:.3f} | {cost.dollars(purpose):.2f} |")
-    total = sum(cost.dollars(purpose) for purpose in purposes)
+    total = cost.total()
     named = ", ".join(f"{name} {n / cost.events:.2f}" for name, n in sorted(cost.requests.items()))
     lines.append(f"| all | {cost.requests.total() / cost.events:.2f} | | {total:.2f} |")
     lines.append("")
+    lines.append(
+        f"At a steady rate, $ a million events: {', '.join(f'{n} {cost.total(p):.2f}' for n, p in BILLING.items())}."
+    )
     lines.append(f"Requests per event: {named}.")
     lines.append(f"{cost.documents:,} documents, {cost.corrections:,} of them corrections; {cost.cpu:.1f} CPU seconds.")
     return "\n".join(lines)
+
+
+def format_comparison(costs: Mapping[str, EventCost]) -> str:
+    """The table of histories, in Markdown: $ a million events."""
+    lines = [f"| history | {' | '.join(BILLING)} | the row | its index copies |", "|---" * (len(BILLING) + 3) + "|"]
+    for history, cost in costs.items():
+        parts = [cost.total(prices) for prices in BILLING.values()]
+        parts += [cost.dollars("row"), cost.dollars("its index copies")]
+        lines.append(f"| {history} | {' | '.join(f'{part:.2f}' for part in parts)} |")
+    return "\n".join(lines)
+
+
+def compare_histories(events: int, users: int) -> dict[str, EventCost]:
+    """The cost of each history, by its options."""
+    kinds: list[tuple[bool, bool, KeepChoice]] = [(w, u, "all") for w in (False, True) for u in (False, True)]
+    kinds += [(True, unread, "declared") for unread in (False, True)]
+    costs = {}
+    for wide, unread, keep in kinds:
+        names = ["--wide"] * wide + ["--unread"] * unread + [f"--keep {keep}"] * (keep != "all")
+        records = cost_records(events, users, wide=wide, unread=unread)
+        costs[" ".join(names) or "the mix"] = measure_event_cost(records, keep=keep)
+    return costs
 
 
 def format_group_cost(costs: Sequence[GroupCost]) -> str:
@@ -227,9 +276,14 @@ def main() -> None:
     options.add_argument("--consistent", action="store_true", help="a store whose indexes are never late")
     options.add_argument("--wide", action="store_true", help="rows of 2.5 KB more that no product reads")
     options.add_argument("--unread", action="store_true", help="half of the events are updates that no product reads")
+    options.add_argument("--keep", choices=get_args(KeepChoice), default="all", help="the columns that rows store")
+    options.add_argument("--compare", action="store_true", help="the dollars of all histories in one table")
     given = options.parse_args()
+    if given.compare:
+        print(format_comparison(compare_histories(given.events, given.users)))
+        return
     records = cost_records(given.events, given.users, wide=given.wide, unread=given.unread)
-    cost = measure_event_cost(records, given.lag, consistent=given.consistent)
+    cost = measure_event_cost(records, given.lag, consistent=given.consistent, keep=given.keep)
     print(format_event_cost(cost))
     print(format_group_cost([measure_group_cost(stars) for stars in given.stars]))
 

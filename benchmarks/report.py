@@ -11,7 +11,7 @@ from importlib.metadata import version
 from statistics import median
 from typing import Any
 
-from benchmarks.backlog import KEYS_READ, OpenChangeCost
+from benchmarks.backlog import OpenChangeCost
 from benchmarks.clients import ClientCost, format_clients
 from benchmarks.fan_out import FanOutCost
 from benchmarks.freshness import FreshnessCost, format_freshness
@@ -75,7 +75,7 @@ def format_report(size: BenchmarkSize, measured: Measurements) -> str:
         f"{datetime.now(UTC):%Y-%m-%d}, {machine_name()}; load average at the end {load}. {_versions()}.",
         *_steps(size, measured.speeds, measured.consistent_speeds),
         *_memory(size, measured.memory),
-        *_open_changes(measured.open_changes),
+        *format_open_changes(measured.open_changes),
         *_products(size, measured.products, measured.planning),
         *format_clients(measured.clients),
         *_fan_outs(measured.fan_outs),
@@ -117,18 +117,34 @@ def _memory(size: BenchmarkSize, memory: Sequence[MemoryUse]) -> tuple[str, str]
     return title, format_table(("events processed", "living blocks", "against the first", "resident MB"), rows)
 
 
-def _open_changes(costs: Sequence[OpenChangeCost]) -> tuple[str, str]:
-    head = ("writes/s", "open", "driver holds, MB", "sent to an executor, MB", "driver, CPU ms a round")
+def format_open_changes(costs: Sequence[OpenChangeCost]) -> tuple[str, str]:
+    """The table of open changes, below its title."""
+    head = (
+        *(
+            "writes/s",
+            "open",
+            "driver, CPU ms a second",
+            "of a write, us",
+            "driver holds, MB",
+            "sent to an executor, MB/s",
+        ),
+        *(
+            "workers, CPU us a write",
+            "each worker, CPU ms/s for what is new",
+            "write units/s of the busiest key: `OPEN#`",
+        ),
+        *("`LEDGER#`", "`RUNS`"),
+    )
     rows = [
         (
-            f"{c.rate:,}",
-            f"{c.entries:,}",
-            *(f"{x:.1f}" for x in (c.driver_memory, c.sent, c.driver_cpu, c.worker_cpu)),
+            *(f"{c.rate:,}", f"{c.entries:,}", f"{c.driver_cpu:.1f}", f"{1000 * c.driver_cpu / c.rate:.1f}"),
+            *(f"{x:.1f}" for x in (c.driver_memory, c.sent, c.worker_write, c.worker_load)),
+            *(f"{units:,.0f}" for units in (c.open_units, c.ledger_units, c.runs_units)),
         )
         for c in costs
     ]
-    title = "**Open changes** at a steady rate, S and W as they are by default, a round a second."
-    return title, format_table((*head, f"worker, CPU ms for {KEYS_READ} keys"), rows)
+    title = "**Open changes** at a steady rate, S and W by default, a round a second. The tasks of Spark are simulated."
+    return title, format_table(head, rows)
 
 
 def _products(size: BenchmarkSize, found: Sequence[ProductCost], planning: PlanningCost) -> tuple[str, str, str]:

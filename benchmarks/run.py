@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.backlog import RATES as WRITE_RATES
 from benchmarks.backlog import measure_open_changes
 from benchmarks.clients import measure_clients
 from benchmarks.fan_out import MEMORY, measure_fan_out
@@ -36,7 +37,7 @@ FULL = BenchmarkSize(
     repetitions=5,
     memory_events=20_000,
     passes=(1, 2, 4, 8),
-    rates=(1_000, 5_000),
+    rates=WRITE_RATES,
     products=(1, 10, 100),
     product_events=2_000,
     product_users=150,
@@ -95,7 +96,7 @@ def _measure(size: BenchmarkSize) -> Measurements:
     print_progress(f"steps: {size.repetitions} x {size.events:,} events")
     speeds = measure_speed(size.events, size.users, size.repetitions)
     consistent_speeds = measure_speed(size.events, size.users, size.repetitions, consistent=True)
-    print_progress("open changes: 30 seconds at each rate")
+    print_progress("open changes: 20 rounds at each rate")
     open_changes = [measure_open_changes(rate) for rate in size.rates]
     print_progress(
         f"products: {size.product_events:,} events for each number of products; planning of {size.planned:,} products"

@@ -13,11 +13,12 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks.history import generate_history
-from processor.definitions.load import load, read_directory
+from processor.definitions.load import ENTITIES, load, read_directory
 from processor.demo.demo_tables import RecordedLine
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.records import canonical_json
+from processor.records.entity import KeepChoice
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.rounds.step_runner import tune_garbage_collector
@@ -60,9 +61,10 @@ class DiscardingOutbox(MemoryOutbox):
         self.sent += 1
 
 
-def demo_plan() -> Plan:
+def demo_plan(keep: KeepChoice = "all") -> Plan:
     """The demo's plan: UserProfile over five tables."""
-    return plan_alone(load(read_directory(EXAMPLE)), Settings().slots)
+    texts = read_directory(EXAMPLE)
+    return plan_alone(load(texts | {ENTITIES: f"keep: {keep}\n{texts[ENTITIES]}"}), Settings().slots)
 
 
 def generate_records(events: int, users: int) -> list[Record]:

@@ -79,6 +79,8 @@ entity_statistics = Table(
     Column("rows", BigInteger, nullable=False),
     Column("mean_bytes", Double, nullable=False, comment="of a sample's rows"),
     Column("most_bytes", BigInteger, nullable=False),
+    Column("entry_bytes", Double, comment="of what an index shows of a row"),
+    Column("undeclared_bytes", Double, comment="of the undeclared columns of a row"),
 )
 
 join_statistics = Table(

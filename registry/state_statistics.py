@@ -8,12 +8,16 @@ from registry.model import Direction, JoinSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityStatistics:
-    """The number of an entity's rows, and the bytes of a sample of them, attribute names included."""
+    """The number of an entity's rows, and the bytes of a sample of them, attribute names included. `entry_bytes`: the mean of
+    what an index shows of a row, None for an entity without slots; `undeclared_bytes`: of the undeclared columns. Both are None
+    where an older release took the statistics."""
 
     entity: str
     rows: int
     mean_bytes: float
     most_bytes: int
+    entry_bytes: float | None = None
+    undeclared_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from statestore import keys
+from statestore.attribute_values import item_size
 from statestore.item_format import FORMAT
 from statestore.items import Edge, Image, read_edges
 from statestore.keys import Key
+from statestore.limits import is_slot
 from statestore.row_writes import merge_image
 from statestore.store import Condition, Equals, Item, Page, Query, Write
-from statestore.table import ROW
+from statestore.table import ROW, shown
 
 
 def write_note(
@@ -54,6 +56,12 @@ def version_shown(item: Item) -> str:
     nobody keeps: the entity has given up its slots."""
     version: str = item.get("_indexed_v") or item.get("_v", "")
     return version
+
+
+def entry_size(item: Item) -> int | None:
+    """The bytes of what an index shows of a row, in the mean over its slots; None for a row without slots."""
+    sizes = [item_size(shown(item, slot)) for slot in filter(is_slot, item)]
+    return round(sum(sizes) / len(sizes)) if sizes else None
 
 
 def shows(probe: Query, page: Page, version: str) -> bool:

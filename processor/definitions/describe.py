@@ -27,6 +27,8 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
     }
     if entity.truncate != "refuse":
         described["truncate"] = entity.truncate
+    if entity.keep != "all":
+        described["keep"] = entity.keep
     if entity.source:
         described["source"] = entity.source
     decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals

@@ -18,25 +18,34 @@ from processor.definitions.shape import (
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 from processor.product.join_fields import parse_element
 from processor.records.column_types import parse_type
-from processor.records.entity import ColumnType, DecimalForm, Entity, RecordFormat, TruncateChoice
+from processor.records.entity import ColumnType, DecimalForm, Entity, KeepChoice, RecordFormat, TruncateChoice
 from statestore.column_values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
 MOST_SHARDS = 100
+KEEP = "keep"
+_KEEPS: tuple[KeepChoice, ...] = get_args(KeepChoice)
 _PATTERN = frozenset("*+?()[]{}|^$,\\")
 """The signs of patterns, and of lists in a text."""
 
 
 def read_entities(root: YamlNode, problems: Problems) -> dict[str, Entity | None]:
-    """The entities in the order written. An entity with problems has None, so that no reader reports its name as unknown."""
+    """The entities in the order written. An entity with problems has None, so that no reader reports its name as unknown. `keep`
+    with a word in place of a mapping is no entity: the word counts for each entity that has no `keep` of its own."""
     cure = "write `name: {key: [...], columns: {name: type}}`"
     entries = as_map(root, "the file", cure, problems)
     if entries is None:
         return {}
-    return {name: _read_entity(key, node, problems) for name, (key, node) in entries.entries.items()}
+    found, keep = dict(entries.entries), None
+    if isinstance(of_file := entries.get(KEEP), Scalar):
+        del found[KEEP]
+        keep = _read_choice(of_file, KEEP, _KEEPS, problems)
+        if not found:
+            problems.add(of_file, "the file has no entity", cure)
+    return {name: _read_entity(key, node, keep or "all", problems) for name, (key, node) in found.items()}
 
 
-def _read_entity(key: Scalar, node: YamlNode, problems: Problems) -> Entity | None:
+def _read_entity(key: Scalar, node: YamlNode, keep: KeepChoice, problems: Problems) -> Entity | None:
     before = len(problems)
     name = as_name(key, "the name of an entity", problems)
     body = as_map(node, f"entity `{key.text}`", "write `key` and `columns` below it", problems)
@@ -52,6 +61,7 @@ def _read_entity(key: Scalar, node: YamlNode, problems: Problems) -> Entity | No
     record_format = _read_choice(body.get("format"), "format", formats, problems)
     decimals = _read_decimals(name, body, columns if columns_read else None, problems)
     truncate = _read_choice(body.get("truncate"), "truncate", truncates, problems) or "refuse"
+    keep = _read_choice(body.get(KEEP), KEEP, _KEEPS, problems) or keep
     table = body.get("source")
     source = as_text(table, "`source`", "write the table in the source, e.g. `public.users`", problems) if table else ""
     if len(problems) > before:
@@ -65,6 +75,7 @@ def _read_entity(key: Scalar, node: YamlNode, problems: Problems) -> Entity | No
         format=record_format,
         truncate=truncate,
         decimals=decimals,
+        keep=keep,
         source=source or "",
     )
 

@@ -22,6 +22,7 @@ ENTITY: Final[Members] = {
     "decimals": "The form of text in decimal and float columns without a schema, for all or by column: text is digits "
     "(decimal.handling.mode string), bytes is Base64 (precise). Default: the first clear record of a decimal(p,s) decides.",
     "truncate": "What the job does when the source empties the table. Default: refuse, which stops the job.",
+    "keep": "The columns that rows store: all, or only the declared ones. Default: that of the file, else all.",
     "source": "The table in the source database, `schema.table`, for `verify --source`. Default: the end of the topic's name.",
     **NOTE,
 }

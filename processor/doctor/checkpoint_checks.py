@@ -12,7 +12,6 @@ from processor.doctor.surroundings import Surroundings
 from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
 from processor.progress.identity import IDENTITY, IDENTITY_FILE, TRACES, check_binding, identity_in, is_restored
 from registry.model import Binding
-from statestore.keys import progress_partition
 
 BEGAN = "sources/0/0"
 FORMAT_LINE = "v1"
@@ -51,7 +50,7 @@ def check_identities(around: Surroundings) -> Iterator[Finding]:
     settings, store = around.settings, around.store
     state = around.table_state
     item = store.get([IDENTITY]).get(IDENTITY) if state else None
-    traces = state and any(store.page(progress_partition(kind), None, 1).items for kind in TRACES)
+    traces = state and any(store.page(pk, None, 1).items for pk in TRACES)
     bound = around.registry.binding()
     check_binding(
         bound,

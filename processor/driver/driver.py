@@ -182,8 +182,7 @@ class Driver:
         results = self.rounds.run_stage(replay_stage, list(tasks.values()))
         self.progress.learn_forms(chain.from_iterable(result.forms for result in results))
         for result in results:
-            for item, changes in result.opened.items():
-                self.progress.open_changes.add(item, changes, self.clock.now(), again=True)
+            self.progress.open_changes.add(result.opened, self.clock.now(), again=True)
         return [report for result in results for report in result.replayed]
 
     def end_replays(self, reports: Iterable[ReplayReport]) -> None:

@@ -19,9 +19,9 @@ from processor.progress.ledger import (
     read_entries,
     retire_entries,
 )
-from processor.progress.open_changes import changes_key
 from processor.progress.replays import PARTITION as REPLAYS
 from processor.progress.replays import end_note, noted_keys, notes_of_row
+from processor.progress.segment import changes_key, make_segment
 from processor.rounds.step_runner import StepRunner
 from processor.steps.erase import ErasedRow, erase
 from processor.steps.keep_edges import keep_edges
@@ -44,8 +44,8 @@ class Eraser:
         plan = progress.plan.entities[entity]
         key, opens = plan.key(sk), changes_key(rounds.run.number, rounds.number, "erase", 0)
         rounds.number += 1
-        known = progress.open_changes.by_row.get(key)
-        former = known.former | frozenset(known.slots) if known is not None else frozenset[JoinKey]()
+        known = [change for change in progress.open_changes.changes() if change.key == key]
+        former = frozenset[JoinKey]().union(*(change.former.union(change.slots) for change in known))
         replays = notes_of_row(store.partition(REPLAYS), key)
         former = former.union(*map(noted_keys, replays))
         expires_at = rounds.next_round({}).expires_at
@@ -53,7 +53,7 @@ class Eraser:
         edged = keep_edges(erasing, lambda erased: (erased.row, erased.opened.former)) if plan.edges else erasing
         (erased,) = StepRunner(store=store).run([edged])
         progress.erased |= {name_of(erasure_key(entity, sk))}
-        progress.open_changes.add(opens, [erased.opened], self.driver.clock.now(), again=True)
+        progress.open_changes.add([make_segment(opens.sk, [erased.opened])], self.driver.clock.now(), again=True)
         for note in replays:
             store.write(end_note(key_of_item(note), "superseded"))
         return erased

@@ -3,14 +3,13 @@
 `processor.spark.spark_executor` runs the same stages as tasks of Spark.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from time import perf_counter
 from typing import Any, Protocol
 
-from processor.progress.open_changes import overlay_of
-from processor.progress.overlay import DriverOverlay, Overlay
+from processor.progress.overlay import SegmentGroup
 from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.rounds.publish_stage import AskLimit, publish_lane
 from processor.rounds.round import LaneResult, Round, Stage, StageResult
@@ -26,8 +25,11 @@ Work = Any
 class Executor(Protocol):
     """Runs stages over work."""
 
-    def run_round(self, stage: Stage, work: Work, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
-        """Runs `stage` over the work of each task, then, when all tasks have ended, the publish stage of each lane."""
+    def run_round(
+        self, stage: Stage, work: Work, round_: Round, overlay: Mapping[int, SegmentGroup]
+    ) -> list[LaneResult]:
+        """Runs `stage` over the work of each task, then, when all tasks have ended, the publish stage of each lane. `overlay`:
+        the open changes of earlier rounds, as `OpenChanges.overlay` has them."""
 
     def run_stage(self, stage: Stage, work: Work, round_: Round) -> list[StageResult]:
         """Runs `stage` over the work of each task, and publishes nothing."""
@@ -52,9 +54,9 @@ class InProcessExecutor:
     open_writer: OpenWriter | None = None
 
     def run_round(
-        self, stage: Stage, work: Iterable[Iterable[Any]], round_: Round, overlay: DriverOverlay
+        self, stage: Stage, work: Iterable[Iterable[Any]], round_: Round, overlay: Mapping[int, SegmentGroup]
     ) -> list[LaneResult]:
-        overlays: tuple[Overlay, ...] = (overlay,) if overlay else ()
+        overlays = tuple(overlay.values())
         runner = StepRunner(
             store=self.store,
             outbox=self.rejects,
@@ -66,7 +68,7 @@ class InProcessExecutor:
         began = perf_counter()
         result = stage(chain.from_iterable(work), round_, runner)
         written, began = stage_time("write", began), perf_counter()
-        opened = overlay_of(result.open_changes())
+        opened = SegmentGroup(result.opened)
 
         def begin(attempted: Round) -> tuple[int, StepRunner]:
             attempt, outbox = self.begin(attempted)

@@ -145,8 +145,8 @@ class LiveReplays:
 
     def _settled(self, portion: ReplayedPortion) -> ReplayedPortion:
         """The portion as it is now. A row is settled when its change is closed, or need not find its roots again."""
-        changes = self.driver.progress.open_changes.by_row
-        rows = frozenset(row for row in portion.rows if row in changes and changes[row].again)
+        changes = self.driver.progress.open_changes.changes() if portion.rows else ()
+        rows = portion.rows & {change.key for change in changes if change.again}
         begun = frozenset(self._unpublished()) if portion.rows and not rows else frozenset[tuple[object, ...]]()
         work = (portion.work & frozenset(self._unpublished())) | begun
         return replace(portion, rows=rows, work=work)

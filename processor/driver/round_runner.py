@@ -68,7 +68,7 @@ class RoundRunner:
         """One round over the work. `starts`: the first offset of its batch in each partition; empty for other work."""
         self.check_lease()
         before = spending(self.progress.store)
-        lanes = self.executor.run_round(stage, work, self.next_round(starts), self.progress.open_changes.overlay)
+        lanes = self.executor.run_round(stage, work, self.next_round(starts), self.progress.open_changes.overlay())
         results = [result for lane in lanes for result in lane.results]
         self.row_reads = self.row_reads.after(result.updates for result in results)
         tally: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from processor.driver.clock import Clock
 from processor.errors import Fenced
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
-from processor.progress.backlog import Backlog, stopped_line
+from processor.progress.backlog import PARTITION, Backlog, stopped_line
 from processor.progress.erasures import PARTITION as ERASED
 from processor.progress.erasures import Erased, erased_in
 from processor.progress.fan_outs import FanOuts
@@ -27,14 +27,15 @@ from processor.progress.form_notes import (
     with_notes,
     without_notes,
 )
-from processor.progress.open_changes import PARTITION, OpenChanges, changed_rows
+from processor.progress.open_changes import OpenChanges
+from processor.progress.segment import open_items
 from processor.progress.walk import PARTITION as WALKS
 from processor.progress.walks import Walks
 from processor.rounds.index_lag import count_lags
 from processor.rounds.job_event import JobEvent, Report, no_report
 from processor.rounds.round import LaneResult, PublishSetup, StageResult
 from processor.settings.settings import Settings
-from statestore.store import Delete, Done, Item, Store, Write
+from statestore.store import Delete, Done, Store, Write
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,11 +83,10 @@ class RunProgress:
 
     def reload(self) -> None:
         """Takes over the work that earlier runs left in the table."""
-        items = self.store.partition(PARTITION)
         self.erased = erased_in(self.store.partition(ERASED))
         self.forms = with_notes({}, map(read_form, self.store.partition(FORMS)))
-        self._reload_roots(items)
-        self.open_changes.reload(items, changed_rows(items, self.store), self.clock.now())
+        self._reload_roots()
+        self.open_changes.reload(open_items(self.store), self.store.get, self.clock.now())
 
     def adopt(self, plan: Plan, setup: PublishSetup | None) -> None:
         """Begins the walks that an edit makes necessary, and goes on by its plan. `setup`: for this plan; None leaves it as
@@ -116,8 +116,7 @@ class RunProgress:
             self.keep(self.fan_outs.add(fan_out))
         for resumed in chain.from_iterable(result.resumed for result in results):
             self.keep(self.fan_outs.advance(resumed))
-        for item, changes in chain.from_iterable(result.opened.items() for result in results):
-            self.open_changes.add(item, changes, self.clock.now())
+        self.open_changes.add(chain.from_iterable(result.opened for result in results), self.clock.now())
         self._keep_walked(results)
         return self._settle(lanes, results)
 
@@ -154,10 +153,11 @@ class RunProgress:
         self.backlog = Backlog(products=self.active.products, run=self.run, stopped=kept)
         self.unfit = {root: reason for root, reason in self.unfit.items() if root[0] in versions}
         self._stop({name: reason for name, reason in self.setup.unready.items() if name in versions})
-        self._reload_roots(self.store.partition(PARTITION))
+        self._reload_roots()
 
-    def _reload_roots(self, items: Sequence[Item]) -> None:
+    def _reload_roots(self) -> None:
         """Takes the fan-outs and the backlog from the table, and deletes those that no product needs."""
+        items = self.store.partition(PARTITION)
         for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
             self.store.delete(obsolete)
 

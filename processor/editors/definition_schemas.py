@@ -7,12 +7,12 @@ the readers' own: `statestore check` names their mistakes.
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
-from processor.definitions.entities import MOST_SHARDS
+from processor.definitions.entities import KEEP, MOST_SHARDS
 from processor.definitions.joins import MAX_LIMIT
 from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PRODUCT, TEST, Members
 from processor.definitions.shape import NAME, TOPIC
 from processor.product.product import DocumentFormat
-from processor.records.entity import DecimalForm, RecordFormat, TimestampUnit, TruncateChoice, TypeName
+from processor.records.entity import DecimalForm, KeepChoice, RecordFormat, TimestampUnit, TruncateChoice, TypeName
 from statestore.column_values import MAX_COLUMNS
 
 JsonSchema = dict[str, Any]
@@ -26,6 +26,8 @@ _NAME: Final[JsonSchema] = {"type": "string", "pattern": f"^{NAME.pattern}$"}
 _TOPIC: Final[JsonSchema] = {"type": "string", "pattern": f"^{TOPIC.pattern}$"}
 _EXPRESSION: Final[JsonSchema] = {"type": ["string", "number", "boolean", "null"]}
 _COLUMNS: Final[JsonSchema] = {"type": "array", "items": _TEXT}
+_KEEP_TEXT: Final = "The columns that rows of all entities store, where an entity does not say it. Default: all."
+_ENTITY: Final[JsonSchema] = {"$ref": "#/definitions/entity"}
 _JOINS: Final[JsonSchema] = {"$ref": "#/definitions/joins"}
 _SELECTION: Final[Mapping[str, JsonSchema]] = {
     "where": _EXPRESSION,
@@ -45,7 +47,7 @@ def entities_schema() -> JsonSchema:
         "maxProperties": MAX_COLUMNS,
         "additionalProperties": _column(),
     }
-    form = {"enum": list(get_args(DecimalForm))}
+    form, keep = {"enum": list(get_args(DecimalForm))}, {"enum": list(get_args(KeepChoice))}
     entity = _mapping(
         ENTITY,
         {
@@ -58,13 +60,20 @@ def entities_schema() -> JsonSchema:
             "truncate": {"enum": list(get_args(TruncateChoice)), "default": "refuse"},
             "source": _TEXT,
             **_NOTE,
+            KEEP: keep,
         },
         required=("key", "columns"),
     )
     return _file(
         "entities.yaml: the tables of the source",
-        {"type": "object", "minProperties": 1, "propertyNames": _NAME, "additionalProperties": entity},
-    )
+        {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": _NAME,
+            "properties": {KEEP: {"anyOf": [keep, _ENTITY], "description": _KEEP_TEXT}},
+            "additionalProperties": _ENTITY,
+        },
+    ) | {"definitions": {"entity": entity}}
 
 
 def product_schema() -> JsonSchema:

@@ -64,9 +64,13 @@ class Lineage:
 
     def origins(self) -> Iterator[Origin]:
         """The records of the rows, from the root down."""
+        return (row.origin for row in self.rows())
+
+    def rows(self) -> Iterator[SourceRow]:
+        """The rows, from the root down."""
         level = [] if self.root is None else [self.root]
         while level:
-            yield from (row.origin for row in level)
+            yield from level
             level = [below for row in level for join in row.joins for below in join.rows]
 
 

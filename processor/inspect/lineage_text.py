@@ -6,14 +6,22 @@ from processor.first_of import first_of
 from processor.inspect.lineage import AnsweredJoin, Lineage, SourceRow
 from processor.inspect.stored_row import Origin
 
-REQUESTS, LEFT_OUT = 3, 20
-"""How many requests of a join, and how many rows that it leaves out, the text shows. JSON has all."""
+REQUESTS, LEFT_OUT, LOST = 3, 20, 5
+"""How many requests of a join, rows that it leaves out, and rows with lost values the text shows. JSON has all of them."""
 
 
 def lineage_lines(found: Lineage, came: Mapping[Origin, str]) -> Iterator[str]:
     """The lines of a lineage, without the reason for a missing document. `came`: when records came, as far as somebody asked."""
     if found.root is not None:
         yield from _row_lines(found.root, came, "", f"; by {found.request}")
+
+
+def lost_lines(found: Lineage) -> Iterator[str]:
+    """The columns that the document shows as null because their entity did not store them."""
+    lost = [f"{row.entity} {row.key}: {one}" for row in found.rows() for one in row.empty if one.lost]
+    yield from lost[:LOST]
+    if len(lost) > LOST:
+        yield f"and {len(lost) - LOST} more lost values"
 
 
 def _row_lines(row: SourceRow, came: Mapping[Origin, str], margin: str, request: str = "") -> Iterator[str]:

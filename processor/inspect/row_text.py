@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from processor.inspect.stored_row import FormerTopics, empty_columns, origin_of
-from processor.plan.declared_columns import declared_columns, undeclared_columns
+from processor.plan.declared_columns import declared_columns, held_undeclared
 from processor.plan.plan import EntityPlan
 from processor.records import canonical_json
 from processor.text_table import table_lines
@@ -24,7 +24,7 @@ def row_object(item: Item, entity: EntityPlan, topics: FormerTopics) -> dict[str
         "key": row.key.sk,
         "origin": asdict(origin),
         "columns": columns,
-        "undeclared": {} if columns is None else undeclared_columns(item, entity),
+        "undeclared": {} if columns is None else held_undeclared(item, entity),
         "slots": {slot_name(k): None if keys.is_no_key(key) else key for k, key in sorted(row.slots.items())},
         "edges": [list(edge) for edge in sorted(row.edges)],
         "former": [[slot_name(one.slot) if isinstance(one.slot, int) else one.slot, one.key] for one in row.pending],
@@ -39,7 +39,8 @@ def row_lines(item: Item, entity: EntityPlan, topics: FormerTopics) -> Iterator[
     why = {one.column: one.why for one in empty_columns(item, entity, entity.entity.columns, topics)}
     declared = found["columns"] or {}
     rows = [[name, _text(declared.get(name)), why.get(name, "")] for name in entity.entity.columns if declared]
-    rows += [[name, _text(value), "not declared"] for name, value in found["undeclared"].items()]
+    note = "not declared" if entity.entity.keeps_undeclared else "not declared: the next write of the row drops it"
+    rows += [[name, _text(value), note] for name, value in found["undeclared"].items()]
     rows += [[name, key or "no key", _columns_text(entity, name)] for name, key in found["slots"].items()]
     rows += [["edge", key, fields] for fields, key in found["edges"]]
     rows += [["former", key, place] for place, key in found["former"]]

@@ -7,7 +7,7 @@ from processor.plan.declared_columns import declared_columns
 from processor.plan.plan import EntityPlan
 from registry.model import EpochBoundary
 from statestore.item_attributes import version_of_item
-from statestore.items import read_more, read_row
+from statestore.items import read_row
 from statestore.store import Item
 from statestore.versions import decode_version
 
@@ -30,10 +30,12 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyColumn:
-    """A column of a row without a value. `why`: the record that left it so, or the reason that no record gave it one."""
+    """A column of a row without a value. `why`: the record that left it so, or the reason that no record gave it one. `lost`: the
+    row may have had a value, which `keep: declared` did not store."""
 
     column: str
     why: str
+    lost: bool = False
 
     def __str__(self) -> str:
         return f"{self.column} ({self.why})"
@@ -62,22 +64,23 @@ def empty_columns(
 ) -> tuple[EmptyColumn, ...]:
     """Those of the columns that have no value in the row, in their order."""
     shown = declared_columns(item, entity) or {}
-    return tuple(
-        EmptyColumn(column=name, why=_why_empty(item, entity, name, topics))
-        for name in columns
-        if shown.get(name) is None
-    )
+    return tuple(_empty_column(item, entity, name, topics) for name in columns if shown.get(name) is None)
 
 
-def _why_empty(item: Item, entity: EntityPlan, column: str, topics: FormerTopics) -> str:
+def _empty_column(item: Item, entity: EntityPlan, column: str, topics: FormerTopics) -> EmptyColumn:
     row = read_row(item)
-    if column in (row.columns or {}):
+    if column in (row.columns or {}) or row.more.get(column, "") is None:
         wrote = _origin(row.since.get(column, row.version), entity, topics)
         same = wrote.epoch == decode_version(row.version)[0]
-        return f"null since offset {wrote.offset} or longer" if same else f"null since {wrote} or longer"
-    if column in read_more(item):
-        return "the row is older than the declaration of the column, and its value has another type"
-    return "no record of the row had a value"
+        place = f"offset {wrote.offset}" if same else str(wrote)
+        return EmptyColumn(column=column, why=f"null since {place} or longer")
+    older = "the row is older than the declaration of the column"
+    if column in row.more:
+        return EmptyColumn(column=column, why=f"{older}, and its value has another type")
+    if entity.entity.keeps_undeclared:
+        return EmptyColumn(column=column, why="no record of the row had a value")
+    cure = f"a new snapshot of topic {entity.entity.topic} brings it back"
+    return EmptyColumn(column=column, why=f"{older}, and `keep: declared` did not store it: {cure}", lost=True)
 
 
 def _origin(version: str, entity: EntityPlan, topics: FormerTopics) -> Origin:

@@ -228,7 +228,7 @@ class Verifier:
 
 def with_open_changes(runner: StepRunner) -> StepRunner:
     """The runner with the open changes that are durable now laid over index answers."""
-    return replace(runner, overlays=(stored_overlay(runner.store),))
+    return replace(runner, overlays=tuple(stored_overlay(runner.store)))
 
 
 def _is_outdated(record: Record, product: ProductPlan) -> bool:

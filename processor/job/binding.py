@@ -31,7 +31,6 @@ from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry
 from statestore.errors import NoTable
-from statestore.keys import progress_partition
 from statestore.store import Refused, ReportIndex, Store
 
 
@@ -51,7 +50,7 @@ def check_parts(
         registry.binding(),
         Binding(identity="", job=settings.job, table=settings.place),
         table=table,
-        used=table == "" and any(store.partition(progress_partition(kind)) for kind in TRACES),
+        used=table == "" and any(map(store.partition, TRACES)),
         restored=restored,
         lost=lost,
         checkpoint=_checkpoint_identity(checkpoint),

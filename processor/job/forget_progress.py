@@ -16,15 +16,16 @@ from processor.kafka.reader import read_topic
 from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
 from processor.plan.root_key import root_of
-from processor.progress.identity import IDENTITY, SEQUENCES, ledgers_in
+from processor.progress.identity import IDENTITY, SEQUENCES, TRACES, ledgers_in
 from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, group_key, reserve
+from processor.progress.published_topics import TOPICS
 from processor.progress.walk import PARTITION as WALKS
 from processor.progress.walk import read_walk, write_walk
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.settings.settings import Settings
 from statestore.item_attributes import key_of_item
-from statestore.keys import Key, progress_partition
+from statestore.keys import Key
 from statestore.store import Delete, Item, Store, Write
 
 CHUNK = 1_000
@@ -43,12 +44,12 @@ def forget_progress(plan: Plan, store: Store, messages: Messages) -> None:
     """Deletes the progress, and last the identity, so that a call that broke off can be repeated. The ends of replays stay: a
     dropped dead letter stays dropped. Holds the message keys of a product in memory. `messages`: of the products' topics."""
     ledgers = sorted(ledgers_in(store.partition(SEQUENCES)))
-    kinds = map(progress_partition, ("OPEN", "RUNS", "SEQUENCES", "TOPICS"))
+    own = (*TRACES, SEQUENCES, TOPICS)
     for item in store.partition(WALKS):
         name, walk = read_walk(item)
         forgotten = write_walk(name, walk, 0)._replace(when=None)  # the next run has any number
         store.write(forgotten) if name[0] == "truncate" else store.delete(Delete(key=forgotten.key))
-    for pk in (*ledgers, *kinds):
+    for pk in (*ledgers, *own):
         _delete(store, pk)
     for product in plan.products.values():
         shown = _shown(plan, product, messages(product.product.topic))

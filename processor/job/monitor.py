@@ -178,8 +178,8 @@ class JobMonitor:
             "events_per_second": events,
             "documents_per_second": documents,
             "last_batch": None if job.last_batch is None else asdict(job.last_batch),
-            "open_changes": len(driver.progress.open_changes.by_row),
-            "settle_due": self._settle_due(),
+            "open_changes": driver.progress.open_changes.count,
+            "settle_due": driver.progress.open_changes.count_due(driver.clock.now()),
             "fan_outs": len(driver.progress.fan_outs.waiting),
             "backlog": sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
             + len(driver.progress.backlog.own),
@@ -203,14 +203,6 @@ class JobMonitor:
         products = self._job.driver.plan.products
         rooted = sorted(name for name, one in products.items() if one.product.root == missing.entity)
         return {"entity": missing.entity, "near": missing.near, "products": rooted}
-
-    def _settle_due(self) -> int:
-        """The open changes that wait for settling now."""
-        driver = self._job.driver
-        now = driver.clock.now()
-        return sum(
-            not change.shown and change.due <= now for change in list(driver.progress.open_changes.by_row.values())
-        )
 
     def _rates_until(self, now: float) -> tuple[float, float]:
         """Events and documents a second since the last status line."""

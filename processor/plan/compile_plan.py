@@ -80,20 +80,23 @@ def compile_plan(
                     edges.setdefault(entity, {})[access.fields] = fields
         for entity, columns in _read_through_indexes(plan):
             indexed.setdefault(entity, set()).add(columns)
-    entities = {
+    compiled_entities = {
         e.name: EntityPlan(
             entity=e,
             declared=tuple(e.columns),
             slots=dict(written.get(e.name, {})),
-            used=_union(used.get(e.name, set())),
+            used=_stored(_union(used.get(e.name, set())), e),
             edges=edges.get(e.name, {}),
             layout=layouts.get(e.name, version),
             instants=_instants(e, written.get(e.name, {}), edges.get(e.name, {})),
             dropped=dropped.get(e.name, ()),
-            indexed=_union({frozenset(e.key), *indexed.get(e.name, ())}) if written.get(e.name) else frozenset(),
+            indexed=_stored(_union({frozenset(e.key), *indexed.get(e.name, ())}), e)
+            if written.get(e.name)
+            else frozenset(),
         )
         for e in definitions.entities.values()
     }
+    entities = {name: replace(entity, unread=_unread(entity)) for name, entity in compiled_entities.items()}
     found, trees = {entity: tuple(uses) for entity, uses in occurrences.items()}, trees_of(products.values())
     return Plan(
         version=version,
@@ -231,6 +234,19 @@ def _kinds(definitions: Definitions) -> Mapping[IndexedColumns, IndexedColumns]:
     return equal_groups(
         sides(above, join) for product in definitions.products.values() for above, join in product.walk()
     )
+
+
+def _unread(entity: EntityPlan) -> Columns:
+    """The declared columns that no product reads, no key has, and no slot or edge holds."""
+    if entity.used is None or entity.indexed is None:
+        return ()
+    read = {*entity.used, *entity.indexed, *entity.entity.key, *entity.joined()}
+    return tuple(name for name in entity.declared if name not in read)
+
+
+def _stored(columns: frozenset[str] | None, entity: Entity) -> frozenset[str] | None:
+    """Of an entity that stores no undeclared columns, whole rows are all declared columns."""
+    return frozenset(entity.columns) if columns is None and not entity.keeps_undeclared else columns
 
 
 def _union(parts: set[frozenset[str] | None]) -> frozenset[str] | None:

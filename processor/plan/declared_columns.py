@@ -1,9 +1,10 @@
 """Reads a stored row by the declaration of its entity as it is now.
 
-A column that is declared later is undeclared in older rows: their items hold its value in `_more`, as the source sent it. These
-functions convert such a value to the declared type. A value that does not fit, or that has two meanings, is null and counted.
-A column that is declared no more is undeclared in all rows. Older items hold its value in an attribute of its own, and the next
-write of the row moves this value to `_more`, or replaces it.
+Wide declared columns that no product reads are in `_more` (`processor.plan.row_image`). So is a column that is declared later, in
+older items, as the source sent it. These functions convert a value of `_more` to the declared type. A value that does not fit, or
+that has two meanings, is null and counted. A column that is declared no more is undeclared in all rows. Older items hold its
+value in an attribute of its own, and the next write of the row moves it to `_more`, or replaces it. An entity with
+`keep: declared` shows no undeclared column, and the next write of an older row drops those that it holds.
 """
 
 from collections import Counter
@@ -35,7 +36,12 @@ def declared_columns(item: Item, plan: EntityPlan, tally: Counter[str] | None = 
 
 
 def undeclared_columns(item: Item, plan: EntityPlan) -> dict[str, Any]:
-    """The columns of the row that the entity does not declare."""
+    """The columns of the row that the entity does not declare, and keeps."""
+    return held_undeclared(item, plan) if plan.entity.keeps_undeclared else {}
+
+
+def held_undeclared(item: Item, plan: EntityPlan) -> dict[str, Any]:
+    """The columns that the item holds and the entity does not declare, also those that the next write of the row drops."""
     more = read_more(item)
     if plan.dropped:
         more = _undeclared(read_columns(item), more, plan)
@@ -43,7 +49,15 @@ def undeclared_columns(item: Item, plan: EntityPlan) -> dict[str, Any]:
 
 
 def declared_row(item: Item, plan: EntityPlan) -> Row:
-    """The row that an item holds. Its `more` has all values that no declared column has: a write that keeps `more` loses none."""
+    """The row that an item holds. Its `more` has all values that no declared column has, and that the entity keeps: a write that
+    keeps `more` loses none of them."""
+    row = _declared_row(item, plan)
+    if not row.more or plan.entity.keeps_undeclared:
+        return row
+    return row._replace(more={name: value for name, value in row.more.items() if name in plan.entity.columns})
+
+
+def _declared_row(item: Item, plan: EntityPlan) -> Row:
     row = read_row(item)
     if row.columns is None:
         return row

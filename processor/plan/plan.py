@@ -30,7 +30,8 @@ class EntityPlan:
     it reads through an index, and the key columns; none without slots. `edges`: the
     fields that edges name its rows by, as `keys.field_names` encodes them. `layout`: the registry version at which a slot or
     an edge of its rows was written first. `instants`: the columns of slots and edges that hold timestamps. `dropped`: columns
-    that the entity declares no more, and that rows of older plans hold as declared ones."""
+    that the entity declares no more, and that rows of older plans hold as declared ones. `unread`: the declared columns that no
+    product reads, no key has, and no slot or edge holds."""
 
     entity: Entity
     declared: Columns
@@ -41,6 +42,7 @@ class EntityPlan:
     instants: Columns = ()
     dropped: Columns = ()
     indexed: frozenset[str] | None = frozenset()
+    unread: Columns = ()
 
     @property
     def name(self) -> str:

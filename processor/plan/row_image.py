@@ -10,6 +10,7 @@ from typing import Any
 from processor.plan.plan import EntityPlan
 from processor.plan.touch import RefusedChange
 from processor.records.record import UNAVAILABLE, Change, Truncated
+from statestore.column_values import WORTHWHILE
 from statestore.items import Image, Row
 from statestore.keys import Key
 from statestore.versions import are_comparable, decode_version, encode_version, next_fill
@@ -53,23 +54,35 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
         for name in [n for n, value in columns.items() if value is UNAVAILABLE]:
             columns[name], since[name] = _stored_value(seen, name)
     more: dict[str, Any] = {}
-    if not declared and not row.keys() <= plan.entity.columns.keys():
+    if not declared and plan.entity.keeps_undeclared and not row.keys() <= plan.entity.columns.keys():
         undeclared = {name: value for name, value in row.items() if name not in plan.entity.columns}
         before = seen.more if seen is not None else {}
         more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in undeclared.items()}
+    slots, edges = plan.slots_of(columns), plan.edges_of(columns)
+    packed = _packed(columns, since, plan)
+    if packed:
+        columns, more = {name: value for name, value in columns.items() if name not in packed}, {**more, **packed}
     return Image(
         key,
         version,
         columns,
         more,
         plan.declared,
-        plan.slots_of(columns),
+        slots,
         since,
-        plan.edges_of(columns),
+        edges,
         layout=plan.layout,
-        dropped=plan.dropped,
+        dropped=(*plan.dropped, *packed),
         indexed=plan.indexed,
     )
+
+
+def _packed(columns: Mapping[str, Any], since: Mapping[str, str], plan: EntityPlan) -> dict[str, Any]:
+    """The columns that no product reads, where they are wide enough to be stored together with the undeclared ones. A value that
+    is older than the row stays alone, with its version."""
+    packed = {name: columns[name] for name in plan.unread if name not in since}
+    wide = sum(len(value) for value in packed.values() if type(value) in (str, list, dict))
+    return packed if packed and wide >= WORTHWHILE else {}
 
 
 def deleted_image(plan: EntityPlan, key: Key, version: str, expires_at: int) -> Image:

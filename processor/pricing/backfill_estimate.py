@@ -6,7 +6,6 @@ from math import ceil
 
 from processor.plan.plan import Plan
 from processor.pricing.estimate import StatisticsIndex
-from registry.edits.edit import Edit
 from registry.model import Snapshot
 from statestore.items import slot_name
 from statestore.metered import WRITE_BYTES
@@ -31,7 +30,6 @@ class Backfill:
 
 def needed_backfills(
     stored: Snapshot,
-    change: Edit,
     after: Snapshot,
     has_run: frozenset[str],
     index: StatisticsIndex | None,
@@ -40,8 +38,9 @@ def needed_backfills(
     """The backfills that an edit leads to, by entity. `has_run`: the entities that a job has run with; `index`: None without
     statistics. `plans`: before and after the edit, where the registry has a plan before."""
     edges = [edge for edge in after.edge_paths() if edge not in stored.edge_paths()]
+    places = {(one.entity, one.slot) for one in stored.assignments}
     for entity in (one for one in after.entities if one.name in has_run):
-        slots = [one for one in change.assignments if one.entity == entity.name]
+        slots = [one for one in after.assignments_of(entity.name) if (one.entity, one.slot) not in places]
         fields = tuple("#".join(edge.fields) for edge in edges if edge.entity == entity.name)
         holds = [f"{slot_name(one.slot)} holds {'#'.join(one.columns)}" for one in slots]
         holds += [f"edges by {one}" for one in fields]
@@ -52,7 +51,8 @@ def needed_backfills(
         if counted:
             rows = counted.rows
             row = rows * max(1, ceil(counted.mean_bytes / WRITE_BYTES))
-            write_units = row + rows * (len(after.assignments_of(entity.name)) + len(fields))
+            entry = max(1, ceil((counted.entry_bytes or 0) / WRITE_BYTES))
+            write_units = row + rows * (len(after.assignments_of(entity.name)) * entry + len(fields))
             seconds = ceil(row / BACKFILL_UNITS / entity.shards)
         if holds:
             yield Backfill(

@@ -4,9 +4,10 @@ The one-row price is that in a batch of `BATCH` events, because a busy job has l
 
     documents     the distinct roots above the row: the mean rows on the way up by each join that reads a changed column, twice
                   if the row moves to another join key. Embeds that go up by the same joins lead to the same roots
-    write units   the one-row price, plus the row's further kilobytes in the table and in each slot, plus one for each further
-                  root and ledger group of products whose documents it rebuilds
-    read units    the one-row price for each root whose documents it rebuilds, plus the units of its further rows
+    write units   the one-row price, plus the further kilobytes of the row and, if the event changes what the indexes show, of its
+                  entry in each slot, plus one for each further root and ledger group of products whose documents it rebuilds
+    read units    the one-row price for each root whose documents it rebuilds, plus the units of its further rows: of entries in
+                  an index, and of whole rows by key
 
 Estimates assume: joins are independent, so their means are multiplied, up to the number of all roots. Several rows on one way up
 may lead to the same root, and the estimate counts it for each of them. Every document is published, except on a replay. The
@@ -14,7 +15,7 @@ events of a batch change different documents. A join or an entity without statis
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -54,6 +55,11 @@ class StatisticsIndex:
         """The mean bytes of a row of an entity; 0 without statistics."""
         return self.entities[entity].mean_bytes if entity in self.entities else 0.0
 
+    def entry_bytes(self, entity: str) -> float:
+        """The mean bytes of what an index shows of a row; those of the row where nobody knows."""
+        known = self.entities[entity].entry_bytes if entity in self.entities else None
+        return self.bytes(entity) if known is None else known
+
     def rows(self, entity: str) -> float:
         """The rows of an entity; infinite without statistics, or without rows."""
         return (self.entities[entity].rows if entity in self.entities else 0) or inf
@@ -64,12 +70,17 @@ class StatisticsIndex:
         return 1.0 if join is None else join.mean
 
 
-def index_statistics(statistics: Statistics) -> StatisticsIndex:
-    """The statistics, indexed."""
+def index_statistics(statistics: Statistics, plan: Plan) -> StatisticsIndex:
+    """The statistics, indexed. The rows of an entity have no undeclared columns, if the plan stores none."""
+    bare = {name for name, entity in plan.entities.items() if not entity.entity.keeps_undeclared}
     return StatisticsIndex(
-        entities={entity.entity: entity for entity in statistics.entities},
+        entities={one.entity: _without_undeclared(one) if one.entity in bare else one for one in statistics.entities},
         joins={(join.join, join.direction): join for join in statistics.joins},
     )
+
+
+def _without_undeclared(entity: EntityStatistics) -> EntityStatistics:
+    return replace(entity, mean_bytes=entity.mean_bytes - (entity.undeclared_bytes or 0.0), undeclared_bytes=0.0)
 
 
 def estimate_events(plan: Plan, costs: Sequence[Cost], index: StatisticsIndex) -> tuple[Estimate, ...]:
@@ -77,17 +88,24 @@ def estimate_events(plan: Plan, costs: Sequence[Cost], index: StatisticsIndex) -
     world = World(plan)
     fans = {root: _fan(tree, index) for root, tree in plan.trees.items()}
     events = [(event, _changed(world, event), cost) for event, cost in zip(world.events(), costs, strict=True)]
-    rows = {event.entity: float(cost.batch_write_units) for event, changed, cost in events if changed == frozenset()}
     return tuple(
         _estimate(
             cost,
             fans=fans,
             touched=list(_touched(plan, fans, event, changed, index)),
             published=not event.replay,
-            larger=rows[event.entity] * max(0, ceil(index.bytes(event.entity) / WRITE_BYTES) - 1),
+            larger=_further_units(plan, event, changed, index),
         )
         for event, changed, cost in events
     )
+
+
+def _further_units(plan: Plan, event: Event, changed: frozenset[str] | None, index: StatisticsIndex) -> int:
+    """The write units of the further kilobytes of a row, and of its entries in the indexes that the event writes."""
+    entity = plan.entities[event.entity]
+    entries = 0 if event.replay or not entity.concerns_indexes(changed) else len(entity.slots)
+    row, entry = (max(0, ceil(n / WRITE_BYTES) - 1) for n in (index.bytes(entity.name), index.entry_bytes(entity.name)))
+    return row + entries * entry
 
 
 class _Reads(NamedTuple):
@@ -129,7 +147,8 @@ def _fan(tree: RootTree, index: StatisticsIndex) -> _Fan:
         name = node.join.entity
         row = index.bytes(name) / READ_BYTES
         if isinstance(node.down, SlotRead):
-            reads.append((place.users, _Reads(max(asked, below[-1] * row), 0.5, inf, 0.5)))
+            entry = index.entry_bytes(name) / READ_BYTES
+            reads.append((place.users, _Reads(max(asked, below[-1] * entry), 0.5, inf, 0.5)))
         else:
             reads.append((place.users, _Reads(max(asked, below[-1]), max(1.0, row), index.rows(name), 1)))
         if isinstance(node.down, EdgeRead):
@@ -195,7 +214,7 @@ def _route(tree: RootTree, place: int | None) -> tuple[JoinSpec, ...]:
 def _estimate(
     cost: Cost, *, fans: Mapping[str, _Fan], touched: Sequence[_Touched], published: bool, larger: float
 ) -> Estimate:
-    """The estimate of one event. `larger`: the write units of the row's further kilobytes. Products of one root share its reads,
+    """The estimate of one event. `larger`: the write units of further kilobytes. Products of one root share its reads,
     and those of one group its ledger item."""
     items, roots = _most(touched, lambda p: group_partition(p.ledger)), _most(touched, lambda p: p.product.root)
     once = sum(count for _, count in roots.values())

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from processor.definitions.problems import DefinitionError
-from processor.errors import PlanError
 from processor.plan.access import SlotRead
 from processor.plan.plan import Plan
-from processor.plan.planning import check_dropped, plan_after, plan_of, requirements_of
+from processor.plan.planning import check_dropped, plan_after, requirements_of
 from processor.plan.tree_text import shared_tree_lines
-from processor.pricing.backfill_estimate import Backfill, needed_backfills
+from processor.pricing.backfill_estimate import Backfill
 from processor.pricing.estimate import Estimate, estimate_events, index_statistics
 from processor.pricing.planned_entries import PlannedEntry, planned_entries
 from processor.pricing.price import Cost, price_events
 from processor.pricing.sizes import size_warnings
+from processor.pricing.stored_columns import row_effects
 from processor.product.product import Definitions
 from processor.settings.settings import Settings
 from registry.edits.advance import completed
@@ -80,10 +79,11 @@ def preview(
     The prices are those after all backfills, when no product waits. Raises RegistryError if the registry would refuse the apply,
     and DefinitionError if the products conflict with those of the registry.
     """
-    index = index_statistics(statistics) if statistics else None
     wanted, change, after, plan = planned_state(definitions, stored, has_run)
+    index = index_statistics(statistics, plan) if statistics else None
     slots = tuple(_slots(after, change, wanted, _together(plan)))
     costs = price_events(plan, settings) if settings else ()
+    backfills, effects = row_effects(stored, after, plan, has_run, index)
     return Preview(
         plan=plan_id(after),
         version=stored.version,
@@ -94,23 +94,14 @@ def preview(
         kept=tuple(_unnamed(stored, definitions)),
         slots=slots,
         free={entity.name: after.slots - len(after.assignments_of(entity.name)) for entity in after.entities},
-        backfills=tuple(needed_backfills(stored, change, after, has_run, index, _plans(stored, plan))),
-        warnings=(*_warnings(plan, slots), *(size_warnings(plan, index) if index else ())),
+        backfills=backfills,
+        warnings=(*effects, *_warnings(plan, slots), *(size_warnings(plan, index) if index else ())),
         costs=costs,
         taken_at=statistics.taken_at if statistics else None,
         estimates=estimate_events(plan, costs, index) if index and costs else (),
         reads={product.name: tuple(sorted(product.entities())) for product in wanted.products},
         trees=tuple(shared_tree_lines(plan.trees.values())),
     )
-
-
-def _plans(stored: Snapshot, after: Plan) -> tuple[Plan, Plan] | None:
-    """The plan of the registry as it is, and the one after the edit. None where the registry has no plan yet, or an edit by hand
-    broke it, which the apply repairs."""
-    try:
-        return plan_of(stored), after
-    except (DefinitionError, PlanError):
-        return None
 
 
 class PlannedState(NamedTuple):

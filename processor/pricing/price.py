@@ -151,7 +151,7 @@ class EventTrials:
 
 def _without_sample(trial: Trial) -> Trial:
     """The trial, settling no change in full: a price must not depend on the keys that the sample chooses."""
-    trial.driver.progress.open_changes.sample = 0
+    trial.driver.progress.open_changes.samples = False
     return trial
 
 

@@ -6,7 +6,7 @@ mean is over the values of the side that asks, its most over all values. Promise
 not: read at one moment; the reads are eventually consistent, and a job may write meanwhile. Changes nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from processor.plan.access import Access, SlotRead
-from processor.plan.declared_columns import declared_columns
+from processor.plan.declared_columns import declared_columns, held_undeclared
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.planning import join_of
 from processor.plan.product_plan import JoinPlan
@@ -24,6 +24,8 @@ from registry.model import Direction, JoinSpec
 from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
 from statestore import keys
 from statestore.attribute_values import item_size
+from statestore.column_values import pack_values
+from statestore.item_attributes import entry_size
 from statestore.items import DELETED
 from statestore.keys import Key
 from statestore.store import Item, Query, Store
@@ -61,8 +63,17 @@ def take_statistics(
     for name, entity in plan.entities.items():
         count, items = _sampled(entity, store, sample, random)
         sizes = [item_size(item) for item in items]
-        mean = sum(sizes) / len(sizes) if sizes else 0.0
-        entities.append(EntityStatistics(entity=name, rows=count, mean_bytes=mean, most_bytes=max(sizes, default=0)))
+        entries = [size for item in items if (size := entry_size(item)) is not None]
+        entities.append(
+            EntityStatistics(
+                entity=name,
+                rows=count,
+                mean_bytes=_mean(sizes),
+                most_bytes=max(sizes, default=0),
+                entry_bytes=_mean(entries) if entries else None,
+                undeclared_bytes=_mean([_undeclared_size(item, entity) for item in items]),
+            )
+        )
         rows[name] = [columns for item in items if (columns := declared_columns(item, entity)) is not None]
     nodes = {join_of(node): node for product in plan.products.values() for node in product.nodes}
     sides = [side for join, node in nodes.items() for side in _sides(plan, join, node, rows) if side.asking]
@@ -70,6 +81,16 @@ def take_statistics(
         store, (asked.request for side in sides for asked in (*side.requests(), *side.answering)), map_counts
     )
     return Statistics(taken_at=at, entities=tuple(entities), joins=tuple(_of_join(side, found) for side in sides))
+
+
+def _mean(sizes: Sequence[int]) -> float:
+    return sum(sizes) / len(sizes) if sizes else 0.0
+
+
+def _undeclared_size(item: Item, entity: EntityPlan) -> int:
+    """The bytes of the undeclared columns that an item holds."""
+    undeclared = held_undeclared(item, entity)
+    return len(pack_values(undeclared)) if undeclared else 0
 
 
 def _sampled(entity: EntityPlan, store: Store, size: int, random: Random) -> tuple[int, list[Item]]:

@@ -14,11 +14,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from processor.plan.touch import Root
-from processor.progress.open_changes import BYTES_PER_ITEM, PARTITION
+from processor.progress.segment import BYTES_PER_ITEM
 from statestore.item_attributes import key_of_item, write_note
-from statestore.keys import Key
+from statestore.keys import Key, progress_partition
 from statestore.store import Delete, Item, Write
 
+PARTITION = progress_partition("OPEN")
+"""Of the backlog and of fan-outs. Open changes have `segment.PARTITIONS`."""
 ROOTS_PER_ROUND = 1_000
 
 

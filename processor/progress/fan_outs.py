@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from processor.plan.access import KeyRead
 from processor.plan.product_plan import ProductPlan
 from processor.plan.touch import Root
-from processor.progress.open_changes import PARTITION
+from processor.progress.backlog import PARTITION
 from statestore import keys
 from statestore.item_attributes import key_of_item, write_note
 from statestore.keys import Key

@@ -13,17 +13,18 @@ number there: a registry that went back to an earlier moment may give this numbe
 from collections.abc import Iterable, Mapping
 
 from processor.errors import ForeignPart
+from processor.progress.segment import PARTITIONS
 from processor.stores.places import kind_and_table
 from registry.model import Binding
 from statestore.item_attributes import write_note
-from statestore.keys import Key, ProgressKind, progress_partition
+from statestore.keys import Key, progress_partition
 from statestore.store import Absent, Item, Write
 
 IDENTITY = Key(progress_partition("IDENTITY"), "table")
 SEQUENCES = progress_partition("SEQUENCES")
 IDENTITY_FILE = "statestore.identity"
 """The file of the checkpoint."""
-TRACES: tuple[ProgressKind, ...] = ("RUNS", "OPEN")
+TRACES = (progress_partition("RUNS"), progress_partition("OPEN"), *PARTITIONS)
 """The partitions in which a run leaves items."""
 _UNFINISHED = "unfinished copy of "
 

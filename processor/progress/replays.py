@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from processor.progress.open_changes import OpenChange, read_changes, write_changes
+from processor.progress.segment import OpenChange, read_changes, write_changes
 from processor.records.record import Record
 from registry.replay_request import LetterPosition
 from statestore import keys

@@ -9,6 +9,7 @@ TimestampUnit = Literal["ms", "us", "ns"]
 RecordFormat = Literal["debezium", "flattened", "plain"]
 DecimalForm = Literal["text", "bytes"]
 TruncateChoice = Literal["refuse", "ignore", "delete"]
+KeepChoice = Literal["all", "declared"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,8 @@ class Entity:
     """A source table. `columns` keeps the declared order, and key columns are not null. `format` None: each record shows
     its own format. `decimals`: the form of text in number columns, or in some of them, where a record has no schema: digits, or
     Debezium's bytes. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
-    deletes those that are older than the truncate (`delete`). `source`: its table in the source, `schema.table`; empty: by the
-    topic."""
+    deletes those that are older than the truncate (`delete`). `keep`: the columns that rows store. `source`: its table in the
+    source, `schema.table`; empty: by the topic."""
 
     name: str
     topic: str
@@ -50,7 +51,13 @@ class Entity:
     format: RecordFormat | None = None
     truncate: TruncateChoice = "refuse"
     decimals: DecimalForm | Mapping[str, DecimalForm] | None = None
+    keep: KeepChoice = "all"
     source: str = ""
+
+    @property
+    def keeps_undeclared(self) -> bool:
+        """Whether rows store the columns that the entity does not declare."""
+        return self.keep == "all"
 
     def decimal_form(self, column: str) -> DecimalForm | None:
         """What the entity says of the text of numbers in a column."""

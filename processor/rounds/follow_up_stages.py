@@ -7,20 +7,21 @@ repair_stage    roots whose documents differ from the state -> the same roots, t
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from processor.plan.touch import Root
 from processor.progress.fan_outs import FanOut, FoundRoots
 from processor.progress.ledger import Mark
-from processor.progress.open_changes import OpenChange
+from processor.progress.open_changes import SettledSegment
+from processor.progress.segment import DueSegment, OpenChange, make_segment
 from processor.rounds.freshness import UNKNOWN
 from processor.rounds.round import Round, StageResult
 from processor.rounds.step_runner import StepRunner
 from processor.rounds.write_stage import run_in_chunks, union
 from processor.steps.find_roots import find_roots, resume
 from processor.steps.publish import invalidate
-from processor.steps.settle import settle
+from processor.steps.settle import SettledChange, settle
 
 
 class RootToRepair(NamedTuple):
@@ -30,17 +31,38 @@ class RootToRepair(NamedTuple):
     message_key: str
 
 
-def settle_stage(due: Iterable[OpenChange], round_: Round, runner: StepRunner) -> StageResult:
+def settle_stage(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -> StageResult:
     """Settles open changes: what the indexes show of them, and the roots of those that must find them again."""
-    settled = list(run_in_chunks(runner, (settle(change) for change in due)))
+    due = list(due)
+    changes = [(one.segment.name, change) for one in due for change in one.changes()]
+    settled = list(run_in_chunks(runner, (settle(change) for _, change in changes)))
     touches = [s.touch for s in settled if s.touch is not None]
     found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     return StageResult(
         tally=Counter(settled=len(settled)),
         roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
-        settled=tuple(s.outcome for s in settled),
+        settled=tuple(_settled(due, changes, settled, round_)),
     )
+
+
+def _settled(
+    due: Iterable[DueSegment],
+    changes: Sequence[tuple[str, OpenChange]],
+    settled: Sequence[SettledChange],
+    round_: Round,
+) -> Iterator[SettledSegment]:
+    """The outcome of each segment. `changes`: those that the task settled, with the name of their segment."""
+    left: dict[str, list[OpenChange]] = {}
+    late: Counter[str] = Counter()
+    for (name, _), one in zip(changes, settled, strict=True):
+        late[name] += not one.outcome.shown
+        if one.outcome.left is not None:
+            left.setdefault(name, []).append(one.outcome.left)
+    for name in (one.segment.name for one in due):
+        item = name.partition("@")[0]
+        again = make_segment(f"{item}@{round_.number}", left[name]) if name in left else None
+        yield SettledSegment(name, again, late[name])
 
 
 def resume_stage(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) -> StageResult:

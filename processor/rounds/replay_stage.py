@@ -13,8 +13,8 @@ from dataclasses import replace
 from processor.plan.plan import Plan
 from processor.plan.row_image import version_of
 from processor.plan.step import Step
-from processor.progress.open_changes import changes_key
 from processor.progress.replays import ReplayReport, replay_key
+from processor.progress.segment import changes_key, make_segment
 from processor.records.dead_letters import DeadLetter
 from processor.records.entity import Entity
 from processor.records.record import Change, Decoded, Ignored, Record, Rejected, Truncated
@@ -78,7 +78,8 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
     steps = (_in_order(changes, round_) for changes in by_key.values())
     reports += (report for reports_of_key in runner.run(steps) for report in reports_of_key)
     opened = dict(report.opened for report in reports if report.opened is not None)
-    return StageResult(replayed=tuple(reports), opened=opened, forms=tuple(decoding.settled))
+    segments = tuple(make_segment(item.sk, changes) for item, changes in opened.items())
+    return StageResult(replayed=tuple(reports), opened=segments, forms=tuple(decoding.settled))
 
 
 def _decoded(letter: Rejected, plan: Plan, decoding: SettledDecode) -> Decoded:

@@ -11,6 +11,7 @@ both. Here is what both stages share, and what they return, as plain data.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from processor.plan.plan import Plan
@@ -20,15 +21,16 @@ from processor.progress.erasures import Erased
 from processor.progress.fan_outs import FanOut, ResumedFanOut
 from processor.progress.form_notes import FormNote, Forms
 from processor.progress.ledger import Run
-from processor.progress.open_changes import OpenChange, SettleOutcome, Sight
+from processor.progress.open_changes import SettledSegment
+from processor.progress.overlay import Sight
 from processor.progress.replays import ReplayReport
+from processor.progress.segment import DueSegment, Segment
 from processor.progress.walk import TruncateGoal, WalkedPage
 from processor.records.dead_letters import RefusedBy
 from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.freshness import RootTimes
 from processor.rounds.step_runner import StepRunner
 from processor.rounds.update_counts import UpdateCounts
-from statestore.keys import Key
 
 CHUNK = 500
 """Steps that run side by side: enough to fill batched reads, few enough to bound the memory of a task. Reads are shared
@@ -38,6 +40,12 @@ within one chunk only: a document must never use a row that was read before its 
 SMALL = 100
 """Pieces of work that one task does sooner than several: each further task of Spark costs 10 to 40 ms of CPU, and a second
 stage of two tasks 100 ms."""
+
+
+def size_of(work: Iterable[Iterable[Any]]) -> int:
+    """How many pieces the work of the tasks has; each change of a segment counts."""
+    pieces = chain.from_iterable(work)
+    return sum(piece.segment.size if isinstance(piece, DueSegment) else 1 for piece in pieces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,18 +117,18 @@ class Round:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
     """The result of a task of a first stage. `roots`: to publish in this round, with the time of the oldest record of each;
-    `fan_outs`: find further roots in later rounds. `opened`: the changes that the task opened, by the durable item that
-    holds them. `sights`: of open rows in index answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece
-    of work. `truncates`: the truncates that the task read, as entity and version. `letters`: the code of a reason -> the place
-    and the reason of its last dead letter; the last of all is at the end. `forms`: the forms of decimals that the task settled,
-    or found settled. `updates`: the writes by entity."""
+    `fan_outs`: find further roots in later rounds. `opened`: the changes that the task opened. `sights`: of open rows in index
+    answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece of work. `truncates`: the truncates that the
+    task read, as entity and version. `letters`: the code of a reason -> the place and the reason of its last dead letter; the
+    last of all is at the end. `forms`: the forms of decimals that the task settled, or found settled. `updates`: the writes by
+    entity."""
 
     tally: Counter[str] = field(default_factory=Counter)
     roots: RootTimes = field(default_factory=dict)
     fan_outs: tuple[FanOut, ...] = ()
-    opened: Mapping[Key, tuple[OpenChange, ...]] = field(default_factory=dict)
+    opened: tuple[Segment, ...] = ()
     sights: tuple[Sight, ...] = ()
-    settled: tuple[SettleOutcome, ...] = ()
+    settled: tuple[SettledSegment, ...] = ()
     resumed: tuple[ResumedFanOut, ...] = ()
     replayed: tuple[ReplayReport, ...] = ()
     walked: tuple[WalkedPage, ...] = ()
@@ -128,10 +136,6 @@ class StageResult:
     letters: Mapping[str, str] = field(default_factory=dict)
     forms: tuple[FormNote, ...] = ()
     updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
-
-    def open_changes(self) -> tuple[OpenChange, ...]:
-        """The changes that the task opened."""
-        return tuple(change for changes in self.opened.values() for change in changes)
 
 
 Stage = Callable[[Iterable[Any], Round, StepRunner], StageResult]

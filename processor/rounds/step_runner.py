@@ -21,8 +21,7 @@ from itertools import accumulate, chain
 from typing import Any, Protocol, TypeVar
 
 from processor.plan.step import Lookup, Request, Send, Step
-from processor.progress.open_changes import Sight
-from processor.progress.overlay import OpenRow, OpenRows, Overlay
+from processor.progress.overlay import OpenRow, Overlay, Sight, sights_of
 from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
 from processor.settings.setting_groups import FAN_OUT_PAGE
@@ -32,7 +31,6 @@ from statestore.keys import Key
 from statestore.store import Delete, Item, Page, Query, Read, Store, Write
 
 T = TypeVar("T")
-_NO_ROWS: OpenRows = {}
 OpenWriter = Callable[[str], Callable[[Any], bytes]]
 Waiting = list[tuple[int, Step[Any], tuple[Request, ...]]]
 
@@ -58,20 +56,22 @@ class Outbox(Protocol):
 class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
     lay over index answers. `page`: rows of a page. `seen`: the versions of open rows in index answers, by row and index; "" for a
-    row that an answer lacks. `schemas`: of records that a schema registry describes. `open_writer`: makes the function that
-    writes bodies by the text of an Avro schema, for steps that publish such documents."""
+    row that an answer lacks; `opened`: the open rows that the overlay had there. `schemas`: of records that a schema registry
+    describes. `open_writer`: makes the function that writes bodies by the text of an Avro schema, for steps that publish such
+    documents."""
 
     store: Store
     outbox: Outbox | None = None
     overlays: tuple[Overlay, ...] = ()
     page: int = FAN_OUT_PAGE
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
+    opened: dict[tuple[Key, str], set[OpenRow]] = field(default_factory=dict)
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
 
     def sights(self) -> tuple[Sight, ...]:
         """The open rows that index answers showed or lacked since the runner was made."""
-        return tuple(Sight(row, slot, version) for (row, slot), version in self.seen.items())
+        return tuple(sights_of(self.seen, self.opened))
 
     def run(self, steps: Iterable[Step[T]]) -> list[T]:
         """The results of the steps, in their order."""
@@ -150,20 +150,21 @@ class StepRunner:
             self.seen[key, query.slot] = max(version, self.seen.get((key, query.slot), ""))
         first = lookup.after is None
         lacking = [
-            key for key, (version, has) in rows.items() if first and shown.get(key, "" if has else version) < version
+            key for key, row in rows.items() if first and shown.get(key, "" if row.has else row.version) < row.version
         ]
         for key in lacking if not lookup.paged else ():  # a later page may show the row
             self.seen.setdefault((key, query.slot), "")
         return lacking
 
-    def _open_rows(self, lookup: Lookup, query: Query) -> OpenRows:
-        """The open rows that the answer may lack, or show too old."""
+    def _open_rows(self, lookup: Lookup, query: Query) -> Mapping[Key, OpenRow]:
+        """The open rows that the answer may lack, or show too old: of each its newest version. Notes all versions."""
         index_key = (query.slot, query.value)
         rows: dict[Key, OpenRow] = {}
         for overlay in self.overlays if lookup.overlay else ():
-            for key, row in overlay.get(index_key, _NO_ROWS).items():
-                if query.covers(key) and row >= rows.get(key, row):
-                    rows[key] = row
+            for key, row in overlay.rows(index_key):
+                if query.covers(key):
+                    rows[key] = max(row, rows.get(key, row))
+                    self.opened.setdefault((key, query.slot), set()).add(row)
         return rows
 
 

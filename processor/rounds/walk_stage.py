@@ -5,9 +5,8 @@ batch of deletes: their changes are open, and durable, before the round sends it
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import NamedTuple
 
 from processor.plan.plan import EntityPlan, Plan
@@ -15,7 +14,8 @@ from processor.plan.step import Step
 from processor.plan.touch import Root, Touch
 from processor.progress.fan_outs import FanOut, FoundRoots
 from processor.progress.ledger import read_entry
-from processor.progress.open_changes import OpenChange, overlay_of
+from processor.progress.overlay import SegmentGroup
+from processor.progress.segment import Segment
 from processor.progress.walk import WalkedPage, WalkPage
 from processor.rounds.freshness import UNKNOWN
 from processor.rounds.round import Round, StageResult
@@ -35,7 +35,7 @@ class EmptiedPage(NamedTuple):
     """A page after its rows are deleted. `deleted`: how many of them the task deleted; `opened`: as in `StageResult`."""
 
     deleted: int
-    opened: Mapping[Key, tuple[OpenChange, ...]]
+    opened: tuple[Segment, ...]
     found: FoundRoots
 
 
@@ -43,7 +43,7 @@ def walk_stage(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> 
     """Processes pages of walks. A fill verifies where the page says so."""
     walked: list[WalkedPage] = []
     roots: list[Root] = []
-    opened: dict[Key, tuple[OpenChange, ...]] = {}
+    opened: list[Segment] = []
     fan_outs: list[FanOut] = []
     tally: Counter[str] = Counter()
     for page in pages:
@@ -55,7 +55,7 @@ def walk_stage(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> 
             continue
         if kind == "truncate":
             emptied = _emptied(page, answer, round_, runner)
-            opened |= emptied.opened
+            opened += emptied.opened
             roots += emptied.found.roots
             fan_outs += emptied.found.fan_outs
             walked.append(WalkedPage(page, _sort_key(answer), rows=len(answer.items), written=emptied.deleted))
@@ -72,7 +72,7 @@ def walk_stage(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> 
         tally=tally,
         roots=dict.fromkeys(roots, UNKNOWN),
         fan_outs=tuple(fan_outs),
-        opened=opened,
+        opened=tuple(opened),
         walked=tuple(walked),
     )
 
@@ -111,7 +111,7 @@ def _emptied(page: WalkPage, answer: Page, round_: Round, runner: StepRunner) ->
     edged = [keep_edges(step, _touched_keys) if plan.edges else step for step in steps]
     touches = [touch for touch in run_in_chunks(runner, edged) if touch is not None]
     opened = open_touched(touches if plan.slots else (), round_, f"{page.pk}.truncate", runner.store)
-    runner = replace(runner, overlays=(*runner.overlays, overlay_of(chain.from_iterable(opened.values()))))
+    runner = replace(runner, overlays=(*runner.overlays, SegmentGroup(opened)))
     found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     return EmptiedPage(sum(touch.outcome == "applied" for touch in touches), opened, found)
 

@@ -15,19 +15,14 @@ from processor.plan.step import Step
 from processor.plan.touch import RefusedChange, Root, Touch
 from processor.progress.epochs import Partition
 from processor.progress.fan_outs import FoundRoots
-from processor.progress.open_changes import (
-    OpenChange,
-    changes_key,
-    open_change,
-    overlay_of,
-    split_by_item,
-)
+from processor.progress.overlay import SegmentGroup
+from processor.progress.segment import Segment, make_segments, open_change
 from processor.progress.walk import TruncateGoal
 from processor.records.dead_letters import reject_message
 from processor.records.entity import Entity
 from processor.records.record import Change, Record, Rejected, Truncated
 from processor.rounds.account import DEAD_LETTERS, count_records
-from processor.rounds.keep_changes import keep_changes
+from processor.rounds.keep_changes import keep_segment
 from processor.rounds.round import CHUNK, Round, StageResult
 from processor.rounds.settled_decode import SettledDecode
 from processor.rounds.split_erased import is_erased_letter, split_erased
@@ -37,7 +32,6 @@ from processor.steps.dedupe import NetChange, dedupe, net_change
 from processor.steps.find_roots import find_roots
 from processor.steps.keep_edges import RowKeys, keep_edges
 from processor.steps.write_state import write_state
-from statestore.keys import Key
 from statestore.store import Store
 from statestore.versions import encode_version
 
@@ -77,8 +71,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     indexed = [touch for touch in touches if round_.plan.entities[touch.entity].concerns_indexes(touch.changed)]
     task = ".".join(f"{topic}.{partition}" for topic, partition in sorted(first)[:1])
     opened = open_touched(indexed, round_, task, runner.store)
-    overlay = overlay_of(chain.from_iterable(opened.values()))
-    runner = replace(runner, overlays=(*runner.overlays, overlay))
+    runner = replace(runner, overlays=(*runner.overlays, SegmentGroup(opened)))
     found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     roots: dict[Root, float] = {}
     for time, of in sorted(zip(map(_time, written), found, strict=True), key=itemgetter(0), reverse=True):
@@ -172,17 +165,15 @@ def _check_truncate(record: Record, entity: Entity, round_: Round) -> None:
         raise TruncateRefused(entity.name, record.topic, record.partition, record.offset, partitions)
 
 
-def open_touched(touches: Iterable[Touch], round_: Round, task: str, store: Store) -> dict[Key, tuple[OpenChange, ...]]:
+def open_touched(touches: Iterable[Touch], round_: Round, task: str, store: Store) -> tuple[Segment, ...]:
     """Makes the open changes of touched rows durable, in as few items as possible. `task`: the name of the task, its own in
     this round. Opens nothing where every index shows the rows at once."""
     if store.consistent:
-        return {}
-    changes = [open_change(touch.entity, touch.row, touch.former_keys) for touch in touches]
-    opened: dict[Key, tuple[OpenChange, ...]] = {}
-    for n, portion in enumerate(split_by_item(changes)):
-        item = changes_key(round_.run.number, round_.number, task, n)
-        opened[item] = portion
-        keep_changes(item, portion, store)
+        return ()
+    changes = (open_change(touch.entity, touch.row, touch.former_keys) for touch in touches)
+    opened = tuple(make_segments(changes, round_.run.number, round_.number, task))
+    for segment in opened:
+        keep_segment(segment, store)
     return opened
 
 

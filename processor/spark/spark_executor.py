@@ -4,8 +4,8 @@ A round is one action: the tasks of the first stage, one shuffle, and the publis
 work needs one task: this task publishes, too. Only when it finds many roots, a second action publishes them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -13,8 +13,8 @@ from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from processor.progress.epochs import Epochs
-from processor.progress.overlay import DriverOverlay
-from processor.rounds.round import SMALL, LaneResult, Round, Stage, StageResult
+from processor.progress.overlay import SegmentGroup
+from processor.rounds.round import SMALL, LaneResult, Round, Stage, StageResult, size_of
 from processor.settings.settings import Settings
 from processor.spark.worker import (
     ReadPieces,
@@ -45,12 +45,14 @@ SparkWork = BatchFrame | Sequence[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkExecutor:
-    """Runs stages on a Spark session. `fence`: the right of the run to write to the table."""
+    """Runs stages on a Spark session. `fence`: the right of the run to write to the table. `sent`: the broadcasts of the open
+    changes, by the number of the group: Spark sends a worker those that it lacks."""
 
     spark: SparkSession
     settings: Settings
     lease: Lease
     fence: FencingToken | None = None
+    sent: dict[int, Any] = field(default_factory=dict)
 
     def start_workers(self, letter_bytes: int | None) -> None:
         """Starts Spark's Python workers and their clients while the driver goes on, so that the first round need not wait for
@@ -61,25 +63,23 @@ class SparkExecutor:
         started: Any = context.parallelize(range(cores), cores).mapPartitions(make)
         started._jrdd.countAsync()  # an action of the JVM: a Python thread would leave its connection to it open
 
-    def run_round(self, stage: Stage, work: SparkWork, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
+    def run_round(
+        self, stage: Stage, work: SparkWork, round_: Round, overlay: Mapping[int, SegmentGroup]
+    ) -> list[LaneResult]:
         context = self.spark.sparkContext
-        broadcast = context.broadcast(overlay.encode()) if overlay else None
+        self._send(overlay)
         publishers = min(self.settings.lanes, context.defaultParallelism)
-        task = self._task(round_, broadcast, publishers)
+        task = self._task(round_, tuple(self.sent.values()), publishers)
         elements, read = self._distribute(work)
-        try:
-            if not _is_small(work):
-                return _publish(elements.mapPartitions(partial(hand_over, stage=stage, read=read, task=task)), task)
-            alone: RDD[Any] = elements.mapPartitions(partial(run_alone, stage=stage, read=read, task=task))
-            found = alone.collect()
-            published = bool(found) and isinstance(found[0], LaneResult)
-            return found if published else _publish(context.parallelize(found, 1), task)
-        finally:
-            if broadcast is not None:
-                broadcast.destroy()
+        if not _is_small(work):
+            return _publish(elements.mapPartitions(partial(hand_over, stage=stage, read=read, task=task)), task)
+        alone: RDD[Any] = elements.mapPartitions(partial(run_alone, stage=stage, read=read, task=task))
+        found = alone.collect()
+        published = bool(found) and isinstance(found[0], LaneResult)
+        return found if published else _publish(context.parallelize(found, 1), task)
 
     def run_stage(self, stage: Stage, work: SparkWork, round_: Round) -> list[StageResult]:
-        task = self._task(round_, None, 1)
+        task = self._task(round_, (), 1)
         elements, read = self._distribute(work)
 
         def run_partition(elements: Any) -> list[StageResult]:
@@ -87,7 +87,15 @@ class SparkExecutor:
 
         return list(elements.mapPartitions(run_partition).collect())
 
-    def _task(self, round_: Round, overlay: Any, publishers: int) -> Task:
+    def _send(self, overlay: Mapping[int, SegmentGroup]) -> None:
+        """Broadcasts the groups that no round has had yet, and drops those that no round needs any more."""
+        for number in self.sent.keys() - overlay.keys():
+            self.sent.pop(number).destroy()
+        for number, group in overlay.items():
+            if number not in self.sent:
+                self.sent[number] = self.spark.sparkContext.broadcast(group)
+
+    def _task(self, round_: Round, overlay: tuple[Any, ...], publishers: int) -> Task:
         return Task(
             round=round_,
             settings=self.settings,
@@ -109,7 +117,7 @@ class SparkExecutor:
 
 def _is_small(work: SparkWork) -> bool:
     """Whether one task does the work of the first stage."""
-    return (work.records if isinstance(work, BatchFrame) else sum(map(len, work))) <= SMALL
+    return (work.records if isinstance(work, BatchFrame) else size_of(work)) <= SMALL
 
 
 def _publish(handovers: RDD[Any], task: Task) -> list[LaneResult]:

@@ -17,8 +17,8 @@ from processor.kafka.message_limits import ask_limit
 from processor.kafka.outbox import BATCH_BYTES, KafkaOutbox, TransactionalOutbox
 from processor.plan.touch import Root
 from processor.progress.epochs import Epochs
-from processor.progress.open_changes import OpenChange, overlay_of
-from processor.progress.overlay import Overlay, WorkerOverlay
+from processor.progress.overlay import Overlay, SegmentGroup
+from processor.progress.segment import Segment
 from processor.records.record import Record
 from processor.rounds.freshness import RootTimes, count_ages, oldest
 from processor.rounds.publish_stage import lane_of, publish_lane
@@ -42,14 +42,14 @@ ReadPieces = Callable[[Iterable[Any]], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The data that a task gets: the round, and how to reach the outside. `overlay`: the driver's overlay, as a
-    broadcast; None where it is empty. `publishers`: the number of tasks that share the lanes. `fence`: the right of the run to
-    write to the table."""
+    """The data that a task gets: the round, and how to reach the outside. `overlay`: the groups of the
+    driver's open changes, each as a broadcast. `publishers`: the number of tasks that share the lanes. `fence`: the right of the
+    run to write to the table."""
 
     round: Round
     settings: Settings
     lease: Lease
-    overlay: Any
+    overlay: tuple[Any, ...]
     publishers: int = 1
     fence: FencingToken | None = None
 
@@ -60,7 +60,7 @@ class Handover:
     opened, and, to publish task 0 only, the task's result on its way to the driver."""
 
     roots: RootTimes = field(default_factory=dict)
-    opened: tuple[OpenChange, ...] = ()
+    opened: tuple[Segment, ...] = ()
     result: StageResult | None = None
 
 
@@ -129,11 +129,10 @@ def hand_over(elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Tas
     roots: dict[int, dict[Root, float]] = {}
     for root, time_ in result.roots.items():
         roots.setdefault(lane_of(root, task.settings.lanes) % task.publishers, {})[root] = time_
-    opened = result.open_changes()
     for publisher in range(task.publishers):
-        if opened or publisher in roots or publisher == 0:
+        if result.opened or publisher in roots or publisher == 0:
             handed = replace(result, roots={}) if publisher == 0 else None
-            yield publisher, Handover(roots=roots.get(publisher, {}), opened=opened, result=handed)
+            yield publisher, Handover(roots=roots.get(publisher, {}), opened=result.opened, result=handed)
 
 
 def run_alone(
@@ -154,7 +153,7 @@ def publish(handovers: Iterable[tuple[int, Handover]], task: Task) -> list[LaneR
     lanes: dict[int, dict[Root, float]] = {}
     for root, time_ in oldest(handover.roots for handover in received).items():
         lanes.setdefault(lane_of(root, task.settings.lanes), {})[root] = time_
-    opened = overlay_of(chain.from_iterable(handover.opened for handover in received))
+    opened = SegmentGroup(tuple(chain.from_iterable(handover.opened for handover in received)))
     results = tuple(handover.result for handover in received if handover.result is not None)
     published = [_publish_lane(lane, roots, opened, task) for lane, roots in sorted(lanes.items())]
     return [LaneResult(lane=0, results=results), *published]
@@ -191,7 +190,7 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
 
 
 def _overlays(task: Task) -> tuple[Overlay, ...]:
-    return (WorkerOverlay(task.overlay.value),) if task.overlay is not None else ()
+    return tuple(broadcast.value for broadcast in task.overlay)
 
 
 def lease_lost(lease: Lease) -> Fenced:

@@ -16,7 +16,7 @@ from processor.plan.plan import EntityPlan
 from processor.plan.row_image import deleted_image
 from processor.plan.step import Step
 from processor.progress.erasures import Erasure, erasure_key, read_erasure, write_erasure
-from processor.progress.open_changes import OpenChange, open_change, write_changes
+from processor.progress.segment import OpenChange, open_change, write_changes
 from statestore.item_attributes import write_bare_marker
 from statestore.items import Image, JoinKey, Row, read_row, written_row
 from statestore.keys import Key

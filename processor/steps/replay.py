@@ -18,8 +18,8 @@ from processor.plan.plan import EntityPlan
 from processor.plan.row_image import filled_image, image_of, refuse_stray, version_of
 from processor.plan.step import Step
 from processor.plan.touch import OVERSIZED
-from processor.progress.open_changes import OpenChange, open_change, write_changes
 from processor.progress.replays import has_ended, note_keys, noted_keys
+from processor.progress.segment import OpenChange, open_change, write_changes
 from processor.records.record import Change
 from statestore import keys
 from statestore.items import Image, Row, written_row

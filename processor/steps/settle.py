@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from processor.plan.step import Lookup, Step
 from processor.plan.touch import Touch
-from processor.progress.open_changes import OpenChange, SettleOutcome
+from processor.progress.segment import OpenChange, SettleOutcome
 from statestore import keys
 from statestore.item_attributes import shows
 from statestore.items import Row, read_row, slot_name

@@ -12,10 +12,10 @@ The first write is also refused over a row of the same epoch from another partit
 the change becomes a dead letter.
 
 A value that the source did not send (unavailable) keeps its stored value and the version of that value: the step reads
-the row first, and 3 writes it. The step also reads the row first where many updates of the entity change nothing that the
-indexes show. Over a row that a committed batch has published, 3 then leaves alone what the indexes show, so such an
-update costs no write of an index. A write that has not read the row always counts as a change there: the same content as
-before is no proof, because the row may have had another one in between.
+the row first, and 3 writes it. Unless the change deletes the row, the step also reads it first where many updates of the
+entity change nothing that the indexes show. Over a row that a committed batch has published, 3 then leaves alone what the
+indexes show, so such an update costs no write of an index. A write that has not read the row always counts as a change
+there: the same content as before is no proof, because the row may have had another one in between.
 """
 
 from processor.plan.declared_columns import declared_row
@@ -40,7 +40,7 @@ def write_state(
     if sk is None:
         raise ValueError(f"a {change.entity} without a key reached the table")
     key = plan.key(sk)
-    if reads or (change.row is not None and UNAVAILABLE in change.row.values()):
+    if change.row is not None and (reads or UNAVAILABLE in change.row.values()):
         (item,) = yield (key,)
         seen = declared_row(item, plan) if item is not None else None
     else:

@@ -1,6 +1,7 @@
 """Statistics of the state: always one whole set, the last one. They are no edit of the registry."""
 
 from collections.abc import Collection
+from dataclasses import asdict
 from datetime import UTC
 
 from sqlalchemy import Connection, delete, insert, select, text, update
@@ -16,10 +17,7 @@ def keep(connection: Connection, statistics: Statistics) -> None:
     connection.execute(delete(entity_statistics))
     connection.execute(delete(join_statistics))
     for entity in statistics.entities:
-        values = {"rows": entity.rows, "mean_bytes": entity.mean_bytes, "most_bytes": entity.most_bytes}
-        connection.execute(
-            insert(entity_statistics).values(entity=entity.entity, taken_at=statistics.taken_at, **values)
-        )
+        connection.execute(insert(entity_statistics).values(taken_at=statistics.taken_at, **asdict(entity)))
     ids = join_ids(connection)
     for one in (one for one in statistics.joins if one.join in ids):
         found = {"mean": one.mean, "most": one.most, "value": one.value}
@@ -45,10 +43,7 @@ def read(connection: Connection) -> Statistics | None:
     return Statistics(
         taken_at=rows[0]["taken_at"].astimezone(UTC),
         entities=tuple(
-            EntityStatistics(
-                entity=row["entity"], rows=row["rows"], mean_bytes=row["mean_bytes"], most_bytes=row["most_bytes"]
-            )
-            for row in rows
+            EntityStatistics(**{name: value for name, value in row.items() if name != "taken_at"}) for row in rows
         ),
         joins=tuple(sorted(found, key=lambda one: (str(one.join), one.direction))),
     )

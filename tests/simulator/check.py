@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from processor.progress.open_changes import PARTITION
+from processor.progress.segment import open_items
 from processor.records import canonical_json
 from processor.records.dead_letters import rejected_record
 from processor.records.message import Message
@@ -66,10 +66,10 @@ def _check_last_documents(run: "Simulation") -> str | None:
 def _check_open_changes(run: "Simulation") -> str | None:
     """No change is open at the end. Zombies may leave durable entries, which the next start takes over."""
     job = run.job
-    if job is None or job.driver.progress.open_changes.by_row:
+    if job is None or job.driver.progress.open_changes.held:
         return "changes are still open at the end"
     zombies = any(kind.startswith("zombie") for kind in run.world.faults)
-    if not zombies and (items := run.world.table.partition(PARTITION)):
+    if not zombies and (items := list(open_items(run.world.table))):
         return f"open changes are still in the table: {[item['SK'] for item in items]}"
     return None
 

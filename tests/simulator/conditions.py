@@ -31,6 +31,7 @@ class Conditions:
 
     batch_records: most records of a partition in a batch. slice_records: most records that the job processes in one round.
     small_round: the most pieces of work that one task does alone. reads_first: whether tasks read each row before they write it.
+    packs: whether rows store all columns that no product reads together, also small ones.
     lanes: of the job. fan_out_page: rows of a page of a fan-out. task_retries: how often Spark tries a failed task again.
     interleaving_chance: that the tasks of a stage take turns, request by request.
     settle_first_chance: that settle work runs before the next batch, so that open changes close between batches.
@@ -56,6 +57,7 @@ class Conditions:
     slice_records: int
     small_round: int
     reads_first: bool
+    packs: bool
     lanes: int
     max_faults: int
     fault_chance: float
@@ -111,6 +113,7 @@ def draw_conditions(rng: Random, overrides: Mapping[str, Any]) -> Conditions:
         slice_records=rng.choice((2, 4, 100)),
         small_round=own.choice((0, 100)),
         reads_first=own.choice((False, True)),
+        packs=own.choice((False, True)),
         lanes=rng.choice((1, 2)),
         max_faults=rng.choice((1, 2, 3, 5)) if faulty else 0,
         fault_chance=rng.choice((0.005, 0.02, 0.05)),

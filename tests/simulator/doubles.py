@@ -11,17 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import processor.job.take_over
+import processor.plan.row_image
+import processor.progress.open_changes
+import processor.progress.segment
 import processor.spark.spark_executor
 import processor.spark.worker
 from processor.driver.row_reads import RowReads
 from processor.job.job import Job
 from processor.job.lease import lease_check
 from processor.plan.plan import Plan
-from processor.progress.open_changes import OpenChanges
-from processor.progress.overlay import DriverOverlay
 from processor.rounds.update_counts import UpdateCounts
 from processor.settings.settings import Settings
 from processor.spark.worker import Clients, transactional_id
+from statestore.column_values import WORTHWHILE
 from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
 from tests.simulator.world import World
 
@@ -42,17 +44,12 @@ class FixedReads(RowReads):
 def copy_job(job: Job) -> Job:
     """A job with a copy of all that its driver changes."""
     driver, progress = copy.copy(job.driver), copy.copy(job.driver.progress)
-    driver.progress, driver.rounds = progress, replace(driver.rounds, progress=progress)
-    changes = progress.open_changes
-    progress.open_changes = OpenChanges(
-        wait=changes.wait,
-        settle=changes.settle,
-        by_row=dict(changes.by_row),
-        _opened_at=dict(changes._opened_at),
-        overlay=_copy_overlay(changes.overlay),
-        _rows_of_item={item: set(rows) for item, rows in changes._rows_of_item.items()},
-        _items_of_row={row: set(items) for row, items in changes._items_of_row.items()},
-    )
+    executor: Any = driver.rounds.executor
+    executor = replace(executor, sent=dict(executor.sent))
+    driver.progress, driver.rounds = progress, replace(driver.rounds, progress=progress, executor=executor)
+    changes = progress.open_changes = copy.copy(progress.open_changes)
+    changes.held = {name: copy.copy(held) for name, held in changes.held.items()}
+    changes.groups, changes._new, changes._users = dict(changes.groups), [*changes._new], Counter(changes._users)
     progress.fan_outs = replace(progress.fan_outs, waiting=dict(progress.fan_outs.waiting))
     backlog = progress.backlog
     progress.backlog = replace(
@@ -71,11 +68,6 @@ def copy_job(job: Job) -> Job:
     steward = job.steward and replace(job.steward, driver=driver)
     replays = job.replays and replace(job.replays, driver=driver)
     return replace(job, driver=driver, steward=steward, replays=replays)
-
-
-def _copy_overlay(overlay: DriverOverlay) -> DriverOverlay:
-    buckets = [{place: dict(rows) for place, rows in bucket.items()} for bucket in overlay.buckets]
-    return DriverOverlay(buckets=buckets, encoded=list(overlay.encoded))
 
 
 def connect(job: Job, actor: Actor) -> None:
@@ -127,14 +119,15 @@ def doubles(world: World) -> Iterator[None]:
         for lane in range(lanes):
             producer("", {}, transactional_id(settings, lane))
 
-    close = OpenChanges.close
     replaced: list[tuple[Any, str, Any]] = [
         (processor.spark.worker, "clients", clients),
         (processor.spark.worker, "TransactionalOutbox", producer),
         (processor.job.take_over, "fence_producers", fence),
         (processor.spark.spark_executor, "SMALL", world.conditions.small_round),
         (processor.spark.worker, "SMALL", world.conditions.small_round),
-        (OpenChanges, "close", lambda self, now: sorted(close(self, now))),  # the same order for the same seed
+        (processor.plan.row_image, "WORTHWHILE", 0 if world.conditions.packs else WORTHWHILE),
+        (processor.progress.segment, "PARTITIONS", ("OPEN#00", "OPEN#01")),  # so that a start takes few requests
+        (processor.progress.open_changes, "SMALL_GROUP", 2),  # so that small histories have several groups
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
     for module, name, double in replaced:

@@ -26,6 +26,12 @@ def edit_protections() -> Iterator[Protection]:
         indexed_columns.columns_not_filled,
         CALM,
     )
+    yield _edited(
+        "a write shows in the indexes what a waiting product reads there",
+        "rows that the job writes behind the fill",
+        indexed_columns.columns_of_live_products,
+        CALM,
+    )
     yield _edited("a publication reads the ledger too", "documents of rows that are gone", walks.rows_only, CALM)
     yield _edited(
         "a publication reads tombstones too",

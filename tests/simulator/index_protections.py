@@ -52,6 +52,44 @@ def version_protections() -> Iterator[Protection]:
         indexed_columns.evidence_by_content,
         scripted("a user takes its name back", lag="long", settle_first_chance=0.6),
     )
+    yield protection(
+        "a refused write looks again at what the indexes show",
+        "a row that another attempt wrote between the read and the write",
+        indexed_columns.decided_before_a_refusal,
+        scripted(
+            "a user has another name for a moment",
+            reads_first=True,
+            batch_records=2,
+            max_faults=3,
+            fault_chance=0.5,
+            fault_target="write Key(pk='TABLE#user'",
+            fault_weights={"task lost": 1},
+            checkpoint_loss_chance=1.0,
+            zombie_chance=1.0,
+            zombie_turn_chance=0.3,
+        ),
+    )
+    unavailable = {"shape": "pair", "reads_first": True, "unavailable_chance": 0.5, "events": 14}
+    dated = protection(
+        "an update that leaves a value out dates it in the indexes",
+        "a dead letter that is newer than the value",
+        indexed_columns.values_without_dates,
+        unavailable,
+    )
+    yield replace(dated, kind="replays")
+    replayed = protection(
+        "a replay has a version of its own in the indexes",
+        "an index that shows the row, but an older one",
+        indexed_columns.replay_keeps_version,
+        {"shape": "pair", "lag": "long"},
+    )
+    yield replace(replayed, kind="replays")
+    yield protection(
+        "the marker of a truncate has its version in the indexes",
+        "an index that still shows the row",
+        indexed_columns.truncate_keeps_version,
+        {"shape": "pair", "truncate_chance": 0.3, "events": 14, "max_faults": 0, "zombie_chance": 0, "lag": "long"},
+    )
 
 
 def index_protections() -> Iterator[Protection]:
@@ -88,10 +126,22 @@ def index_protections() -> Iterator[Protection]:
         scripted("a star moves", AFTER_WRITE, lag="long"),
     )
     yield protection(
-        "a newer change takes over the keys of an open one",
+        "a change that settling leaves keeps the keys that its row had",
         "a row that moves again while it is open",
-        s.newest_keys_only,
+        s.left_by_newest_keys,
         scripted("a star moves twice", lag="long", settle_first_chance=0.3),
+    )
+    yield protection(
+        "of a row that is open twice the newest version counts",
+        "an index that shows the older one",
+        s.oldest_version_counts,
+        scripted("a star changes", lag="short", settle_first_chance=0),
+    )
+    yield protection(
+        "a task has the open changes of all rounds",
+        "a worker that came after they were sent",
+        s.newest_group_only,
+        scripted("three stars appear", lag="short", settle_first_chance=0),
     )
     yield protection(
         "open changes are durable",
@@ -137,6 +187,31 @@ def index_protections() -> Iterator[Protection]:
         "a change closes only with evidence",
         "lag longer than S + W",
         s.no_evidence,
+        scripted("a star appears", lag="long"),
+    )
+    yield protection(
+        "the changes that settling leaves stay open",
+        "lag longer than S + W",
+        s.nothing_left,
+        scripted("a star appears", lag="long"),
+    )
+    yield protection(
+        "a durable item stays until no change of it is left",
+        "a crash after the other changes of its segment closed",
+        s.items_go_with_their_segment,
+        scripted(
+            "a star appears",
+            lag="long",
+            max_faults=2,
+            fault_chance=0.1,
+            fault_weights={"crash before": 1},
+            settle_first_chance=0.9,
+        ),
+    )
+    yield protection(
+        "evidence counts for its own segment",
+        "an index that shows another row in time",
+        s.evidence_for_all_segments,
         scripted("a star appears", lag="long"),
     )
     yield protection(

@@ -18,7 +18,7 @@ from processor.plan.plan import Plan
 from processor.product.product import Product
 from processor.progress.epochs import Epochs
 from processor.progress.ledger import Run
-from processor.progress.open_changes import PARTITION
+from processor.progress.segment import open_items
 from processor.progress.walk import PARTITION as WALKS
 from processor.records.message import Message
 from processor.records.record import Record
@@ -156,7 +156,7 @@ class Simulation:
         wait_chance = 0.0
         if changes.due(world.now + world.skew):
             wait_chance = 0.3
-        elif changes.by_row:
+        elif changes.held:
             wait_chance = world.conditions.settle_first_chance
         if self.has_input and world.rng.random() >= wait_chance:
             self._run_batch(job)
@@ -285,6 +285,6 @@ class Simulation:
         self.world.faults_left = 0
         while self._act_or_fail():
             pass
-        if self.world.table.partition(PARTITION):
+        if list(open_items(self.world.table)):
             self.problem = "open changes are still in the table after one more start"
         self.problem = self.problem or find_problem(self)

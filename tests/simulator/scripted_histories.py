@@ -21,6 +21,7 @@ KEY_COLUMN = {"user": "email", "star": "id", "repo": "name", "label": "id"}
 
 SCRIPTS = {
     "a star appears": "user x username=a; star 0 username=a; user x",
+    "three stars appear": "user x username=a; star 0 username=a; star 1 username=a; star 2 username=a; user x",
     "a star changes": "user x username=a; star 0 username=a; star 0; user x",
     "a star moves": "user x username=a; user y username=b; star 0 username=a; star 0 username=b",
     "a star comes back": (
@@ -36,6 +37,9 @@ SCRIPTS = {
     "a user is renamed": "user x username=a; user x username=b; star 0 username=b; star 1 username=a",
     "a user takes its name back": (
         "user x username=a; star 0 username=a; user x username=b; user x username=a; star 0; star 0; star 1 username=a"
+    ),
+    "a user has another name for a moment": (
+        "user x username=a; star 0 username=a; user x username=b; user x username=a; star 0"
     ),
     "a star changes after its user": "user x username=a; star 0 username=a; user x; user x; user x; star 0",
     "a label leaves its repo": (

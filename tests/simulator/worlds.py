@@ -12,6 +12,7 @@ QUIET = {
     "batch_records": 1,
     "slice_records": 100,
     "reads_first": False,
+    "packs": False,
     "lanes": 1,
     "max_faults": 0,
     "zombie_chance": 0,

@@ -9,6 +9,10 @@ from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_setti
 from processor.cli.printing.document_text import add_pretty, document_text
 from processor.cli.printing.output import UNFIT_LINE
 from processor.cli.printing.visible_text import visible_line
+from processor.inspect.lineage import lineage
+from processor.inspect.lineage_text import lost_lines
+from processor.plan.plan import Plan
+from processor.plan.product_plan import ProductPlan
 from processor.progress.ledger import group_key, read_entry
 from processor.records import canonical_json
 from processor.rounds.publish_stage import encoded_document
@@ -29,10 +33,13 @@ def run(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings, requested_document(options, settings) as requested:
         plan, product, root, runner = requested
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
+        lost = list(lost_lines(runner.run([lineage(plan, product, root, {})])[0])) if _may_lack(plan, product) else []
         published = read_entry(runner.store.get([at := group_key(product.ledger, root)]).get(at), product.number)
     if published.unfit:
         text = f"{options.product} {options.key}: {UNFIT_LINE}"
         print(visible_line(text), file=sys.stderr)
+    for line in lost:
+        print(visible_line(f"{options.product} {options.key}: {line}"), file=sys.stderr)
     if options.json:
         document = None if body.value is None else canonical_json.loads(body.value)
         key = canonical_json.loads(body.key) if body.key else options.key
@@ -44,3 +51,9 @@ def run(options: argparse.Namespace) -> int:
         return 1
     print(document_text(body.value, options))
     return 0
+
+
+def _may_lack(plan: Plan, product: ProductPlan) -> bool:
+    """Whether rows of the product may lack values because their entity keeps declared columns only."""
+    names = {product.product.root, *(node.join.entity for node in product.nodes)}
+    return not all(plan.entities[name].entity.keeps_undeclared for name in names)

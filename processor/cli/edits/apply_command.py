@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 
 from processor.cli.arguments import add_why, reason
 from processor.cli.options import (
@@ -15,11 +16,18 @@ from processor.cli.options import (
     require_settings,
 )
 from processor.cli.printing.edit_report import applied_json, print_applied, user_name, wait_for_jobs
-from processor.plan.planning import check_after, requirements_of
+from processor.cli.printing.plan_text import backfill_text
+from processor.cli.printing.visible_text import visible_line
+from processor.plan.planning import check_after, plan_of, requirements_of
+from processor.pricing.estimate import index_statistics
+from processor.pricing.price_list import DEFAULT
+from processor.pricing.stored_columns import row_effects
 from processor.settings.open_registry import open_registry
+from registry.edits.advance import completed
 from registry.edits.edit import plan_id
 from registry.errors import PlanOutdated
 from registry.model import Snapshot
+from registry.state_statistics import Statistics
 
 CHANGED_ENTITY = (
     "documents over a changed entity stay as they are until one of their rows changes; `statestore republish PRODUCT` publishes "
@@ -54,22 +62,41 @@ def run_apply(options: argparse.Namespace) -> int:
     required = requirements_of(definitions)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         runs = check_after(definitions, settings.rejects_topic)
+        effects: list[str] = []
 
         def check(before: Snapshot, after: Snapshot) -> None:
             if options.plan and options.plan != plan_id(after):
                 raise PlanOutdated(options.plan)
             runs(before, after)
+            effects.extend(_effect_lines(before, after, has_run, statistics))
+            if not options.json:
+                for line in effects:
+                    print(visible_line(line), file=sys.stderr)
 
         registry.migrate(settings.slots)
+        _, has_run = registry.snapshot_for_apply()
+        statistics = registry.statistics.last()
         applied = registry.apply(required, who=user_name(), why=options.why, check=check)
         if options.json:
-            print(json.dumps(applied_json(applied, registry)))
+            print(json.dumps({**applied_json(applied, registry), "effects": effects}))
         else:
             print_applied(applied, registry)
         waited = wait_for_jobs(registry, applied.version) if options.wait else 0
     if not options.json and any(one.startswith("entity ") and one.endswith(": changed") for one in applied.changes):
         print(CHANGED_ENTITY, file=sys.stderr)
     return waited
+
+
+def _effect_lines(
+    before: Snapshot, after: Snapshot, has_run: frozenset[str], statistics: Statistics | None
+) -> Iterator[str]:
+    """What the apply does to stored rows, before it does so."""
+    plan = plan_of(completed(after))
+    index = index_statistics(statistics, plan) if statistics else None
+    backfills, lines = row_effects(before, after, plan, has_run, index)
+    yield from lines
+    for one in backfills:
+        yield f"entity {one.entity}: {one.holds}; {backfill_text(one, DEFAULT)}"
 
 
 def run_epoch(options: argparse.Namespace) -> int:

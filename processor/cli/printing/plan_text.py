@@ -119,7 +119,7 @@ def _change_lines(found: Preview, prices: Prices) -> Iterator[str]:
     for backfill in filled.values():
         for fields in backfill.edges:
             yield from _signed("+", f"edges of {backfill.entity} by {fields}")
-        yield from _signed("~", _backfill_text(backfill, prices))
+        yield from _signed("~", backfill_text(backfill, prices))
     for join in found.dropped:
         yield from _signed("-", f"join {join}, which no product uses")
 
@@ -147,7 +147,8 @@ def served_joins(slot: SlotPreview) -> str:
     return f": {'; '.join(slot.serves)}{together}" if slot.serves else ""
 
 
-def _backfill_text(backfill: Backfill, prices: Prices) -> str:
+def backfill_text(backfill: Backfill, prices: Prices) -> str:
+    """The rows of a backfill, with its write units, dollars and time where they are known."""
     rows = f"rows of {backfill.entity} to fill"
     if backfill.rows is None or backfill.write_units is None or backfill.seconds is None:
         return f"{rows}: `statestore statistics` counts them"

@@ -1,16 +1,19 @@
 """The table in Postgres: what the server plans for each statement, tables that do not fit, and servers that refuse."""
 
 import json
+from random import Random
 from typing import Any
 
 import psycopg
 import pytest
 
 from statestore.errors import Terminal, Transient
+from statestore.items import Image, read_row
 from statestore.keys import Key
 from statestore.postgres import PostgresStore
 from statestore.postgres.bounds import bound_columns
 from statestore.postgres.turn_writes import item_columns, key_columns
+from statestore.row_writes import keep_indexed, merge_image, write_image
 from statestore.store import Query, Read, Write
 from tests.contract.postgres.conftest import MakeStore
 from tests.contract.postgres_servers import execute
@@ -80,6 +83,48 @@ def test_updates_that_keep_the_slots_change_no_index(make: MakeStore, url: str) 
         "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = 'state_own' AND relname = 'items'",
     )
     assert found[1] > 0.8 * found[0]
+
+
+def row_image(n: int, version: int, note: str) -> Image:
+    """A row with one column that indexes show, and a wide one that no product reads."""
+    key, columns = Key("TABLE#star", f"{n}"), {"id": n, "note": note}
+    return Image(key, f"1.0.{version:09}", columns, {}, ("id", "note"), {1: "ice"}, indexed=frozenset({"id"}))
+
+
+def counters(url: str, *names: str) -> tuple[int, ...]:
+    """Counters of the items, from the views of the server."""
+    views = "pg_stat_user_tables s JOIN pg_statio_user_tables o USING (relid, schemaname, relname)"
+    where = "schemaname = 'state_own' AND relname = 'items'"
+    (found,) = execute(url, f"SELECT {', '.join(names)} FROM {views} WHERE {where}")
+    return tuple(found)
+
+
+def test_an_unread_update_changes_no_index_and_no_index_answer_reads_the_wide_rest(make: MakeStore, url: str) -> None:
+    store, notes = make(), Random(1)
+    before = counters(url, "n_tup_upd", "n_tup_hot_upd")
+    keys = [Key("TABLE#star", f"{n}") for n in range(50)]
+    store.write_all([write_image(row_image(n, 1, notes.randbytes(4_000).hex()), below="1.0.") for n in range(50)])
+    for version in range(2, 42):
+        some = range(version % 10, 50, 10)
+        seen = store.get([keys[n] for n in some])
+        for n in some:
+            row = read_row(seen[keys[n]])
+            image = keep_indexed(row_image(n, version, notes.randbytes(4_000).hex()), row)
+            assert image.indexed_version == "1.0.000000001"
+            store.write(merge_image(image, row, keep_from=""))
+    store.close()  # the server counts at the end of a connection
+    updates, hot = (now - then for now, then in zip(counters(url, "n_tup_upd", "n_tup_hot_upd"), before, strict=True))
+    assert hot > 0.8 * updates >= 160
+    (rest,) = execute(
+        url, "SELECT pg_relation_size(reltoastrelid) FROM pg_class WHERE oid = 'state_own.items'::regclass"
+    )
+    assert rest[0] > 50 * 8_000
+    wide = counters(url, "coalesce(toast_blks_read, 0) + coalesce(toast_blks_hit, 0)")
+    asking = make()
+    (page,) = asking.read([Read(Query("GSI_1", "ice"))])
+    assert [item["_indexed"] for item in page.items] == [{"id": int(key.sk)} for key in sorted(keys)]
+    asking.close()
+    assert counters(url, "coalesce(toast_blks_read, 0) + coalesce(toast_blks_hit, 0)") == wide
 
 
 def test_a_table_with_other_columns_is_refused_with_the_cure(url: str) -> None:

@@ -15,7 +15,7 @@ from processor.demo.report import differing_keys
 from processor.driver.clock import VirtualClock
 from processor.inspect.oracle import oracle
 from processor.plan.planning import plan_alone
-from processor.progress.open_changes import PARTITION
+from processor.progress.segment import open_items
 from processor.records import canonical_json
 from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings
@@ -114,7 +114,7 @@ def test_the_last_documents_equal_the_sql_answer_despite_faults_and_late_indexes
             job.run(Trial.background_work)
         job.run(Trial.finish)
         store.close()
-    assert direct.partition(PARTITION) == []
+    assert list(open_items(direct)) == []
     direct.close()
 
     with oracle(postgres_url, schema, definitions.entities) as tables:

@@ -5,7 +5,7 @@ them, and the functions of `processor.spark.worker` that Spark runs as tasks. Th
 where each partition goes on. It has no executors, and it repeats no task: tests of those start Spark.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +20,7 @@ import processor.job.open_job as open_module
 from processor.kafka.admin import Admin
 from processor.kafka.reader import read_topic
 from processor.progress.epochs import Partition
-from processor.progress.overlay import DriverOverlay
+from processor.progress.overlay import SegmentGroup
 from processor.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.settings.settings import Settings
 from processor.spark import worker
@@ -137,9 +137,11 @@ class PlainExecutor(SparkExecutor):
     def start_workers(self, letter_bytes: int | None) -> None:
         """This process has its clients at the first task."""
 
-    def run_round(self, stage: Stage, work: SparkWork, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
-        broadcast = SimpleNamespace(value=overlay.encode()) if overlay else None
-        task = self._task(round_, broadcast, self.settings.lanes)
+    def run_round(
+        self, stage: Stage, work: SparkWork, round_: Round, overlay: Mapping[int, SegmentGroup]
+    ) -> list[LaneResult]:
+        broadcasts = tuple(SimpleNamespace(value=group) for group in overlay.values())
+        task = self._task(round_, broadcasts, self.settings.lanes)
         found: list[Any] = worker.run_alone(*_elements(work, stage), task)
         if found and isinstance(found[0], LaneResult):
             return found
@@ -147,7 +149,7 @@ class PlainExecutor(SparkExecutor):
         return [result for handovers in lanes if handovers for result in worker.publish(handovers, task)]
 
     def run_stage(self, stage: Stage, work: SparkWork, round_: Round) -> list[StageResult]:
-        return [worker.run_stage(*_elements(work, stage), self._task(round_, None, 1))]
+        return [worker.run_stage(*_elements(work, stage), self._task(round_, (), 1))]
 
 
 def _elements(work: SparkWork, stage: Stage) -> tuple[Any, Stage, worker.ReadPieces]:

@@ -28,9 +28,9 @@ from processor.cli.main import main  # noqa: E402
 from processor.definitions.load import load  # noqa: E402
 from processor.kafka.reader import read_topic  # noqa: E402
 from processor.plan.planning import plan_of, requirements_of  # noqa: E402
-from processor.progress.open_changes import OpenChange  # noqa: E402
 from processor.progress.packed_text import unpack  # noqa: E402
 from processor.progress.replays import drop, note_keys, replay_key  # noqa: E402
+from processor.progress.segment import OpenChange  # noqa: E402
 from processor.records.record import Record  # noqa: E402
 from processor.settings.settings import Settings, setting_flags  # noqa: E402
 from processor.stores.kinds import open_store  # noqa: E402

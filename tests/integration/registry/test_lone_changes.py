@@ -181,6 +181,8 @@ COLUMNS: dict[str, dict[str, Lone]] = {
         "rows": Lone("9", FREE),
         "mean_bytes": Lone("9", FREE),
         "most_bytes": Lone("9", FREE),
+        "entry_bytes": Lone("9", FREE),
+        "undeclared_bytes": Lone("9", FREE),
     },
     "join_statistics": {
         "join_id": Lone("join_id + 9", "_fk"),

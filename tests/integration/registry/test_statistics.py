@@ -16,7 +16,7 @@ REPOS = JoinSpec(child="repo", child_columns=("owner", "name"), parent="star", p
 FIRST = Statistics(
     taken_at=datetime(2026, 11, 21, 9, 30, tzinfo=UTC),
     entities=(
-        EntityStatistics(entity="star", rows=10**10, mean_bytes=210.5, most_bytes=400),
+        EntityStatistics(entity="star", rows=10**10, mean_bytes=210.5, most_bytes=400, entry_bytes=99.5),
         EntityStatistics(entity="user", rows=0, mean_bytes=0.0, most_bytes=0),
     ),
     joins=(

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import processor.plan.planning as planning
 import processor.rounds.write_stage as write_stage
 import processor.steps.fill as fill
+import processor.steps.replay as replay
 import processor.steps.settle as settle
+import processor.steps.truncate_row as truncate_row
 import processor.steps.write_state as write_state
 import tests.simulator.world as world
 from statestore.item_attributes import key_of_item
@@ -41,6 +44,83 @@ version_stays = replacing(
     (write_state, "merge_image", _keep_version), (write_state, "written_row", _row_of_kept_version)
 )
 """A change that the indexes show leaves their version as it was, where the task has read the row."""
+
+
+replay_keeps_version = replacing((replay, "merge_image", _keep_version), (replay, "written_row", _row_of_kept_version))
+"""A replay leaves the version in the indexes as it was."""
+
+
+def _without_version(write_image: Any) -> Any:
+    def changed(image: Any, *, below: str) -> Any:
+        write = write_image(image, below=below)
+        return write._replace(set={name: value for name, value in write.set.items() if name != "_indexed_v"})
+
+    return changed
+
+
+truncate_keeps_version = replacing(
+    (truncate_row, "write_image", _without_version), (truncate_row, "written_row", _row_of_kept_version)
+)
+"""The marker of a truncate leaves the version in the indexes as it was."""
+
+
+def _without_dates(keep: Any) -> Any:
+    def changed(image: Any, seen: Any) -> Any:
+        known = {name: date for name, date in image.since.items() if name in seen.since}
+        return image._replace(indexed_version=keep(image._replace(since=known), seen).indexed_version)
+
+    return changed
+
+
+values_without_dates = replacing((write_state, "keep_indexed", _without_dates))
+"""An update leaves alone what the indexes show if the values are the same, of whatever date."""
+
+
+@contextmanager
+def decided_before_a_refusal() -> Iterator[None]:
+    """A write that the store refuses goes on with what the first read said of the indexes."""
+    first: dict[tuple[Key, str], str] = {}
+
+    def as_read_first(merge: Any) -> Any:
+        def changed(image: Any, seen: Any, *, keep_from: str) -> Any:
+            kept = first.setdefault((image.key, image.version), image.indexed_version)
+            return merge(image._replace(indexed_version=kept) if seen else image, seen, keep_from=keep_from)
+
+        return changed
+
+    def row_as_read_first(written: Any) -> Any:
+        def changed(image: Any, old: Any) -> Any:
+            return written(image._replace(indexed_version=first.get((image.key, image.version), "")), old)
+
+        return changed
+
+    with replacing((write_state, "merge_image", as_read_first), (write_state, "written_row", row_as_read_first))():
+        yield
+
+
+@contextmanager
+def columns_of_live_products() -> Iterator[None]:
+    """A write shows in the indexes what live products read there, and not what a waiting one will read."""
+    live: dict[tuple[Any, ...], Any] = {}
+
+    def note(compile_plan: Any) -> Any:
+        def changed(*args: Any, **kw: Any) -> Any:
+            plan, alone = compile_plan(*args, **kw), compile_plan(*args, **{**kw, "waiting": ()})
+            for name, entity in plan.entities.items():
+                live[name, entity.layout, entity.indexed] = alone.entities[name].indexed
+            return plan
+
+        return changed
+
+    def show_less(image_of: Any) -> Any:
+        def changed(change: Any, plan: Any, *args: Any) -> Any:
+            image = image_of(change, plan, *args)
+            return image._replace(indexed=live.get((plan.name, plan.layout, plan.indexed), image.indexed))
+
+        return changed
+
+    with replacing((planning, "compile_plan", note), (write_state, "image_of", show_less))():
+        yield
 
 
 @contextmanager

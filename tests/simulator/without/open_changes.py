@@ -16,9 +16,9 @@ import processor.steps.find_roots as find_roots
 import processor.steps.settle as settle
 from processor.plan.step import Lookup
 from processor.product.document import Match
-from processor.progress import open_changes
 from processor.progress.open_changes import OpenChanges
-from processor.progress.overlay import WorkerOverlay
+from processor.progress.overlay import SegmentGroup
+from processor.progress.segment import SettleOutcome
 from processor.rounds.step_runner import StepRunner
 from statestore import items, keys
 from statestore.store import Done, Page
@@ -33,8 +33,9 @@ def _without_overlay(request: Any) -> Any:
 
 
 no_overlay = replacing((StepRunner, "_open_rows", always({})))
-own_batch_only = replacing((WorkerOverlay, "get", lambda _: lambda _self, _index_key, default: default))
-own_task_only = replacing((worker, "overlay_of", always({})))
+own_batch_only = replacing((worker, "_overlays", always(())))
+newest_group_only = replacing((worker, "_overlays", lambda overlays: lambda task: overlays(task)[-1:]))
+own_task_only = replacing((worker, "SegmentGroup", always(SegmentGroup(()))))
 no_overlay_in_assemble = replacing((publish_stage, "assemble_tree", lambda step: with_requests(step, _without_overlay)))
 no_overlay_in_find_roots = replacing(
     (write_stage, "find_roots", lambda step: with_requests(step, _without_overlay)),
@@ -54,9 +55,20 @@ limit_first = replacing(
         lambda lay: lambda page, rows: lay(page._replace(items=_first_labels(page.items)), rows),
     )
 )
-no_former_keys = replacing(
-    (write_stage, "open_change", lambda make: lambda entity, row, _former: make(entity, row, frozenset())),
-    (open_changes, "_merged", lambda make: lambda new, current: make(new, current)._replace(former=frozenset())),
+
+
+def _without_former_keys(left: Any) -> Any:
+    def changed(self: SettleOutcome) -> Any:
+        change = left.fget(self)
+        return change and change._replace(former=frozenset())
+
+    return property(changed)
+
+
+left_by_newest_keys = replacing((SettleOutcome, "left", _without_former_keys))
+no_former_keys = combine(
+    replacing((write_stage, "open_change", lambda make: lambda entity, row, _former: make(entity, row, frozenset()))),
+    left_by_newest_keys,
 )
 
 
@@ -65,18 +77,27 @@ def _open_applied(open_: Any) -> Any:
 
 
 refused_not_opened = replacing((write_stage, "open_touched", _open_applied))
-newest_keys_only = replacing((open_changes, "_merged", lambda _: lambda new, _current: new))
+
+
+def _oldest_version(rows: Any) -> Any:
+    def changed(self: StepRunner, lookup: Any, query: Any) -> Any:
+        return {key: min(self.opened[key, query.slot]) for key in rows(self, lookup, query)}
+
+    return changed
+
+
+oldest_version_counts = replacing((StepRunner, "_open_rows", _oldest_version))
 
 
 def _write_nothing_durable(write: Any) -> Any:
-    return lambda self, request: Done(None) if request.key.pk == open_changes.PARTITION else write(self, request)
+    return lambda self, request: Done(None) if request.key.pk.startswith("OPEN#") else write(self, request)
 
 
 only_in_memory = replacing((TableClient, "write", _write_nothing_durable))
 no_reload = replacing((OpenChanges, "reload", always(None)))
 # no history ends wrong with this switch: docs/correctness.md, "Not in the table"
 reload_as_written = replacing(
-    (OpenChanges, "reload", lambda reload: lambda self, items_, _rows, now: reload(self, items_, {}, now))
+    (OpenChanges, "reload", lambda reload: lambda self, items_, _read, now: reload(self, items_, lambda _: {}, now))
 )
 no_wait = replacing((WorldClock, "sleep", always(None)))
 
@@ -92,25 +113,47 @@ evidence_down_only = _evidence_without_asking(lambda query: query.row.pk == "TAB
 no_own_key = _evidence_without_asking(lambda query: keys.is_no_key(query.value))
 
 
-def _see_any_version(see: Any) -> Any:
-    def changed(self: OpenChanges, sights: Any) -> None:
-        known = {row: change.version for row, change in self.by_row.items()}
-        see(self, [sight._replace(version=known.get(sight.row, "")) for sight in sights if sight.version])
-
-    return changed
+def _see_any_version(sights: Any) -> Any:
+    return lambda self: sights(replace(self, seen={at: "~" if version else "" for at, version in self.seen.items()}))
 
 
 evidence_of_any_version = replacing(
     (settle, "shows", lambda _: lambda _probe, page, _version: bool(page.items)),
-    (OpenChanges, "see", _see_any_version),
+    (StepRunner, "sights", _see_any_version),
 )
+
+
+def _see_everywhere(see: Any) -> Any:
+    return lambda self, sights: see(self, [s._replace(segment=name) for s in sights for name in self.held])
+
+
+evidence_for_all_segments = replacing((OpenChanges, "see", _see_everywhere))
+
+
+def _forget_left(record: Any) -> Any:
+    return lambda self, settled, now: record(self, [one._replace(left=None) for one in settled], now)
+
+
+nothing_left = replacing((OpenChanges, "record", _forget_left))
+
+
+def _drop_all_items(drop: Any) -> Any:
+    def changed(self: OpenChanges, names: Any) -> Any:
+        items = {item for name in names for item in self.held[name].items}
+        return sorted({*drop(self, names), *items})
+
+    return changed
+
+
+items_go_with_their_segment = replacing((OpenChanges, "_drop", _drop_all_items))
 
 
 def _closed_at_once(take: Any) -> Any:
     def changed(self: OpenChanges, *args: Any) -> None:
         take(self, *args)
-        for entry in [e for e in self.by_row.values() if e.shown]:
-            self._put(entry._replace(due=args[-1]))
+        for held in self.held.values():
+            if held.shown:
+                held.due = args[-1]
 
     return changed
 

@@ -12,16 +12,16 @@ from statestore.store import Query
 from tests.simulator.without.switch import replacing, with_result
 
 
-def _take_as_covered(changes: OpenChanges, rows: Any) -> None:
-    """Counts the changes of these rows as changes that the overlay of this run has covered."""
-    for key in rows & changes.by_row.keys():
-        changes.by_row[key] = changes.by_row[key]._replace(again=False)
+def _take_as_covered(changes: OpenChanges, segments: Any) -> None:
+    """Counts the changes of these segments as changes that the overlay of this run has covered."""
+    for name in segments & changes.held.keys():
+        changes.held[name].again = False
 
 
 def _reload_covers(reload: Any) -> Any:
-    def changed(self: OpenChanges, items: Any, rows: Any, now: float) -> None:
-        reload(self, items, rows, now)
-        _take_as_covered(self, set(self.by_row))
+    def changed(self: OpenChanges, items: Any, read: Any, now: float) -> None:
+        reload(self, items, read, now)
+        _take_as_covered(self, self.held.keys())
 
     return changed
 
@@ -32,7 +32,7 @@ not_after_a_start = replacing((OpenChanges, "reload", _reload_covers))
 def _replay_covers(replay: Any) -> Any:
     def changed(self: Driver, letters: Any) -> Any:
         reports = replay(self, letters)
-        _take_as_covered(self.progress.open_changes, {c.key for r in reports if r.opened for c in r.opened[1]})
+        _take_as_covered(self.progress.open_changes, {r.opened[0].sk for r in reports if r.opened})
         return reports
 
     return changed
@@ -47,10 +47,10 @@ def _only_shown(settled: Any) -> Any:
 
 
 def _record_covers(record: Any) -> Any:
-    def changed(self: OpenChanges, outcomes: Any, now: float) -> None:
-        outcomes = list(outcomes)
-        record(self, outcomes, now)
-        _take_as_covered(self, {o.change.key for o in outcomes if not o.change.again})
+    def changed(self: OpenChanges, settled: Any, now: float) -> None:
+        covered = {one.left.name for one in settled if one.left and not self.held[one.segment].again}
+        record(self, settled, now)
+        _take_as_covered(self, covered)
 
     return changed
 
@@ -65,8 +65,8 @@ not_without_evidence = replacing(
 def _see_overlay(lacking: Any) -> Any:
     def changed(self: StepRunner, lookup: Any, page: Any) -> Any:
         if isinstance(lookup.source, Query):
-            for key, (version, _) in self._open_rows(lookup, lookup.source).items():
-                self.seen[key, lookup.source.slot] = version
+            for key, row in self._open_rows(lookup, lookup.source).items():
+                self.seen[key, lookup.source.slot] = row.version
         return lacking(self, lookup, page)
 
     return changed

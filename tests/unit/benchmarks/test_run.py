@@ -93,7 +93,18 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
         consistent_speeds=speeds,
         memory=[MemoryUse(events=10, blocks=100, resident=50.0), MemoryUse(events=20, blocks=101, resident=51.0)],
         open_changes=[
-            OpenChangeCost(rate=1_000, entries=10_000, driver_memory=22.9, sent=1.37, driver_cpu=77.5, worker_cpu=3.8)
+            OpenChangeCost(
+                rate=1_000,
+                entries=11_000,
+                driver_cpu=3.5,
+                driver_memory=1.8,
+                sent=0.16,
+                worker_write=81.2,
+                worker_load=1.3,
+                open_units=6.2,
+                ledger_units=1_000.0,
+                runs_units=1.0,
+            )
         ],
         products=[ProductCost(products=100, readers="one", events=131, cpu=0.2421, documents=0.481)],
         planning=PlanningCost(products=1_000, load=3.76, plan=0.43),
@@ -131,7 +142,7 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
     )
     text = format_report(QUICK, measured)
     assert "| events/s, by the clock | 2,000 | 5,000 | 10,000 |" in text
-    assert "| 1,000 | 10,000 | 22.9 | 1.4 | 77.5 | 3.8 |" in text
+    assert "| 1,000 | 11,000 | 3.5 | 3.5 | 1.8 | 0.2 | 81.2 | 1.3 | 6 | 1,000 | 1 |" in text
     assert "| 20 | 101 | +1.0 % | 51 |" in text
     assert "| CPU fixed per micro-batch, s | 0.35 | 0.55 |" in text
     assert "| 100 | one | 0.242 | 0.48 |" in text
@@ -190,6 +201,8 @@ def test_what_no_product_reads_weighs_in_the_row_alone_and_its_updates_write_no_
     assert unread.units["its index copies"] < 0.7 * plain.units["its index copies"]
     assert wide.units["row"] < 2.2 * plain.units["row"]  # 2.5 KB more, compressed
     assert {cost.corrections for cost in (plain, wide, unread, both)} == {0}
+    kept = measure_event_cost(cost_records(2_000, 100, wide=True), keep="declared")
+    assert kept.units == plain.units
 
 
 def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:

@@ -77,3 +77,27 @@ def test_an_entity_keeps_its_options_and_the_order_of_its_columns() -> None:
         "lines": "json[]",
     }
     assert list(entity.columns)[:2] == ["shop", "id"]
+
+
+def test_an_entity_keeps_what_it_says_else_what_the_file_says() -> None:
+    body = "{key: [id], columns: {id: int}%s}"
+    text = f"keep: declared\nuser: {body % ''}\nitem: {body % ', keep: all'}\n"
+    assert {name: one.keep for name, one in load({"entities.yaml": text}).entities.items()} == {
+        "user": "declared",
+        "item": "all",
+    }
+    assert load({"entities.yaml": f"user: {body % ''}"}).entities["user"].keep == "all"
+    assert [*load({"entities.yaml": f"keep: {body % ''}"}).entities] == ["keep"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("keep: used\nuser: {key: [id], columns: {id: int}}", "there is no choice `used` for `keep`"),
+        ("user: {key: [id], columns: {id: int}, keep: declare}", "there is no choice `declare` for `keep`"),
+        ("keep: declared", "the file has no entity"),
+    ],
+)
+def test_another_choice_of_kept_columns_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(DefinitionError, match=problem):
+        load({"entities.yaml": text})

@@ -21,6 +21,7 @@ from tests.unit.rounds.logged_job import (
     end_of_round,
     fan_out_write,
     lane,
+    open_in,
     opening,
 )
 
@@ -146,17 +147,17 @@ def test_backlog_and_fan_outs_are_durable_after_the_end_of_the_round_and_before_
 
 def test_open_changes_are_taken_after_all_writes(job: Job) -> None:
     open_at_write: list[int] = []
-    job.on_write = lambda: open_at_write.append(len(job.driver.progress.open_changes.by_row))
+    job.on_write = lambda: open_at_write.append(job.driver.progress.open_changes.count)
     job.batch(opening(), lane(tally=PUBLISHED, backlog=frozenset({("profile", "8")})))
     assert open_at_write == [0, 0]
-    assert job.driver.progress.open_changes.by_row == {CHANGE.key: CHANGE._replace(due=5.0)}
+    assert open_in(job.driver.progress.open_changes) == [CHANGE]
 
 
 def test_a_crash_before_the_end_of_the_round_takes_no_open_change(job: Job) -> None:
     MemoryStore.write(job.store, end_of_round(1, before=-1))
     with pytest.raises(Fenced):
         job.batch(opening(), lane(tally=PUBLISHED))
-    assert job.driver.progress.open_changes.by_row == {}
+    assert open_in(job.driver.progress.open_changes) == []
 
 
 def test_a_later_run_that_continues_the_fan_out_fences_the_driver(job: Job) -> None:

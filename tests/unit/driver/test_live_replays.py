@@ -10,8 +10,9 @@ import pytest
 
 from processor.driver.live_replays import AGAIN_SECONDS, GONE, LiveReplays, RequestedLetters
 from processor.errors import KafkaError
-from processor.progress.open_changes import OpenChange
+from processor.progress.open_changes import OpenChanges, SettledSegment
 from processor.progress.replays import ReplayReport, drop, letter_position
+from processor.progress.segment import OpenChange, make_segment
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from processor.rounds.job_event import JobEvent
@@ -59,7 +60,7 @@ class FakeDriver:
         self.now, self.pending, self.replayed = 0.0, True, list[list[int]]()
         self.clock = SimpleNamespace(now=lambda: self.now)
         self.progress = SimpleNamespace(
-            open_changes=SimpleNamespace(by_row=dict[Key, OpenChange]()),
+            open_changes=OpenChanges(wait=5, settle=5),
             fan_outs=SimpleNamespace(waiting=dict[tuple[Any, ...], object]()),
             walks=SimpleNamespace(behind=False, walks=dict[tuple[str, str], Any]()),
             backlog=SimpleNamespace(stopped=dict[str, str]()),
@@ -81,7 +82,7 @@ class FakeDriver:
                 ReplayReport(record=record, outcome="refused", reason=f"x{record.offset} is no int", plain="no int")
                 for record in records
             ]
-        self.progress.open_changes.by_row[ROW] = CHANGE
+        self.progress.open_changes.add([make_segment("1", [CHANGE])], self.now, again=True)
         opened = (Key("OPEN", "1"), (CHANGE,))
         return [ReplayReport(record=record, outcome="applied", opened=opened) for record in records]
 
@@ -109,7 +110,7 @@ def replays(desk: Desk, driver: Any) -> LiveReplays:
 
 
 def settle(driver: FakeDriver) -> None:
-    driver.progress.open_changes.by_row[ROW] = CHANGE._replace(again=False, shown=True)
+    driver.progress.open_changes.record([SettledSegment("1", None)], driver.now)
 
 
 def test_a_portion_has_its_outcome_once_its_changes_are_settled_and_then_comes_the_next(

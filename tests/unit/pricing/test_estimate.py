@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -74,7 +75,7 @@ def estimated(state: Trial) -> dict[str, tuple[Estimate, Cost]]:
     """The estimate and the one-row price of each event."""
     taken = take_statistics(PLAN, state.store, sample=100, random=Random(1), at=datetime(2026, 11, 21, tzinfo=UTC))
     costs = price_events(PLAN, Settings())
-    found = estimate_events(PLAN, costs, index_statistics(taken))
+    found = estimate_events(PLAN, costs, index_statistics(taken, PLAN))
     return {f"{cost.entity}: {cost.event}": (estimate, cost) for estimate, cost in zip(found, costs, strict=True)}
 
 
@@ -108,7 +109,7 @@ def test_an_estimate_is_near_the_metered_cost_of_the_event_less_the_part_that_a_
 def test_a_join_without_statistics_counts_as_finding_one_row(state: Trial) -> None:
     taken = take_statistics(PLAN, MeteredStore(20), sample=1, random=Random(1), at=datetime(2026, 11, 21, tzinfo=UTC))
     costs = price_events(PLAN, Settings())
-    for cost, estimate in zip(costs, estimate_events(PLAN, costs, index_statistics(taken)), strict=True):
+    for cost, estimate in zip(costs, estimate_events(PLAN, costs, index_statistics(taken, PLAN)), strict=True):
         assert estimate.read_units == cost.batch_read_units
         assert estimate.documents >= cost.documents
 
@@ -153,7 +154,9 @@ def test_a_root_counts_once_for_all_embeds_that_lead_to_it() -> None:
     trial.finish()
     taken = take_statistics(plan, trial.store, sample=100, random=Random(1), at=datetime(2026, 11, 21, tzinfo=UTC))
     costs = price_events(plan, Settings())
-    estimates = {f"{one.entity}: {one.event}": one for one in estimate_events(plan, costs, index_statistics(taken))}
+    estimates = {
+        f"{one.entity}: {one.event}": one for one in estimate_events(plan, costs, index_statistics(taken, plan))
+    }
     for event, entity, row, documents in (
         ("order: update of total", "order", {"id": 7, "customer_id": 2, "total": 2, "paid": False}, 1),
         ("customer: update of name", "customer", {"id": 2, "name": "b"}, 9),
@@ -163,3 +166,36 @@ def test_a_root_counts_once_for_all_embeds_that_lead_to_it() -> None:
         trial.finish()
         assert trial.tally["published"] - before == documents
         assert estimates[event].documents == pytest.approx(documents)
+
+
+def test_a_wide_row_costs_its_bytes_in_the_table_and_only_what_products_read_in_the_indexes() -> None:
+    plan = plan_alone(load(SHOP), slots=20)
+    clock = VirtualClock()
+    store = MeteredStore(20, clock=clock.now)
+    trial = Trial(plan=plan, settings=Settings(), clock=clock, other_store=store)
+    note = Random(1).randbytes(3_000).hex()
+    found = [("customer", {"id": n, "name": "a"}) for n in range(5)]
+    found += [("order", {"id": n, "customer_id": n % 5, "total": 1, "paid": False, "note": note}) for n in range(40)]
+    trial.batch(record(plan, entity, row, offset) for offset, (entity, row) in enumerate(found))
+    trial.finish()
+    taken = take_statistics(plan, store, sample=100, random=Random(1), at=datetime(2026, 11, 21, tzinfo=UTC))
+    (order,) = [one for one in taken.entities if one.entity == "order"]
+    assert order.entry_bytes is not None
+    assert order.undeclared_bytes is not None
+    assert order.entry_bytes < 300 < 3_000 < order.undeclared_bytes < order.mean_bytes
+    costs = price_events(plan, Settings())
+
+    def estimate_of(event: str, some: Plan) -> Estimate:
+        estimates = estimate_events(some, costs, index_statistics(taken, some))
+        return next(one for one in estimates if f"{one.entity}: {one.event}" == event)
+
+    before = store.read_units
+    trial.batch([record(plan, "customer", {"id": 2, "name": "b"}, 1000)])
+    trial.finish()
+    estimate = estimate_of("customer: update of name", plan)
+    assert estimate.read_units == pytest.approx(float(store.read_units - before), rel=0.3)
+
+    kept = plan_alone(load(SHOP | {"entities.yaml": f"keep: declared{SHOP['entities.yaml']}"}), slots=20)
+    more = ceil(order.mean_bytes / 1024) - 1
+    for event in ("order: update of total", "order: update of nothing that is used"):
+        assert estimate_of(event, plan).write_units - estimate_of(event, kept).write_units == pytest.approx(more)

@@ -9,7 +9,7 @@ from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
 from processor.settings.settings import Settings
 from registry.state_statistics import EntityStatistics
-from tests.unit.pricing.previews import SAME, SHARDED, STARS, definitions, statistics, stored
+from tests.unit.pricing.previews import ENTITIES, SAME, SHARDED, STARS, definitions, statistics, stored
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,44 @@ def test_a_plan_names_columns_that_the_indexes_of_stored_rows_begin_to_show(fiel
     (needed,) = found.backfills
     assert (needed.entity, needed.holds, needed.write_units) == ("star", shown, 2_000_000)  # the row and its slot
     assert not preview(definitions(STARS), stored(definitions(wider)), frozenset({"star"})).backfills
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[id, ok]", "[id]", ["no product reads ok through an index any more"]),
+        (None, "[id]", ["no product reads whole rows through an index any more"]),
+        ("[id]", "[id, ok]", []),
+    ],
+)
+def test_a_plan_says_which_columns_the_indexes_need_no_more(old: str | None, new: str, said: list[str]) -> None:
+    before, after = (STARS.replace(", fields: [id]}", f", fields: {f}}}" if f else "}") for f in (old, new))
+    found = preview(definitions(after), stored(definitions(before)), frozenset({"star"}))
+    shown = [one for one in found.warnings if one.startswith("entity star: no product reads")]
+    assert [one.removeprefix("entity star: ").split(";")[0] for one in shown] == said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            ENTITIES,
+            f"\n    keep: declared{ENTITIES}",
+            "a row loses its undeclared columns when the job writes it again",
+        ),
+        (f"\n    keep: declared{ENTITIES}", ENTITIES, "rows that `keep: declared` stored have no undeclared columns"),
+        (
+            f"\n    keep: declared{ENTITIES}",
+            f"\n    keep: declared{ENTITIES.replace('who: string, ok: bool', 'who: string, ok: bool, n: int')}",
+            "`keep: declared` did not store n of the present rows",
+        ),
+    ],
+)
+def test_a_plan_says_which_values_stored_rows_lose_or_lack(old: str, new: str, said: str) -> None:
+    registry = stored(definitions(STARS, entities=old))
+    found = preview(definitions(STARS, entities=new), registry, frozenset({"star"}))
+    (line,) = [one for one in found.warnings if one.startswith("entity star: ")]
+    assert line == f"entity star: {said}; only a new snapshot of topic star brings them back"
+    assert not [
+        one for one in preview(definitions(STARS, entities=new), registry, frozenset()).warnings if "snapshot" in one
+    ]

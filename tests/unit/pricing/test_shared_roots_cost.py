@@ -80,7 +80,7 @@ def test_the_estimate_of_products_of_one_root_is_near_the_metered_cost(of_orders
     trial = state_of(plan)
     taken = take_statistics(plan, trial.store, sample=100, random=Random(1), at=datetime(2026, 11, 24, tzinfo=UTC))
     costs = price_events(plan, Settings())
-    estimates = estimate_events(plan, costs, index_statistics(taken))
+    estimates = estimate_events(plan, costs, index_statistics(taken, plan))
     known = {f"{cost.entity}: {cost.event}": (cost, one) for cost, one in zip(costs, estimates, strict=True)}
     for event, entity, row in EVENTS if of_both else EVENTS[:3]:
         cost, estimate = known[event]

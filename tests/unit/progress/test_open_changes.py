@@ -1,25 +1,29 @@
-"""Open changes: one per row, durable and merged; the driver settles them with evidence, then closes them."""
+"""The driver's open changes: it settles each segment with evidence, and then closes it."""
+
+from collections.abc import Iterable, Mapping
 
 import pytest
 
-from processor.progress.open_changes import (
+from processor.progress.open_changes import SMALL_GROUP, SPARE_SEGMENTS, OpenChanges, SettledSegment
+from processor.progress.overlay import Sight
+from processor.progress.segment import (
     CHANGES_PER_ITEM,
-    PARTITION,
     SAMPLE,
-    SPARE_ITEMS,
     OpenChange,
-    OpenChanges,
-    SettleOutcome,
-    Sight,
+    Segment,
     changes_key,
+    item_key,
+    make_segment,
+    open_items,
     read_changes,
-    write_changes,
 )
-from processor.rounds.keep_changes import close_open_changes
+from processor.rounds.keep_changes import close_open_changes, keep_segment
 from statestore.keys import Key
 from statestore.memory import MemoryStore
+from statestore.store import Item
 
 ROW = Key("TABLE#star", "7")
+FIRST = changes_key(1, 0, "star.0", 0)
 
 
 def change(
@@ -28,173 +32,171 @@ def change(
     return OpenChange(entity="star", key=row, version=f"{version:03d}", slots=((1, key),), former=former)
 
 
-def item(n: int) -> Key:
-    return changes_key(1, n, "star.0", 0)
+def segment(*changes: OpenChange, n: int = 0) -> Segment:
+    return make_segment(changes_key(1, n, "star.0", 0).sk, changes)
+
+
+def left(one: Segment, *changes: OpenChange) -> SettledSegment:
+    """The outcome of a segment of which these changes stay open."""
+    return SettledSegment(one.name, make_segment(f"{one.name}@9", changes), len(changes))
+
+
+def laid(changes: OpenChanges, key: str) -> set[Key]:
+    """The rows that the overlay lays over answers for a key."""
+    return {row for group in changes.overlay().values() for row, _ in group.rows(("GSI_1", key))}
 
 
 @pytest.fixture
 def changes() -> OpenChanges:
-    return OpenChanges(wait=5, settle=5)
+    return OpenChanges(wait=5, settle=5, samples=False)
 
 
-def found(changes: OpenChanges, *, shown: bool) -> list[SettleOutcome]:
-    return [SettleOutcome(change=e, version=e.version, slots=e.slots, shown=shown) for e in changes.by_row.values()]
+def test_a_row_is_open_once_for_each_change_and_each_change_closes_by_itself(changes: OpenChanges) -> None:
+    first, second = segment(change(1, "a", former=frozenset({(1, "z")}))), segment(change(2, "b"), n=1)
+    changes.add([first], now=0)
+    changes.add([second], now=1)
+    assert [laid(changes, key) for key in ("z", "a", "b")] == [{ROW}, {ROW}, {ROW}]
+    changes.record([SettledSegment(first.name, None)], now=5)
+    assert changes.close(now=10) == [FIRST]
+    assert [one.version for one in changes.changes()] == ["002"]
 
 
-def test_a_newer_change_of_a_row_takes_over_every_key_of_the_earlier_change(changes: OpenChanges) -> None:
-    changes.add(item(1), [change(1, "a", former=frozenset({(1, "z")}))], now=0)
-    changes.add(item(2), [change(2, "b")], now=1)
-    assert len(changes.by_row) == 1
-    assert all(ROW in changes.overlay.get(("GSI_1", key), {}) for key in ("z", "a", "b"))
+def test_with_evidence_a_segment_closes_w_later(changes: OpenChanges) -> None:
+    changes.add([segment(change(1))], now=0)
+    assert changes.due(now=4) == []
+    assert [one.segment.name for one in changes.due(now=5)] == [FIRST.sk]
+    changes.record([SettledSegment(FIRST.sk, None)], now=5)
+    assert (changes.due(now=9), changes.close(now=9)) == ([], [])
+    assert changes.close(now=10) == [FIRST]
+    assert (changes.count, changes.next_due(), laid(changes, "a")) == (0, None, set())
 
 
-def test_an_older_change_that_comes_late_does_not_take_over(changes: OpenChanges) -> None:
-    changes.add(item(1), [change(2, "b")], now=0)
-    changes.add(item(2), [change(1, "a")], now=1)
-    assert changes.by_row[ROW].version == "002"
-    assert ROW in changes.overlay.get(("GSI_1", "a"), {})
+def test_without_evidence_a_change_is_left_and_due_again_and_its_durable_item_stays(changes: OpenChanges) -> None:
+    other = Key("TABLE#star", "8")
+    one = segment(change(1), change(1, "b", row=other))
+    changes.add([one], now=0)
+    again = left(one, change(3, "c", former=frozenset({(1, "a")})))
+    changes.record([again], now=5)
+    assert [laid(changes, key) for key in "abc"] == [{ROW}, {other}, {ROW}]
+    assert (changes.close(now=10), changes.count) == ([], 1)
+    assert laid(changes, "a") == laid(changes, "c") == {ROW}
+    (due,) = changes.due(now=10)
+    assert (due.again, [c.version for c in due.changes()]) == (True, ["003"])
+    changes.record([SettledSegment(due.segment.name, None)], now=10)
+    assert changes.close(now=15) == [FIRST]
 
 
-def test_the_driver_also_settles_a_row_that_changes_all_the_time(changes: OpenChanges) -> None:
-    for second in range(8):
-        changes.add(item(second), [change(second)], now=second)
-    assert [e.version for e in changes.due(now=8)] == ["007"]
-
-
-def test_without_evidence_a_change_is_due_again_and_with_evidence_it_closes_w_later(changes: OpenChanges) -> None:
-    changes.add(item(1), [change(1)], now=0)
-    changes.record(found(changes, shown=False), now=5)
-    assert changes.due(now=9) == []
-    changes.record(found(changes, shown=True), now=10)
-    assert changes.close(now=14) == []
-    assert changes.close(now=15) == [item(1)]
-    assert changes.by_row == {}
-    assert not any(changes.overlay.buckets)
-
-
-def test_a_change_that_live_work_saw_in_every_slot_closes_w_after_s(changes: OpenChanges) -> None:
+def test_a_segment_that_live_work_saw_in_every_slot_closes_w_after_s(changes: OpenChanges) -> None:
     two = change(2)._replace(slots=((1, "a"), (2, "b")))
-    changes.add(item(1), [two], now=0)
-    changes.see([Sight(ROW, "GSI_1", "002"), Sight(Key("TABLE#star", "8"), "GSI_1", "009")])
+    changes.add([segment(change(1, row=Key("TABLE#star", "6")), two)], now=0)
+    changes.see([Sight(FIRST.sk, seen=0b0101), Sight("closed", seen=1)])
     changes.confirm(now=5)
-    assert [e.seen for e in changes.due(now=5)] == [{1}]
-    changes.see([Sight(ROW, "GSI_2", "003")])
+    (due,) = changes.due(now=5)
+    assert [(one.key, [*one.seen]) for one in due.changes()] == [(ROW, [1])]
+    changes.see([Sight(FIRST.sk, seen=0b1000)])
     changes.confirm(now=4)
     assert changes.close(now=100) == []
     changes.confirm(now=5)
     assert changes.due(now=100) == []
     assert changes.close(now=9) == []
-    assert changes.close(now=10) == [item(1)]
+    assert changes.close(now=10) == [FIRST]
 
 
 def test_an_answer_that_lacks_a_change_or_shows_it_too_old_lags_by_the_age_of_the_change(changes: OpenChanges) -> None:
-    changes.add(item(1), [change(1)], now=0)
-    changes.add(item(2), [change(2)], now=3)
-    late = [Sight(ROW, "GSI_1", ""), Sight(ROW, "GSI_2", "001")]
-    other = [Sight(ROW, "GSI_1", "002"), Sight(Key("TABLE#star", "8"), "GSI_1", "")]
-    assert changes.lags(late + other, [], now=10) == [7, 7]
-    outcomes = found(changes, shown=False)
-    assert changes.lags([], outcomes, now=8) == [5]
-    assert changes.lags([], [outcomes[0]._replace(shown=True)], now=8) == []
-
-
-def test_an_older_version_in_an_answer_is_no_evidence(changes: OpenChanges) -> None:
-    changes.add(item(1), [change(2)], now=0)
-    changes.see([Sight(ROW, "GSI_1", "001")])
-    changes.confirm(now=5)
-    assert len(changes.due(now=5)) == 1
-
-
-def test_a_newer_change_of_a_row_must_be_seen_itself(changes: OpenChanges) -> None:
-    changes.add(item(1), [change(1)], now=0)
-    changes.see([Sight(ROW, "GSI_1", "001")])
-    changes.add(item(2), [change(2)], now=1)
-    changes.confirm(now=5)
-    assert len(changes.due(now=5)) == 1
+    changes.add([segment(change(1))], now=0)
+    changes.add([segment(change(2), n=1)], now=3)
+    late = [Sight(FIRST.sk, seen=0, late=2), Sight("closed", seen=0, late=1)]
+    assert changes.lags(late, [], now=10) == [10, 10]
+    assert changes.lags([], [left(segment(change(2), n=1), change(2))], now=8) == [5]
+    assert changes.lags([], [SettledSegment(FIRST.sk, None)], now=8) == []
 
 
 def test_a_change_out_of_sight_of_this_run_is_settled_although_live_work_saw_it(changes: OpenChanges) -> None:
-    changes.add(item(1), [change(1)], now=0, again=True)
-    changes.add(item(2), [change(2)], now=1)
-    changes.see([Sight(ROW, "GSI_1", "002")])
+    changes.add([segment(change(1))], now=0, again=True)
+    changes.see([Sight(FIRST.sk, seen=1)])
     changes.confirm(now=5)
-    assert [(e.version, e.again) for e in changes.due(now=5)] == [("002", True)]
+    (due,) = changes.due(now=5)
+    assert [(one.version, one.again) for one in due.changes()] == [("001", True)]
 
 
-def test_a_change_without_evidence_at_s_finds_its_roots_again_until_it_is_shown(changes: OpenChanges) -> None:
-    changes.add(item(1), [change(1)], now=0)
-    changes.record(found(changes, shown=False), now=5)
-    assert [e.again for e in changes.by_row.values()] == [True]
-    changes.record(found(changes, shown=True), now=10)
-    assert [e.again for e in changes.by_row.values()] == [False]
+def test_settling_finds_the_roots_of_one_change_in_a_hundred_again_to_watch_the_overlay() -> None:
+    rows = [change(1, row=Key("TABLE#star", str(n))) for n in range(50 * SAMPLE)]
+    full = sum(1 << n for n in range(len(rows)))
+    for samples in (True, False):
+        changes = OpenChanges(wait=5, settle=5, samples=samples)
+        changes.add([segment(*rows)], 0)
+        changes.see([Sight(FIRST.sk, full)])
+        changes.confirm(5)
+        again = [one.again for due in changes.due(5) for one in due.changes()]
+        assert 25 < len(again) < 100 if samples else not again
+        assert all(again)
 
 
-def test_a_row_that_changed_while_it_was_settled_stays_open(changes: OpenChanges) -> None:
-    changes.add(item(1), [change(1)], now=0)
-    outcomes = found(changes, shown=True)
-    changes.add(item(2), [change(2, "b")], now=5)
-    changes.record(outcomes, now=5)
-    assert changes.close(now=100) == []
-
-
-def test_a_durable_item_goes_only_when_none_of_its_rows_is_open(changes: OpenChanges) -> None:
-    other = Key("TABLE#star", "8")
-    changes.add(item(1), [change(1), change(1, row=other)], now=0)
-    changes.record([o for o in found(changes, shown=True) if o.change.key == ROW], now=5)
-    assert changes.close(now=10) == []
-    changes.record(found(changes, shown=True), now=11)
-    assert changes.close(now=16) == [item(1)]
-
-
-def test_reading_a_durable_item_gives_the_same_changes() -> None:
-    store = MemoryStore()
-    opened = [change(1, "a#b", former=frozenset({(1, "é"), (2, "!x")})), change(2, row=Key("TABLE#star#03", "9"))]
-    store.write(write_changes(item(1), opened))
-    (stored,) = store.partition(PARTITION)
-    assert read_changes(stored) == opened
-
-
-def test_a_row_that_changes_all_the_time_leaves_few_items(changes: OpenChanges) -> None:
+def test_a_row_that_moves_all_the_time_leaves_few_segments_and_items(changes: OpenChanges) -> None:
     store = MemoryStore()
     most = 0
-    for second in range(2 * SPARE_ITEMS):
-        opened = [change(second), change(1, row=Key("TABLE#star", f"once {second}"))]
-        store.write(write_changes(item(second), opened))
-        changes.add(item(second), opened, now=second)
-        changes.record([o for o in found(changes, shown=True) if o.change.key != ROW], now=second)
+    for second in range(5 * SPARE_SEGMENTS):
+        one = segment(change(second, f"k{second}"), change(1, row=Key("TABLE#star", f"once {second}")), n=second)
+        keep_segment(one, store)
+        changes.add([one], second)
+        for due in changes.due(second):
+            moved = [one for one in due.segment.changes() if one.key == ROW]
+            changes.record([left(due.segment, moved[0]._replace(version=f"{second:03d}"))], second)
         close_open_changes(changes, store, 1, second, second)
-        most = max(most, len(store.partition(PARTITION)))
-    assert most <= SPARE_ITEMS + 8
-    durable = [e for stored in store.partition(PARTITION) for e in read_changes(stored)]
-    assert ROW in changes.by_row
-    assert max(e.version for e in durable if e.key == ROW) == changes.by_row[ROW].version
+        most = max(most, len(changes.held))
+    assert most <= 2 * SPARE_SEGMENTS + 16
+    assert len(list(open_items(store))) <= SPARE_SEGMENTS + 16
+    assert {item.sk for held in changes.held.values() for item in held.items} == {
+        item["SK"] for item in open_items(store)
+    }
 
 
-def test_compaction_keeps_every_open_change(changes: OpenChanges) -> None:
+def test_gathered_changes_are_one_for_each_row_under_all_its_keys(changes: OpenChanges) -> None:
     rows = [Key("TABLE#star", str(n)) for n in range(CHANGES_PER_ITEM + 3)]
-    for n, row in enumerate(rows):
-        changes.add(item(n), [change(1, row=row)], now=0)
-    compacted, replaced = changes.compact(1, 2)
-    assert [len(portion) for portion in compacted.values()] == [CHANGES_PER_ITEM, 3]
-    assert len(replaced) == len(rows)
-    changes.record(found(changes, shown=True), now=5)
-    assert set(changes.close(now=10)) == set(compacted)
+    for n, row in enumerate([ROW, *rows]):
+        one = segment(change(n, f"k{n}", row=row), n=n)
+        changes.add([one], now=n)
+        changes.record([left(one, change(n, f"k{n}", row=row))], now=n)
+    gathered = changes.gather(1, 2)
+    assert [one.size for one in gathered] == [CHANGES_PER_ITEM, 3]
+    (moved,) = [one for part in gathered for one in part.changes() if one.key == ROW]
+    assert moved.slots == ((1, "k8"),)
+    assert moved.former == {(1, "k0")}
+    assert changes.replace_left(gathered) == []
+    assert laid(changes, "k0") == {ROW}
+    assert changes.next_due() == 5
+    assert len(changes.close(now=1_000)) == len(rows) + 1
+    changes.record([SettledSegment(due.segment.name, None) for due in changes.due(1_000)], now=1_000)
+    assert changes.close(now=2_000) == [item_key(one.name) for one in gathered]
 
 
 def test_a_start_takes_over_the_version_and_keys_of_the_stored_row(changes: OpenChanges) -> None:
     stored_row = {"PK": ROW.pk, "SK": ROW.sk, "_f": 1, "_v": "005", "GSI_1": "c", "prev_1": "b", "id": 7}
-    write = write_changes(item(1), [change(1, "a")])
-    changes.reload([{"PK": PARTITION, "SK": write.key.sk, **write.set}], {ROW: stored_row}, now=0)
-    taken = changes.by_row[ROW]
-    assert (taken.version, taken.slots) == ("005", ((1, "c"),))
+
+    def read(keys: Iterable[Key]) -> Mapping[Key, Item]:
+        return {key: stored_row for key in keys if key == ROW}
+
+    store, gone = MemoryStore(), change(2, row=Key("TABLE#star", "8"))
+    keep_segment(segment(change(1, "a"), gone), store)
+    changes.reload(open_items(store), read, now=0)
+    taken, same = changes.changes()
+    assert (taken.version, taken.slots, taken.again) == ("005", ((1, "c"),), True)
     assert taken.former >= {(1, "a")}
-    assert taken.again
+    assert same == gone._replace(again=True)
+    assert [read_changes(item)[0].version for item in open_items(store)] == ["001"]
 
 
-def test_settling_finds_the_roots_of_one_change_in_a_hundred_again_to_watch_the_overlay(changes: OpenChanges) -> None:
-    rows = [change(1, row=Key("TABLE#star", str(n))) for n in range(50 * SAMPLE)]
-    changes.add(item(0), rows, 0)
-    assert 25 < sum(one.again for one in changes.by_row.values()) < 100
-    none = OpenChanges(wait=5, settle=5, sample=0)
-    none.add(item(0), rows, 0)
-    assert not any(one.again for one in none.by_row.values())
+def test_only_new_segments_travel_and_small_ones_travel_again_with_the_next(changes: OpenChanges) -> None:
+    many = [change(1, row=Key("TABLE#star", f"many {n}")) for n in range(SMALL_GROUP)]
+    travelled = []
+    for n, one in enumerate(
+        (segment(change(1)), segment(*many, n=1), segment(change(2), n=2), segment(change(3), n=3))
+    ):
+        changes.add([one], now=n)
+        travelled.append({number: [s.name for s in group.segments] for number, group in changes.overlay().items()})
+    names = [changes_key(1, n, "star.0", 0).sk for n in range(4)]
+    assert travelled == [{1: names[:1]}, {2: names[:2]}, {2: names[:2], 3: names[2:3]}, {2: names[:2], 4: names[2:]}]
+    assert changes.overlay() == changes.groups
+    changes.record([SettledSegment(name, None) for name in names], now=5)
+    changes.close(now=10)
+    assert changes.overlay() == {}

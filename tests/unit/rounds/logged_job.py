@@ -10,8 +10,8 @@ from processor.driver.driver import make_driver
 from processor.plan.planning import plan_alone
 from processor.progress.fan_outs import FanOut
 from processor.progress.ledger import Run
-from processor.progress.open_changes import OpenChange, SettleOutcome, changes_key
-from processor.progress.overlay import DriverOverlay
+from processor.progress.open_changes import OpenChanges, SettledSegment
+from processor.progress.segment import OpenChange, Segment, changes_key, make_segment
 from processor.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.settings.settings import Settings
 from statestore.keys import Key
@@ -34,6 +34,8 @@ PLAN = plan_alone(load(DEFINITIONS), 3)
 RUN_ITEM = Key("RUNS", "0000000002")
 CHANGE = OpenChange("star", Key("TABLE#star", "5"), "1", ((1, "ada"),), frozenset())
 OPEN_ITEM = changes_key(2, 0, "star.0", 0)
+SEGMENT = make_segment(OPEN_ITEM.sk, [CHANGE])
+LEFT = make_segment(f"{OPEN_ITEM.sk}@1", [CHANGE])
 FAN_OUT = FanOut("profile", 0, "ada", Key("TABLE#user", "7"))
 FAN_OUT_ITEM = Key("OPEN", "fan-out#profile#stars#ada")
 BACKLOG_ITEM = Key("OPEN", "backlog#0000000002.0000000001.000000")
@@ -61,8 +63,8 @@ class Job:
             check_lease=lambda: self.log.append("check lease"),
         )
 
-    def run_round(self, stage: Stage, work: Any, round_: Round, overlay: DriverOverlay) -> list[LaneResult]:
-        assert overlay is self.driver.progress.open_changes.overlay
+    def run_round(self, stage: Stage, work: Any, round_: Round, overlay: Any) -> list[LaneResult]:
+        assert overlay is self.driver.progress.open_changes.groups
         self.log.append(stage)
         self.rounds.append(round_)
         self.works.append(work)
@@ -100,13 +102,17 @@ def lane(number: int = 0, *, attempt: int = 0, tally: Counter[str] | None = None
 
 def opening() -> LaneResult:
     """A lane whose first stage opened a change."""
-    return lane(results=(StageResult(opened={OPEN_ITEM: (CHANGE,)}),))
+    return lane(results=(StageResult(opened=(SEGMENT,)),))
 
 
-def settling(*, shown: bool, due: float = 5.0, again: bool = False) -> LaneResult:
-    """A lane whose first stage settled the change that was due then."""
-    due_change = CHANGE._replace(due=due, again=again)
-    return lane(results=(StageResult(settled=(SettleOutcome(due_change, "1", CHANGE.slots, shown),)),))
+def settling(*, shown: bool, segment: Segment = SEGMENT) -> LaneResult:
+    """A lane whose first stage settled the segment with the change. Where no slot showed it, it is left in `LEFT`."""
+    return lane(results=(StageResult(settled=(SettledSegment(segment.name, None if shown else LEFT),)),))
+
+
+def open_in(changes: OpenChanges) -> list[OpenChange]:
+    """The changes that are open."""
+    return list(changes.changes())
 
 
 def end_of_round(through: int, before: int | None = None, **attempts: Any) -> Write:

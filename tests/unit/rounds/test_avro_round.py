@@ -11,7 +11,7 @@ require_schema_packages()
 
 from processor.definitions.load import load  # noqa: E402
 from processor.plan.planning import plan_alone  # noqa: E402
-from processor.progress.open_changes import PARTITION  # noqa: E402
+from processor.progress.backlog import PARTITION  # noqa: E402
 from processor.records import canonical_json  # noqa: E402
 from processor.records.dead_letters import DeadLetter, rejected_record  # noqa: E402
 from processor.records.record import Record  # noqa: E402

@@ -5,7 +5,8 @@ from dataclasses import replace
 from processor.driver.driver import make_driver
 from processor.progress.fan_outs import FoundRoots, ResumedFanOut
 from processor.progress.ledger import Run
-from processor.progress.open_changes import Sight, write_changes
+from processor.progress.overlay import Sight
+from processor.progress.segment import DueSegment, write_changes
 from processor.rounds.follow_up_stages import backlog_stage, resume_stage, settle_stage
 from processor.rounds.round import StageResult
 from processor.settings.settings import Settings
@@ -15,13 +16,16 @@ from statestore.store import Delete, Write
 from tests.unit.rounds.logged_job import (
     CHANGE,
     FAN_OUT,
+    LEFT,
     OPEN_ITEM,
     PLAN,
     PUBLISHED,
+    SEGMENT,
     Job,
     end_of_round,
     fan_out_write,
     lane,
+    open_in,
     opening,
     settling,
 )
@@ -38,7 +42,7 @@ def test_background_work_settles_then_continues_fan_outs_then_publishes_the_back
     job.log.clear()
     page = ResumedFanOut(FAN_OUT, Key("TABLE#user", "9"), FoundRoots(frozenset(), ()))
     job.lanes += [
-        [settling(shown=True, due=10.0)],
+        [settling(shown=True)],
         [lane(tally=PUBLISHED, results=(StageResult(resumed=(page,)),))],
         [lane(tally=PUBLISHED)],
     ]
@@ -48,7 +52,8 @@ def test_background_work_settles_then_continues_fan_outs_then_publishes_the_back
         *("check lease", resume_stage, end_of_round(2, before=-1), fan_out_write("9", pages=1)),
         *("check lease", backlog_stage, end_of_round(3), Delete(key=earlier)),
     ]
-    assert job.works[1:] == [[[CHANGE._replace(due=10.0)]], [[FAN_OUT]], [[("profile", "8"), ("profile", "9")]]]
+    due = DueSegment(SEGMENT, seen=0, again=False, samples=True)
+    assert job.works[1:] == [[[due]], [[FAN_OUT]], [[("profile", "8"), ("profile", "9")]]]
 
 
 def test_background_work_without_work_asks_nothing(job: Job) -> None:
@@ -86,14 +91,14 @@ def test_a_change_that_an_index_does_not_show_is_settled_again(job: Job) -> None
     job.driver.background_work()
     assert job.log == []
     job.clock.sleep(5)
-    job.lanes = [[settling(shown=True, due=10.0, again=True)]]
+    job.lanes = [[settling(shown=True, segment=LEFT)]]
     job.driver.background_work()
-    assert job.log == ["check lease", settle_stage]
+    assert job.log == ["check lease", settle_stage, "check lease"]  # the first segment closes, and its item stays
     assert not job.driver.progress.open_changes.due(100.0)
 
 
 def test_a_change_that_live_work_saw_in_every_slot_needs_no_round(job: Job) -> None:
-    job.batch(replace(opening(), sights=(Sight(CHANGE.key, "GSI_1", "1"),)))
+    job.batch(replace(opening(), sights=(Sight(SEGMENT.name, seen=1),)))
     job.clock.sleep(5)
     job.log.clear()
     job.driver.background_work()
@@ -117,7 +122,8 @@ def test_a_later_run_waits_for_the_indexes_and_takes_over_the_work_of_the_earlie
     driver.start()
     assert job.clock.now() == Settings().wait_seconds
     assert driver.progress.fan_outs.next() == [FAN_OUT]
-    assert driver.progress.open_changes.by_row == {CHANGE.key: CHANGE._replace(due=5.0, again=True)}
+    assert open_in(driver.progress.open_changes) == [CHANGE._replace(again=True)]
+    assert driver.progress.open_changes.next_due() == 5.0
 
 
 def test_the_first_run_of_a_job_does_not_wait() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from processor.driver.eraser import Eraser
 from processor.progress.erasures import Erasure
-from processor.progress.open_changes import PARTITION
+from processor.progress.segment import open_items
 from processor.records.record import Record
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
@@ -35,7 +35,7 @@ def test_a_batch_leaves_nothing_to_settle(trial: Trial) -> None:
     trial.batch([record("star", 1, {"who": "ada"}, 8), record("star", 2, None, 7)])
     assert not trial.driver.pending
     assert trial.driver.next_due() is None
-    assert trial.store.partition(PARTITION) == []
+    assert list(open_items(trial.store)) == []
     assert [message.value for message in trial.published.messages[-1:]] == [b'{"name":"ada","stars":[8]}']
 
 
@@ -62,5 +62,5 @@ def test_an_erasure_is_published_at_once(trial: Trial) -> None:
     trial.background_work()
     assert trial.clock.now() == now
     assert not trial.driver.pending
-    assert trial.store.partition(PARTITION) == []
+    assert list(open_items(trial.store)) == []
     assert trial.published.messages[-1].value == b'{"name":"ada","stars":[]}'

@@ -71,4 +71,4 @@ def _record(entity: str, offset: int, row: dict[str, Any]) -> Record:
 def test_recovery_does_not_depend_on_the_number_of_rows() -> None:
     few, many = recovery(10), recovery(1_000)
     assert few == many
-    assert few[0].total() < 30
+    assert few[0].total() < 40  # 16 of them for the partitions of open changes

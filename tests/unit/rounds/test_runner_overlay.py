@@ -1,12 +1,14 @@
 """Open changes over the answers of an index, and the rows that edges name."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from processor.plan.step import Lookup
-from processor.progress.open_changes import Sight
-from processor.progress.overlay import OpenRows, Overlay
+from processor.progress.overlay import OpenRow, Sight
+from processor.progress.segment import IndexKey
 from processor.rounds.step_runner import StepRunner, apply_overlay
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -15,9 +17,19 @@ from statestore.table import shown
 from tests.unit.rounds.logging_store import ADA, STARS, LoggingStore, V, asks, put, star
 
 
-def opened(*rows: Key, version: str = V[2], has: bool = True) -> OpenRows:
-    """Open rows at an index key, with the version of their open changes."""
-    return dict.fromkeys(rows, (version, has))
+@dataclass(frozen=True)
+class Overlay:
+    """An overlay with these rows."""
+
+    laid: Mapping[IndexKey, Sequence[tuple[Key, OpenRow]]]
+
+    def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
+        return self.laid.get(index_key, ())
+
+
+def opened(*rows: Key, version: str = V[2], has: bool = True, segment: str = "s") -> list[tuple[Key, OpenRow]]:
+    """Open rows at an index key, with the version of their open changes. Each has the place of its number in the segment."""
+    return [(row, OpenRow(version, has, segment, n)) for n, row in enumerate(rows)]
 
 
 def test_rows_that_edges_name_open_rows_and_keys_share_one_read(store: LoggingStore) -> None:
@@ -25,7 +37,7 @@ def test_rows_that_edges_name_open_rows_and_keys_share_one_read(store: LoggingSt
     edges = "EDGE#team#members[]=1"
     put(store, Key(edges, "4"), row="TABLE#team")
     put(store, Key(edges, "5"), row="TABLE#team")
-    overlay: Overlay = {("GSI_1", "ice"): opened(star("9"))}
+    overlay = Overlay({("GSI_1", "ice"): opened(star("9"))})
     results = StepRunner(store=store, overlays=(overlay,)).run([asks((Lookup(edges), Lookup(STARS))), asks((ADA,))])
     assert store.log == [("partition", edges), STARS, ("get", ADA, *[Key("TABLE#team", n) for n in "45"], star("9"))]
     assert results == [[Page([team], None), Page([], None)], [user]]
@@ -46,7 +58,7 @@ def test_an_open_row_that_the_index_does_not_show_yet_is_in_the_answer(store: Lo
     put(store, star("2"), GSI_1="ice")
     MemoryStore.write(store, Write(star("2"), {"_v": V[2], "_indexed_v": V[2], "title": "new"}))
     MemoryStore.write(store, Write(star("3"), {"_v": V[2], "_indexed_v": V[2], "GSI_1": "ice"}))
-    overlay: Overlay = {("GSI_1", "ice"): opened(star("2"), star("3")), ("GSI_1", "snow"): opened(star("4"))}
+    overlay = Overlay({("GSI_1", "ice"): opened(star("2"), star("3")), ("GSI_1", "snow"): opened(star("4"))})
     (answers,) = StepRunner(store=store, overlays=(overlay,)).run([asks((Lookup(STARS),))])
     assert store.log == [STARS, ("get", star("2"), star("3"))]
     stored = MemoryStore.get(store, [star("2"), star("3")])
@@ -75,9 +87,9 @@ def test_of_two_versions_of_a_row_the_answer_has_the_newer(shown: str, row: Item
 
 
 def test_open_rows_of_all_overlays_are_read(store: LoggingStore) -> None:
-    overlays: tuple[Overlay, ...] = (
-        {("GSI_1", "ice"): opened(star("1"))},
-        {("GSI_1", "ice"): opened(star("1"), star("2"))},
+    overlays = (
+        Overlay({("GSI_1", "ice"): opened(star("1"))}),
+        Overlay({("GSI_1", "ice"): opened(star("1"), star("2"))}),
     )
     StepRunner(store=store, overlays=overlays).run([asks((Lookup(STARS),))])
     assert store.log == [STARS, ("get", star("1"), star("2"))]
@@ -85,7 +97,7 @@ def test_open_rows_of_all_overlays_are_read(store: LoggingStore) -> None:
 
 def test_an_open_row_of_another_entity_is_laid_only_over_queries_that_cover_it(store: LoggingStore) -> None:
     every, other = Query("GSI_1", "ice"), Query("GSI_1", "ice", row=star("1"))
-    overlay: Overlay = {("GSI_1", "ice"): opened(Key("TABLE#pull", "1"))}
+    overlay = Overlay({("GSI_1", "ice"): opened(Key("TABLE#pull", "1"))})
     runner = StepRunner(store=store, overlays=(overlay,))
     runner.run([asks((Lookup(STARS), Lookup(other)))])
     assert store.log == [STARS, other]
@@ -96,7 +108,7 @@ def test_an_open_row_of_another_entity_is_laid_only_over_queries_that_cover_it(s
 def test_open_rows_are_laid_over_the_first_page_only(store: LoggingStore) -> None:
     for n in range(3):
         put(store, star(str(n)), GSI_1="ice")
-    overlay: Overlay = {("GSI_1", "ice"): opened(star("2"))}
+    overlay = Overlay({("GSI_1", "ice"): opened(star("2"))})
     runner = StepRunner(store=store, overlays=(overlay,), page=2)
     (answers,) = runner.run([asks((Lookup(STARS, paged=True),), (Lookup(STARS, paged=True, after=star("1")),))])
     assert store.log == [("page", STARS, None, 2), ("get", star("2")), ("page", STARS, star("1"), 2)]
@@ -104,7 +116,7 @@ def test_open_rows_are_laid_over_the_first_page_only(store: LoggingStore) -> Non
 
 
 def test_a_lookup_without_overlay_gets_the_answer_of_the_index(store: LoggingStore) -> None:
-    overlay: Overlay = {("GSI_1", "ice"): opened(star("1"))}
+    overlay = Overlay({("GSI_1", "ice"): opened(star("1"))})
     MemoryStore.write(store, Write(star("1"), {"_v": V[1], "GSI_1": "ice"}))
     results = StepRunner(store=store, overlays=(overlay,)).run([asks((Lookup(STARS, overlay=False),))])
     assert store.log == [STARS]
@@ -128,15 +140,16 @@ def test_an_open_row_is_read_by_key_only_where_the_answer_lacks_it(
 ) -> None:
     if indexed is not None:
         put(store, star("1"), indexed, GSI_1="ice")
-    overlay: Overlay = {("GSI_1", "ice"): opened(star("1"), version=version, has=has)}
+    overlay = Overlay({("GSI_1", "ice"): opened(star("1"), version=version, has=has)})
     runner = StepRunner(store=store, overlays=(overlay,))
     runner.run([asks((Lookup(STARS),))])
     assert store.log == [STARS, *([("get", star("1"))] if reads else [])]
-    assert runner.sights() == ((Sight(star("1"), "GSI_1", indexed or ""),) if indexed or reads else ())
+    seen, late = int(has and (indexed or "") >= version), int(reads)
+    assert runner.sights() == ((Sight("s", seen, late),) if seen or late else ())
 
 
 def test_a_row_that_a_page_lacks_is_no_lag_of_the_index_because_a_later_page_may_show_it(store: LoggingStore) -> None:
-    overlay: Overlay = {("GSI_1", "ice"): opened(star("1"))}
+    overlay = Overlay({("GSI_1", "ice"): opened(star("1"))})
     runner = StepRunner(store=store, overlays=(overlay,))
     runner.run([asks((Lookup(STARS, paged=True),))])
     assert runner.sights() == ()
@@ -145,21 +158,36 @@ def test_a_row_that_a_page_lacks_is_no_lag_of_the_index_because_a_later_page_may
 def test_every_page_of_an_answer_is_evidence_for_the_open_rows_that_it_shows(store: LoggingStore) -> None:
     for n in range(3):
         put(store, star(str(n)), V[2], GSI_1="ice")
-    overlay: Overlay = {("GSI_1", "ice"): opened(star("2"))}
+    overlay = Overlay({("GSI_1", "ice"): opened(star("2"))})
     runner = StepRunner(store=store, overlays=(overlay,), page=2)
     runner.run([asks((Lookup(STARS, paged=True, after=star("1")),))])
-    assert runner.sights() == (Sight(star("2"), "GSI_1", V[2]),)
+    assert runner.sights() == (Sight("s", seen=1),)
     assert store.log == [("page", STARS, star("1"), 2)]
 
 
 def test_of_two_open_changes_of_a_row_the_newer_says_whether_it_has_the_key(store: LoggingStore) -> None:
     """The row had the key in a round before, and this round has moved it away."""
-    overlays: tuple[Overlay, ...] = (
-        {("GSI_1", "ice"): opened(star("1"), version=V[1])},
-        {("GSI_1", "ice"): opened(star("1"), version=V[2], has=False)},
+    overlays = (
+        Overlay({("GSI_1", "ice"): opened(star("1"), version=V[1])}),
+        Overlay({("GSI_1", "ice"): opened(star("1"), version=V[2], has=False)}),
     )
-    StepRunner(store=store, overlays=overlays).run([asks((Lookup(STARS),))])
+    runner = StepRunner(store=store, overlays=overlays)
+    runner.run([asks((Lookup(STARS),))])
     assert store.log == [STARS]
+    assert runner.sights() == ()
+
+
+def test_an_answer_is_evidence_for_each_open_change_of_a_row_that_is_not_newer_and_lags_behind_the_newest(
+    store: LoggingStore,
+) -> None:
+    put(store, star("1"), V[2], GSI_1="ice")
+    overlays = tuple(
+        Overlay({("GSI_1", "ice"): opened(star("1"), version=version, segment=f"round {n}")})
+        for n, version in enumerate((V[1], V[2], V[3]))
+    )
+    runner = StepRunner(store=store, overlays=overlays)
+    runner.run([asks((Lookup(STARS),))])
+    assert {*runner.sights()} == {Sight("round 0", 1), Sight("round 1", 1), Sight("round 2", 0, late=1)}
 
 
 def test_lookups_that_differ_in_their_overlay_are_different(store: LoggingStore) -> None:

@@ -55,7 +55,7 @@ def test_an_item_of_the_job_that_unpacks_to_more_than_the_job_writes_is_refused(
     monkeypatch.setattr(packed_text, "MOST_BYTES", 100_000)
     with pytest.raises(StatestoreError, match="unpacks to more than 100,000 bytes, so another program wrote it"):
         unpack(zlib.compress(b"[" + b" " * 100_000))
-    assert unpack(pack("[é]")) == "[é]".encode()
+    assert unpack(pack("[é]".encode())) == "[é]".encode()
 
 
 NUMBERS = ["1e999999999", "-1e999999999", "1e-999999999", "9" * 4_000, "0." + "0" * 1_000_000 + "1", "1" * 1_000_000]

@@ -10,6 +10,7 @@ from processor.driver.eraser import Eraser
 from processor.plan.planning import plan_alone
 from processor.progress.erasures import Erasure
 from processor.progress.ledger import NO_DOCUMENT, LedgerEntry, Mark, RetiredEntries, group_key, read_entries, reserve
+from processor.progress.segment import PARTITIONS
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from processor.settings.settings import Settings
@@ -69,7 +70,7 @@ class World:
     def items(self) -> str:
         pks = [
             "TABLE#user",
-            "OPEN",
+            *PARTITIONS,
             "REPLAYS",
             "ERASED",
             "WALKS",

@@ -99,7 +99,7 @@ def test_an_update_that_no_product_reads_writes_the_row_once_and_no_index(change
     assert in_index(trial) == before
     row = read_row(stored(trial))
     assert (row.version[-1], row.version_in_indexes()[-1]) == ("1", "0")
-    assert trial.driver.progress.open_changes.by_row == {}
+    assert trial.driver.progress.open_changes.count == 0
 
 
 @pytest.mark.parametrize("change", [{"title": "snow"}, {"who": "bob"}, {"title": None}])
@@ -108,9 +108,7 @@ def test_an_update_that_a_product_reads_has_its_own_version_in_the_indexes(chang
     for n, record in enumerate([star(0), star(1), star(2, **change)]):
         trial.batch([record])
         assert read_row(stored(trial)).version_in_indexes()[-1] == "002"[n]
-    assert [one.version[-1] for one in trial.driver.progress.open_changes.by_row.values() if one.entity == "star"] == [
-        "2"
-    ]
+    assert [one.version[-1] for one in trial.driver.progress.open_changes.changes() if one.entity == "star"][-1] == "2"
 
 
 def test_a_row_that_comes_back_to_its_former_values_has_another_version_in_the_indexes() -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from processor.progress.open_changes import PARTITION
 from processor.progress.replays import end_replay, ended_replays, replay_key
+from processor.progress.segment import open_items
 from processor.records.change_formats import PLACEHOLDER
 from tests.unit.steps.replay_world import World, outcomes
 
@@ -50,7 +50,7 @@ def test_a_dead_letter_that_is_refused_again_gives_the_reason_and_writes_nothing
     assert (done.outcome, done.reason) == ("refused", "column 'name': expected string, found number 7")
     (other,) = world.replay(replace(bad, topic="gone"))
     assert (other.outcome, other.reason) == ("refused", "no entity has the topic gone any more")
-    assert world.trial.store.partition("REPLAYS") == world.trial.store.partition(PARTITION) == []
+    assert world.trial.store.partition("REPLAYS") == list(open_items(world.trial.store)) == []
 
 
 def test_a_dead_letter_older_than_any_delete_marker_is_refused(world: World) -> None:
@@ -162,6 +162,6 @@ def test_a_replay_that_has_ended_opens_nothing(world: World) -> None:
     assert ended_replays(store.partition("REPLAYS")) == {}
     store.write(end_replay(bad, "applied"))
     assert ended_replays(store.partition("REPLAYS")) == {replay_key(bad): "applied"}
-    opened = store.partition(PARTITION)
+    opened = list(open_items(store))
     assert outcomes(world.replay(bad)) == ["superseded"]
-    assert store.partition(PARTITION) == opened
+    assert list(open_items(store)) == opened

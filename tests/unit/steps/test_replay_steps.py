@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.progress.open_changes import PARTITION, changes_key, read_changes
 from processor.progress.replays import end_replay, noted_keys, replay_key
+from processor.progress.segment import changes_key, read_changes
 from processor.records.record import Record
 from processor.steps.decode import decode
 from processor.steps.replay import replay
@@ -45,7 +45,7 @@ def test_every_key_is_durable_before_the_row_is_written_and_the_row_keeps_its_pe
     world.batch(world.star(who="bob"))
     replaying = StepwiseReplay(world, world.star(who="cyd"))
     note, opens = replaying.answer()
-    assert {write.key.pk for write in (note, opens)} == {"REPLAYS", PARTITION}
+    assert (note.key.pk, opens.key) == ("REPLAYS", changes_key(1, 1, "replay3", 0))
     assert TTL in note.set  # the keys go with the markers of their time
     assert TTL not in opens.set
     assert {TTL, "rows"} <= set(end_replay(world.star(), "applied").remove)  # the outcome stays

@@ -4,7 +4,7 @@ import pytest
 
 from processor.plan.step import Lookup
 from processor.plan.touch import Touch
-from processor.progress.open_changes import OpenChange, SettleOutcome
+from processor.progress.segment import OpenChange, SettleOutcome
 from processor.steps.settle import SettledChange, settle
 from statestore.items import Row
 from statestore.store import Item, Page, Query

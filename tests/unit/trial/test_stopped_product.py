@@ -11,8 +11,7 @@ from processor.cli.main import main
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.product.document import Gone, Match, Renderer
-from processor.progress.backlog import Backlog
-from processor.progress.open_changes import PARTITION
+from processor.progress.backlog import PARTITION, Backlog
 from processor.records.record import Record
 from processor.rounds import publish_stage
 from processor.settings.settings import Settings

@@ -1,0 +1,71 @@
+"""Segments: open changes as bytes, and the lookups in them."""
+
+import pickle
+
+from processor.progress.overlay import OpenRow, SegmentGroup
+from processor.progress.segment import (
+    BYTES_PER_ITEM,
+    CHANGES_PER_ITEM,
+    DueSegment,
+    OpenChange,
+    make_segment,
+    make_segments,
+    open_items,
+    read_changes,
+)
+from statestore.keys import Key
+from statestore.memory import MemoryStore
+
+STAR, TEAM = Key("TABLE#star", "7"), Key("TABLE#team#03", "9")
+MOVED = OpenChange("star", STAR, "002", ((1, "a#b"), (2, "!")), frozenset({(1, "é"), (2, "!x"), ("team.ids", "5")}))
+NAMED = OpenChange("team", TEAM, "001", ((1, "a#b"),), frozenset())
+
+
+def test_a_segment_and_its_durable_item_have_the_same_changes() -> None:
+    segment = make_segment("1", [MOVED, NAMED])
+    store = MemoryStore()
+    store.write(segment.write())
+    (item,) = open_items(store)
+    assert read_changes(item) == segment.changes() == [MOVED, NAMED] == [segment.change(n) for n in (0, 1)]
+
+
+def test_a_lookup_finds_the_rows_that_have_or_had_the_key_in_all_segments_of_a_group() -> None:
+    """Also in a worker, which gets the segments and makes the index itself."""
+    later = NAMED._replace(key=Key("TABLE#team", "4"))
+    group = SegmentGroup((make_segment("1", [MOVED, NAMED]), make_segment("2", [later])))
+    for one in (group, pickle.loads(pickle.dumps(group))):
+        assert sorted(one.rows(("GSI_1", "a#b"))) == [
+            (STAR, OpenRow("002", True, "1", 0)),
+            (later.key, OpenRow("001", True, "2", 0)),
+            (TEAM, OpenRow("001", True, "1", 2)),
+        ]
+        assert list(one.rows(("GSI_1", "é"))) == [(STAR, OpenRow("002", False, "1"))]
+        assert [list(one.rows(key)) for key in (("GSI_2", "a#b"), ("GSI_2", "!x"), ("GSI_1", "5"))] == [[], [], []]
+    assert list(SegmentGroup(()).rows(("GSI_1", "a#b"))) == []
+
+
+def test_a_lookup_decodes_only_the_changes_under_its_key() -> None:
+    group = SegmentGroup((make_segment("1", [NAMED._replace(slots=((1, f"k{n}"),)) for n in range(1_000)]),))
+    assert len(list(group.rows(("GSI_1", "k7")))) == 1
+    assert len(group._decoded) == 1
+
+
+def test_changes_fill_as_few_items_as_possible_and_none_beyond_its_size() -> None:
+    small = [NAMED._replace(version=f"{n:04d}") for n in range(CHANGES_PER_ITEM + 1)]
+    assert [(one.name, one.size) for one in make_segments(small, 1, 2, "p")] == [
+        ("0000000001.0000000002.p.000000", CHANGES_PER_ITEM),
+        ("0000000001.0000000002.p.000001", 1),
+    ]
+    large = [NAMED._replace(former=frozenset({(1, "x" * (BYTES_PER_ITEM // 2 - 60))}))] * 5
+    segments = list(make_segments(large, 1, 2, "p"))
+    assert [one.size for one in segments] == [2, 2, 1]
+    assert max(len(one.text) for one in segments) <= BYTES_PER_ITEM
+    assert list(make_segments([], 1, 2, "p")) == []
+
+
+def test_the_bits_of_a_segment_say_which_slots_of_which_change_were_seen() -> None:
+    three = OpenChange("star", STAR, "003", ((1, "a"), (3, "b"), (4, "c")), frozenset())
+    segment = make_segment("1", [NAMED, three, NAMED])
+    assert (segment.width, segment.slots) == (3, 5)
+    due = DueSegment(segment, seen=0b000_101_001, again=False, samples=False)
+    assert [(one.key, sorted(one.seen)) for one in due.changes()] == [(STAR, [1, 4]), (TEAM, [])]
