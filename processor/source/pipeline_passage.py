@@ -27,7 +27,8 @@ _SLOTS: Final = """
     SELECT coalesce(bool_and(s.confirmed_flush_lsn >= CAST(:at AS pg_lsn)), false),
            coalesce(bool_and(greatest(r.sent_lsn, s.confirmed_flush_lsn) >= CAST(:at AS pg_lsn)), false), count(*)
     FROM pg_replication_slots s LEFT JOIN pg_stat_replication r ON r.pid = s.active_pid
-    WHERE s.slot_type = 'logical' AND s.database = current_database() AND s.active AND :slot IN ('', s.slot_name)
+    WHERE s.slot_type = 'logical' AND s.database = current_database() AND s.active
+      AND CAST(:slot AS text) IN ('', s.slot_name::text)
 """
 _THREADS: Final = """
     SELECT coalesce(min(state LIKE '%sent all binlog%'), 0), count(*) FROM information_schema.processlist

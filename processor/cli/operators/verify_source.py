@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from decimal import Decimal
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -156,13 +157,18 @@ def _positions(registry: Any, job: str) -> Mapping[str, int] | None:
     return None if living is None else (living.report or {}).get("positions", {})
 
 
-def _cost(bytes_read: int, store: Store, took: float) -> dict[str, float]:
+def _cost(bytes_read: int, store: Store, took: float) -> dict[str, Decimal | int]:
     spent = store.spent
     half = sum(count for name, count in spent.items() if name.startswith(HALF_UNITS))
-    return {"seconds": round(took, 1), "bytes": bytes_read, "requests": store.requests.total(), "read_units": half / 2}
+    return {
+        "seconds": Decimal(f"{took:.1f}"),
+        "bytes": bytes_read,
+        "requests": store.requests.total(),
+        "read_units": Decimal(half) / 2,
+    }
 
 
-def _print(options: argparse.Namespace, found: "Sequence[ComparedEntity]", cost: Mapping[str, float]) -> None:
+def _print(options: argparse.Namespace, found: "Sequence[ComparedEntity]", cost: Mapping[str, Decimal | int]) -> None:
     if options.json:
         shown = {one.table.name: source_json(one, options.show) for one in found}
         print(visible_line(canonical_json.dumps({"entities": shown, "cost": dict(cost)})))
@@ -172,4 +178,4 @@ def _print(options: argparse.Namespace, found: "Sequence[ComparedEntity]", cost:
             print(line)
     units = f", {cost['read_units']:,.0f} read units" if cost["read_units"] else ""
     text = f"{cost['bytes']:,} bytes of values from the source, {cost['requests']:,} requests to the table{units}"
-    print(f"{text}, {cost['seconds']:g} s", file=sys.stderr)
+    print(f"{text}, {cost['seconds']} s", file=sys.stderr)
