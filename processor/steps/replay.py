@@ -62,7 +62,8 @@ def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_a
         else:
             image = filled_image(change, plan, seen)
             row = seen if image is None else written_row(image, seen)
-        if image is None and not former:
+        is_own = seen is not None and seen.version == version  # an earlier attempt wrote it, and the answer was lost
+        if image is None and not (former or is_own):
             return ReplayedChange(outcome="superseded", opened=opened)
         if seen is not None:
             former |= seen.keys() | {(p.slot, p.key) for p in seen.pending}

@@ -60,6 +60,15 @@ def test_a_missing_row_is_older_than_every_record(world: World) -> None:
     assert world.document()["name"] == "late record"
 
 
+def test_a_repair_whose_answer_was_lost_still_publishes_its_document(world: World) -> None:
+    """The second attempt finds the row of the first one, whose change nobody holds."""
+    assert repair(world, {"name": None}, "") == "applied"
+    world.trial.driver.progress.open_changes.held.clear()
+    world.trial.driver.progress.open_changes.groups.clear()
+    assert repair(world, {"name": None}, "") == "superseded"
+    assert world.document() == {"id": 1, "name": None, "bio": None, "age": None, "stars": []}
+
+
 def test_a_row_that_the_source_has_no_more_goes_and_comes_back(world: World) -> None:
     world.batch(world.user(name="stored"))
     assert repair(world, None, world.row().version) == "applied"
