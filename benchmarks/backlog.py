@@ -181,7 +181,8 @@ class SimulatedExecutor:
     def _changes(self, second: int, first: int, writes: int) -> Iterator[OpenChange]:
         random = self.random
         for n in range(first, first + writes):
-            user, repo, offset = f"user{random.randrange(USERS * self.rate)}", random.randrange(REPOS), second * self.rate + n
+            user, repo = f"user{random.randrange(USERS * self.rate)}", random.randrange(REPOS)
+            offset = second * self.rate + n
             slots = ((1, user), (2, f"owner{offset}#repo{repo}"))
             key, version = row_key("star", 1, f"{user}#repo{repo}#owner{offset}"), encode_version(0, 0, offset)
             yield OpenChange("star", key, version, slots, frozenset())

@@ -77,5 +77,10 @@ def test_a_replay_by_wider_definitions_takes_what_they_cure(poison: Poison) -> N
 
 def test_every_code_has_a_poison() -> None:
     assert len({poison.name for poison in POISONS}) == len(POISONS)
-    elsewhere = OF_DOCUMENTS | {"schema-missing", "schema-differs", "source-differs", "other"}  # with the tests of their parts
+    elsewhere = OF_DOCUMENTS | {
+        "schema-missing",
+        "schema-differs",
+        "source-differs",
+        "other",
+    }  # with the tests of their parts
     assert {poison.code for poison in POISONS} - {None} == REASONS.keys() - elsewhere
