@@ -50,7 +50,7 @@ def version_protections() -> Iterator[Protection]:
         "evidence is a version, not the same columns",
         "a row that comes back to what a late index still shows",
         indexed_columns.evidence_by_content,
-        scripted("a user takes its name back", lag="long", settle_first_chance=0.6),
+        scripted("a user takes its name back", lag="long", settle_first_chance=0.9),
     )
     yield protection(
         "a refused write looks again at what the indexes show",
