@@ -20,7 +20,7 @@ AT_A_PAGE = {
     "checkpoint_loss_chance": 0,
 }
 """A crash before a page of the walk."""
-AFTER_MARKERS = {**AT_A_PAGE, "fault_target": "write Key(pk='OPEN'"}
+AFTER_MARKERS = {**AT_A_PAGE, "fault_target": "write Key(pk='OPEN#"}
 """A crash between the markers of a page and its open changes."""
 AFTER_A_MARKER = {
     **AT_A_PAGE,
