@@ -56,7 +56,7 @@ class LookUpTables:
         self._topics = DocumentTopics()
         self._rows: dict[Key, Item | None] = {}
         self._entries: dict[str, list[str]] = {}
-        entities = {entity: of.entity for entity, of in plan.entities.items()}
+        entities = plan.declared_entities
         self._renderers = {
             product: Renderer(product=of.product, entities=entities, tally=Counter())
             for product, of in plan.products.items()

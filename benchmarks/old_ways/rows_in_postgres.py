@@ -49,7 +49,7 @@ class RowsInPostgres:
         self._connection.adapters.register_loader("json", TextLoader)
         self._topics = DocumentTopics()
         self._statements = self._batches = 0
-        self._entities = {name: entity.entity for name, entity in plan.entities.items()}
+        self._entities = plan.declared_entities
         self._queries = {name: self._query(product) for name, product in plan.products.items()}
         for statement in ("set timezone to 'UTC'", SENT, *self._tables()):
             self._connection.execute(statement.encode())

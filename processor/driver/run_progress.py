@@ -163,8 +163,7 @@ class RunProgress:
 
     def _forget_forms(self) -> None:
         """Forgets the forms of decimals that no record settles by the present definitions."""
-        entities = {name: one.entity for name, one in self.plan.entities.items()}
-        obsolete = list(obsolete_notes(self.forms, entities))
+        obsolete = list(obsolete_notes(self.forms, self.plan.declared_entities))
         for note in obsolete:
             self.store.delete(forget_form(note))
         self.forms = without_notes(self.forms, obsolete)

@@ -10,13 +10,12 @@ from processor.inspect.join_findings import JoinCounter
 from processor.inspect.unfilled_rows import UnfilledRows, with_unfilled
 from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
+from processor.plan.root_key import root_message_key
 from processor.plan.step import Lookup, Step
 from processor.plan.tree import merge
-from processor.product.avro_datum import avro_datum
 from processor.product.document import GONE, Renderer
+from processor.product.encoded_document import json_of_avro
 from processor.records import canonical_json
-from processor.records.record import Value
-from processor.rounds.publish_stage import root_message_key
 from processor.rounds.step_runner import StepRunner
 from processor.steps.assemble import assemble_tree, shown_rows
 from statestore.attribute_values import item_size
@@ -45,10 +44,11 @@ class DocumentMaker:
     """Makes the documents of a product of one side."""
 
     def __init__(self, side: DiffSide, product: ProductPlan, *, counts: bool) -> None:
-        entities = {name: planned.entity for name, planned in side.plan.entities.items()}
+        entities = side.plan.declared_entities
         self.side, self.product = side, product
         self._tree = merge([product])
-        self._to_avro = avro_datum(product.product, entities).write if product.product.format == "avro" else None
+        is_avro = product.product.format == "avro"
+        self._encode = json_of_avro(product.product, entities) if is_avro else canonical_json.encode
         shape = self._tree.shape[product.product.name]
         self._renderer = Renderer(product=product.product, entities=entities, tally=Counter(), shape=shape)
         self.joins = JoinCounter(product=product, entities=entities) if counts else None
@@ -60,21 +60,15 @@ class DocumentMaker:
         found = yield from with_unfilled(step, self.side.unfilled)
         if found is None:
             return MadeDocument("", None, units=sum(units))
-        key = root_message_key(plan, self.product.product.root, found)
+        key = root_message_key(plan.entities[self.product.product.root].entity, found.columns)
         try:
             document = self._renderer.document(found)
-            value = None if document is GONE else self._encoded(document)
+            value = None if document is GONE else self._encode(document)
         except Exception as error:  # such a document stops the product of a job, or is a dead letter there
             return MadeDocument(key, None, f"{type(error).__name__}: {error}", sum(units))
         if value is not None and self.joins is not None:
             self.joins.count(shown_rows(found, self._tree.shape[name]))
         return MadeDocument(key, value, units=sum(units))
-
-    def _encoded(self, document: Value) -> bytes:
-        """The document as JSON. Raises ValueError or TypeError for one that the format of the product does not hold."""
-        if self._to_avro is not None:
-            self._to_avro(document)
-        return canonical_json.encode(document)
 
 
 def _metered(step: Step[Any], spend: Callable[[float], object]) -> Step[Any]:

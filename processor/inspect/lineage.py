@@ -82,7 +82,7 @@ def lineage(plan: Plan, product: ProductPlan, root: str, topics: FormerTopics) -
     if top is None:
         (item,) = yield (key,)
         return Lineage(request=_request_text(key), reason=_why_absent(item, entity, root, topics), root=None)
-    entities = {name: known.entity for name, known in plan.entities.items()}
+    entities = plan.declared_entities
     renderer = Renderer(product=product.product, entities=entities, tally=Counter())
     asked = list(dict.fromkeys([key, *_keys_below(plan, product, top, product.top)]))
     answers = yield tuple(asked)

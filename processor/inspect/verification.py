@@ -213,7 +213,7 @@ class Verifier:
                 yield key, text.encode()
 
     def _schema(self, product: ProductPlan) -> Schema:
-        return document_schema(product.product, {name: entity.entity for name, entity in self.plan.entities.items()})
+        return document_schema(product.product, self.plan.declared_entities)
 
     def _state_documents(self, product: ProductPlan, wanted: Iterable[str]) -> Iterator[tuple[str, bytes | None]]:
         """The documents of these message keys, assembled from the state. Keys that are not keys of the root are left out."""

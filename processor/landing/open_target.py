@@ -19,7 +19,7 @@ def open_target(url: str, name: str, plan: Plan, product: str, indexes: Sequence
     """The target of a product of the plan. `indexes`: members that get a column and an index in Postgres. Raises SettingError,
     LandingError."""
     planned = product_of(plan, product)
-    entities = {known: entity.entity for known, entity in plan.entities.items()}
+    entities = plan.declared_entities
     if urlsplit(url).scheme not in ("http", "https"):
         return PostgresTarget(url, name, _indexes(planned.product, entities, indexes))
     if indexes:

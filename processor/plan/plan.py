@@ -95,6 +95,11 @@ class Plan:
     trees: Mapping[str, RootTree] = field(default_factory=dict)
     places: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
 
+    @property
+    def declared_entities(self) -> dict[str, Entity]:
+        """The entities as the definitions declare them."""
+        return {name: planned.entity for name, planned in self.entities.items()}
+
     def without(self, products: Collection[str]) -> "Plan":
         """The plan of a job that writes the same rows, and publishes no document of these products."""
         if not products:

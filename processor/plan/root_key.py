@@ -1,9 +1,17 @@
-"""The root of a published message, by the message's key."""
+"""The key of a published message: of its root row, and the root of a key."""
+
+from collections.abc import Mapping
 
 from processor.product.document_key import read_root_key
 from processor.records import canonical_json
 from processor.records.entity import Entity
+from processor.records.record import Value
 from statestore import keys
+
+
+def root_message_key(root: Entity, columns: Mapping[str, Value]) -> str:
+    """The key of the messages of a root row with these columns."""
+    return canonical_json.dumps_flat({name: columns[name] for name in root.key})
 
 
 def root_of(root: Entity, key: str) -> str | None:

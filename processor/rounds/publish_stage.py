@@ -14,34 +14,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
-from typing import NamedTuple
 from zlib import crc32
 
 from processor.errors import TopicRefused
 from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
+from processor.plan.root_key import root_message_key
 from processor.plan.step import Step
 from processor.plan.touch import Root
 from processor.plan.tree import RootTree, merge
-from processor.product.avro_datum import avro_datum
-from processor.product.avro_document import avro_schema_text
 from processor.product.counted_rows import SharedLevel
-from processor.product.document import GONE, Match, Renderer
+from processor.product.document import Match, Renderer
+from processor.product.encoded_document import DocumentEncoder, Encode, EncodedDocument, framed_avro, json_of_avro
 from processor.product.product import Product
 from processor.progress.ledger import Mark, group_partition
-from processor.records import canonical_json
 from processor.records.entity import Entity
-from processor.records.framing import framed
 from processor.records.message import MAX_MESSAGE_BYTES
-from processor.records.mismatch import Mismatch
-from processor.records.record import Value
 from processor.rounds.freshness import UNKNOWN, RootTimes
 from processor.rounds.round import CHUNK, LaneResult, Round
 from processor.rounds.step_runner import StepRunner
 from processor.steps.assemble import assemble, assemble_tree
 from processor.steps.publish import (
     Documents,
-    EncodedDocument,
     PublishContext,
     PublishOutcome,
     PublishTask,
@@ -56,7 +50,6 @@ NextAttempt = Callable[[Round], tuple[int, StepRunner]]
 """Begins an attempt of a lane: its number, and a runner whose outbox is a new transaction."""
 AskLimit = Callable[[str], int]
 """Asks the broker for the most bytes of a message of a topic."""
-Encode = Callable[[Value], bytes]
 
 
 def lane_of(root: Root, lanes: int) -> int:
@@ -155,28 +148,9 @@ def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter
     top = None if product.retracted else (yield from assemble(plan, product, root, tally))
     if top is None:
         return EncodedDocument(key="", value=None)
-    renderer = Renderer(product=product.product, entities=_entities(plan), tally=tally)
-    return _Making(renderer).encoded(top, root_message_key(plan, product.product.root, top))
-
-
-class _Making(NamedTuple):
-    """How the documents of a product are made of the rows. `encode`: None for JSON."""
-
-    renderer: Renderer
-    encode: Encode | None = None
-
-    def encoded(self, top: Match, key: str) -> EncodedDocument:
-        if self.encode is None:
-            text = self.renderer.text(top)
-            return EncodedDocument(key, None if text is GONE else text.encode())
-        document = self.renderer.document(top)
-        if document is GONE:
-            return EncodedDocument(key, None)
-        try:
-            return EncodedDocument(key, self.encode(document))
-        except (ValueError, TypeError) as error:
-            misfit = error.plain if isinstance(error, Mismatch) else type(error).__name__
-            return EncodedDocument(key, canonical_json.encode(document), misfit)
+    entities = plan.declared_entities
+    renderer = Renderer(product=product.product, entities=entities, tally=tally)
+    return DocumentEncoder(renderer).encoded(top, root_message_key(entities[product.product.root], top.columns))
 
 
 def _roots_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set[str]:
@@ -184,32 +158,15 @@ def _roots_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set
     return {products[name].product.root for name in {name for name, _ in roots}}
 
 
-def _encoder(round_: Round, product: Product, runner: StepRunner) -> Encode | None:
-    """Encodes documents as the topic has them: framed Avro; None for JSON. Raises ValueError or TypeError for a document that
-    Avro does not hold. A trial asks no schema registry, and has JSON of the same documents."""
+def _encode(round_: Round, product: Product, entities: Mapping[str, Entity], runner: StepRunner) -> Encode | None:
+    """How the topic has the documents; None for JSON. A trial asks no schema registry, and has JSON of the same documents."""
     if product.format != "avro":
         return None
-    entities = _entities(round_.plan)
-    to_datum, number = avro_datum(product, entities).write, round_.setup.schema_ids.get(product.name)
+    number = round_.setup.schema_ids.get(product.name)
     if number is None:
-
-        def encode(document: Value) -> bytes:
-            to_datum(document)
-            return canonical_json.encode(document)
-
-        return encode
+        return json_of_avro(product, entities)
     assert runner.open_writer is not None
-    write = runner.open_writer(avro_schema_text(product, entities))
-    return lambda document: framed(number, write(to_datum(document)))
-
-
-def _entities(plan: Plan) -> dict[str, Entity]:
-    return {name: entity.entity for name, entity in plan.entities.items()}
-
-
-def root_message_key(plan: Plan, root: str, top: Match) -> str:
-    """The key of the messages of a root row."""
-    return canonical_json.dumps_flat({c: top.columns[c] for c in plan.entities[root].entity.key})
+    return framed_avro(product, entities, number, runner.open_writer)
 
 
 class _RootPublisher:
@@ -219,9 +176,9 @@ class _RootPublisher:
         self._round, self._entity, self._tally, self._runner = round_, entity, tally, runner
         self._task = PublishTask(entity=entity, mark=mark, runs={round_.run.number: round_.run}, erased=round_.erased)
         self._products, self._whole = round_.plan.products, round_.plan.trees[entity]
-        self._entities, self._shared = _entities(round_.plan), SharedLevel()
+        self._entities, self._shared = round_.plan.declared_entities, SharedLevel()
         self._contexts: dict[str, PublishContext] = {}
-        self._makings: dict[str, _Making] = {}
+        self._encoders: dict[str, DocumentEncoder] = {}
         self._trees: dict[tuple[str, ...], RootTree] = {}
 
     def publish(self, root: str, names: Sequence[str]) -> Step[dict[str, PublishOutcome]]:
@@ -247,12 +204,12 @@ class _RootPublisher:
             return gone
         if top is None:
             return gone
-        key = root_message_key(self._round.plan, self._entity, top)
+        key = root_message_key(self._entities[self._entity], top.columns)
         return gone | {name: self._document(top, key, name, named) for name in shown}
 
     def _document(self, top: Match, key: str, name: str, named: str | None) -> EncodedDocument | Unpublishable:
         try:
-            return self._making(name).encoded(top, key)
+            return self._encoder(name).encoded(top, key)
         except Exception as error:
             return unpublishable(error, named)
 
@@ -262,8 +219,8 @@ class _RootPublisher:
             self._trees[names] = merge([self._products[name] for name in names], self._whole)
         return self._trees[names]
 
-    def _making(self, name: str) -> _Making:
-        if name not in self._makings:
+    def _encoder(self, name: str) -> DocumentEncoder:
+        if name not in self._encoders:
             product = self._products[name].product
             renderer = Renderer(
                 product=product,
@@ -272,8 +229,9 @@ class _RootPublisher:
                 shape=self._whole.shape[name],
                 shared=self._shared if product.format == "json" else None,
             )
-            self._makings[name] = _Making(renderer, _encoder(self._round, product, self._runner))
-        return self._makings[name]
+            encode = _encode(self._round, product, self._entities, self._runner)
+            self._encoders[name] = DocumentEncoder(renderer, encode)
+        return self._encoders[name]
 
     def _context(self, name: str) -> PublishContext:
         if name not in self._contexts:

@@ -42,7 +42,7 @@ class SchemaRegistration:
     def register(self, plan: Plan) -> RegisteredSchemas:
         """Registers the schemas of a plan. Raises SchemaRegistryAway where the registry does not answer."""
         products = avro_products(plan)
-        entities = {name: entity.entity for name, entity in plan.entities.items()}
+        entities = plan.declared_entities
         wanted = {p.name: (f"{p.topic}-value", avro_schema_text(p, entities)) for p in products}
         if not self.access:
             return RegisteredSchemas(refused=dict.fromkeys(wanted, NO_REGISTRY))

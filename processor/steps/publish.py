@@ -19,6 +19,7 @@ from zlib import crc32
 
 from processor.plan.product_plan import LedgerPlace
 from processor.plan.step import Send, Step
+from processor.product.encoded_document import EncodedDocument
 from processor.progress.erasures import Erased, erasure_key, may_be_erased, read_erasure
 from processor.progress.ledger import (
     INVALIDATED,
@@ -59,15 +60,6 @@ class UnfitDocument(NamedTuple):
 
 
 PublishOutcome = Literal["published", "unchanged", "contended"] | Unpublishable | UnfitDocument
-
-
-class EncodedDocument(NamedTuple):
-    """A document as it goes out: the message's key and value; value None where there is no document. `misfit`: why Avro does not
-    hold the document, without values of rows; then the value is JSON, and does not go out."""
-
-    key: str
-    value: bytes | None
-    misfit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

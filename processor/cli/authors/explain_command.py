@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     plan = chosen_plan(options)
     product = product_of(plan, options.product)
     if options.sql:
-        sql = product_sql(product.product, {name: known.entity for name, known in plan.entities.items()})
+        sql = product_sql(product.product, plan.declared_entities)
         print(json.dumps({"product": options.product, "sql": sql}) if options.json else visible(sql + ";"))
     elif options.mermaid:
         diagram = visible_lines(mermaid_lines(plan, product))

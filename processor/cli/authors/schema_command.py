@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if options.index:
         write = index_mapping
     try:
-        schema = write(product, {name: known.entity for name, known in plan.entities.items()})
+        schema = write(product, plan.declared_entities)
     except ValueError as error:
         raise StatestoreError(f"product {product.name}: {error}; {NAMES_CURE}") from None
     print(visible(json.dumps(schema, indent=2, ensure_ascii=False)))

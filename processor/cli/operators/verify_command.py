@@ -122,9 +122,8 @@ def _verifier(settings: Settings, plan: Plan, store: Store, sql: bool) -> Iterat
         runner = with_open_changes(StepRunner(store=store))
         mirror = None
         if sql:
-            entities = {name: entity.entity for name, entity in plan.entities.items()}
             schema = f"statestore_verify_{uuid4().hex[:8]}"
-            tables = stack.enter_context(oracle(settings.registry, schema, entities))
+            tables = stack.enter_context(oracle(settings.registry, schema, plan.declared_entities))
             mirror = Mirror(plan=plan, store=store, tables=tables, report=print_progress)
         yield Verifier(plan=plan, runner=runner, wait=lambda: sleep(settings.wait_seconds), mirror=mirror)
 
@@ -142,7 +141,7 @@ def _verify_product(
         if not settings.schema_registry:
             raise SettingError(f"product {name}: {NO_REGISTRY}")
         access = resolve_schema_registry(settings.schema_registry)
-        entities = {name: entity.entity for name, entity in verifier.plan.entities.items()}
+        entities = verifier.plan.declared_entities
         return verifier.verify(planned, lambda: as_json(topic(), product, entities, access), sample, random)
     return verifier.verify(planned, topic, sample, random)
 

@@ -114,7 +114,7 @@ def messages(trial: Trial, product: str) -> list[Record]:
 
 @contextmanager
 def verifying(url: str, trial: Trial, wait: Callable[[], None] = lambda: None) -> Iterator[Verifier]:
-    entities = {name: entity.entity for name, entity in PLAN.entities.items()}
+    entities = PLAN.declared_entities
     with oracle(url, f"verify_{uuid.uuid4().hex[:8]}", entities) as tables:
         mirror = Mirror(plan=PLAN, store=trial.store, tables=tables, report=lambda _: None)
         runner = with_open_changes(StepRunner(store=trial.store))
@@ -208,7 +208,7 @@ def awkward(url: str, rows: list[tuple[str, dict[str, Any]]], change: bytes = b"
     topic = messages(trial, "notes")
     if change:
         topic[-1] = Record(topic="notes", partition=0, offset=99, key=topic[-1].key, value=change)
-    entities = {name: entity.entity for name, entity in plan.entities.items()}
+    entities = plan.declared_entities
     with oracle(url, f"verify_{uuid.uuid4().hex[:8]}", entities) as tables:
         mirror = Mirror(plan=plan, store=trial.store, tables=tables, report=lambda _: None)
         runner = with_open_changes(StepRunner(store=trial.store, page=1))

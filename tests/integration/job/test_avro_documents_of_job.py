@@ -68,7 +68,7 @@ def answered(scene: Scene, users: dict[int, str], stars: list[tuple[str, str, st
         "user": [{"id": number, "name": name} for number, name in users.items()],
         "star": [{"who": who, "repo": repo, "note": note} for who, repo, note in stars],
     }
-    entities = {name: entity.entity for name, entity in scene.plan.entities.items()}
+    entities = scene.plan.declared_entities
     with oracle(scene.settings.registry, f"{scene.settings.job}_sql", entities) as postgres:
         postgres.load(tables)
         return postgres.documents(scene.plan.products["framed"].product)

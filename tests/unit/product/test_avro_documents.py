@@ -71,7 +71,7 @@ def trip_of(product: str) -> AvroTrip:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_every_document_of_an_example_comes_back(example: Path, tmp_path: Path) -> None:
     plan, documents = example_documents(example, tmp_path)
-    entities = {name: known.entity for name, known in plan.entities.items()}
+    entities = plan.declared_entities
     trips = {name: AvroTrip(product.product, entities) for name, product in plan.products.items()}
     for name, document in documents:
         trips[name].check(document)

@@ -19,7 +19,7 @@ from tests.unit.product.example_documents import EXAMPLES, example_documents, pu
 
 
 def validator(plan: Plan, product: str) -> Draft202012Validator:
-    entities = {name: known.entity for name, known in plan.entities.items()}
+    entities = plan.declared_entities
     schema = document_schema(plan.products[product].product, entities)
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from processor.plan.step import Send, Step
+from processor.product.encoded_document import EncodedDocument
 from processor.progress.ledger import NO_DOCUMENT, LedgerEntry, Mark, Run, hash_of, pack
 from processor.records.message import Message
-from processor.steps.publish import Documents, EncodedDocument, PublishContext, PublishTask, Unpublishable, publish
+from processor.steps.publish import Documents, PublishContext, PublishTask, Unpublishable, publish
 from statestore.keys import Key
 from statestore.store import Absent, Equals, Item, Write
 

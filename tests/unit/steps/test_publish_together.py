@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from processor.plan.step import Step
+from processor.product.encoded_document import EncodedDocument
 from processor.progress.erasures import Erasure, erasure_key, name_of, write_erasure
-from processor.steps.publish import EncodedDocument, PublishContext, Unpublishable, publish
+from processor.steps.publish import PublishContext, Unpublishable, publish
 from statestore.attribute_values import item_size
 from statestore.keys import Key
 from statestore.store import Done, Item, Refused

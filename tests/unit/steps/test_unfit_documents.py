@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from processor.plan.step import Send
+from processor.product.encoded_document import EncodedDocument
 from processor.progress.ledger import UNFIT, LedgerEntry
 from processor.records.dead_letters import RefusedBy
 from processor.records.message import Message
-from processor.steps.publish import EncodedDocument, UnfitDocument
+from processor.steps.publish import UnfitDocument
 from statestore.store import Done, Item
 from tests.unit.steps.dialogue import dialogue
 from tests.unit.steps.published_root import (
