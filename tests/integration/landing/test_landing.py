@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from threading import Event, Thread
 
 import pytest
 from sqlalchemy import make_url
@@ -31,23 +30,6 @@ def test_the_table_holds_the_last_document_of_each_root(scene: LandingScene) -> 
         f"select sequence, product_version, published_at is not null from {PRODUCT} where document ->> 'name' = 'three'"
     )
     assert rows == [(2, 3, True)]
-
-
-def test_an_older_message_brings_nothing_back(scene: LandingScene) -> None:
-    """After more partitions a key has a new one, and another process may read the old partition late."""
-    scene.publish(1, {"n": 1})
-    scene.publish(2, {"n": 1})
-    scene.land()
-    scene.publish(1, None, partition=0)
-    scene.publish(2, {"n": 2}, partition=0)
-    scene.land()
-    scene.publish(1, {"n": 1}, sequence=1, partition=1)
-    scene.publish(2, {"n": 1}, sequence=1, partition=1)
-    scene.land()
-    assert scene.table() == {'{"id":2}': {"n": 2}}
-    scene.publish(1, {"n": 3})
-    scene.land()
-    assert scene.table() == {'{"id":1}': {"n": 3}, '{"id":2}': {"n": 2}}
 
 
 @pytest.mark.rest
@@ -104,27 +86,6 @@ def test_a_connection_that_breaks_costs_nothing(scene: LandingScene) -> None:
         scene.landing(target).run()
     assert scene.table() == scene.expected()
     assert [event.what for event in scene.events if event.what != "landed"] == ["degraded", "recovered"]
-
-
-@pytest.mark.rest
-def test_two_processes_share_the_partitions(scene: LandingScene) -> None:
-    stopping = Event()
-    with closing(scene.target()) as first, closing(scene.target()) as second:
-        first.open(scene.topic)
-        landings = [scene.landing(target, once=False, stopping=stopping) for target in (first, second)]
-        threads = [Thread(target=landing.run) for landing in landings]
-        for thread in threads:
-            thread.start()
-        n = 0
-        while all(thread.is_alive() for thread in threads) and not all(one.tally["landed"] for one in landings):
-            scene.publish(n % 50, {"n": n})
-            n += 1
-        stopping.set()
-        for thread in threads:
-            thread.join()
-    assert all(one.tally["landed"] for one in landings)
-    scene.land()
-    assert scene.table() == scene.expected()
 
 
 def test_a_document_that_postgres_refuses(scene: LandingScene) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import orjson
@@ -15,7 +14,7 @@ from processor.landing import search_index
 from processor.landing.landed_message import LandedMessage
 from processor.landing.search_client import SearchClient
 from processor.landing.search_target import SearchTarget
-from processor.landing.target import LandedTopic, LandingError
+from processor.landing.target import LandingError
 from processor.local.opensearch import start_opensearch
 from tests.integration.landing.conftest import MAPPING, PRODUCT, SearchScene, make_topic
 
@@ -40,23 +39,6 @@ def test_readers_find_the_last_document_of_each_root(search: SearchScene) -> Non
         "product_version": 3,
     }
     assert next(search.compare().lines()).startswith("equal 9, on the way 0, missing 0")
-
-
-def test_an_older_message_brings_nothing_back(search: SearchScene) -> None:
-    """After more partitions a key has a new one, and another process may read the old partition late."""
-    search.publish(1, {"n": 1})
-    search.publish(2, {"n": 1})
-    search.land()
-    search.publish(1, None, partition=0)
-    search.publish(2, {"n": 2}, partition=0)
-    search.land()
-    search.publish(1, {"n": 1}, sequence=1, partition=1)
-    search.publish(2, {"n": 1}, sequence=1, partition=1)
-    assert search.land().tally["superseded"] == 2
-    assert search.table() == {'{"id":2}': {"n": 2}}
-    search.publish(1, {"n": 3})
-    search.land()
-    assert search.table() == {'{"id":1}': {"n": 3}, '{"id":2}': {"n": 2}}
 
 
 def test_a_redelivery_after_a_restart_brings_nothing_back(broker: str, tmp_path: Path) -> None:
@@ -204,73 +186,6 @@ def test_an_old_tombstone_goes_at_the_next_start(search: SearchScene, monkeypatc
     assert [one["statestore"]["sequence"] for one in search.find(kinds, f"{PRODUCT}-v3")] == [2]
 
 
-def test_readers_see_a_new_version_when_it_is_complete(search: SearchScene) -> None:
-    for n in range(3):
-        search.publish(n, {"n": n})
-    search.publish(3, {"n": "no number"})
-    search.land()
-    search.version = 4
-    search.publish(0, {"n": 0, "name": "zero"})
-    first = search.land()
-    assert not first.shown
-    assert search.events[-1].text.endswith(
-        "readers do not see it yet: 3 documents are of earlier versions of the product"
-    )
-    assert search.find({"match": {"name": "zero"}}) == []
-    search.publish(1, {"n": 1, "name": "one"})
-    search.publish(2, None)
-    search.publish(3, {"n": 3})
-    assert search.land().shown
-    assert len(search.find({"match": {"name": "zero"}})) == 1
-    assert search.table() == search.expected()
-    assert list(search.ask("GET", f"/_alias/{PRODUCT}")) == [f"{PRODUCT}-v4"]
-
-
-def test_the_landing_of_the_version_before_ends(search: SearchScene) -> None:
-    search.publish(1, {"n": 1})
-    search.land()
-    with closing(search.target()) as before:
-        search.version = 4
-        search.publish(1, {"n": 1, "name": "one"})
-        search.land()
-        search.version = 3
-        with pytest.raises(LandingError, match=f"{PRODUCT}-v3-write at .* is gone: readers have an index of a later"):
-            search.landing(before).run()
-        with pytest.raises(LandingError, match="closed to landings: the alias person has moved to a later version"):
-            before.open(search.topic)
-
-
-def test_an_older_version_never_takes_the_alias_back(search: SearchScene) -> None:
-    search.publish(1, {"n": 1})
-    search.version = 4
-    search.publish(2, {"n": 1})
-    search.publish(1, {"n": 2})
-    search.land()
-    search.version = 3
-    with pytest.raises(LandingError, match=f"leads to {PRODUCT}-v4 already"):
-        search.land()
-
-
-def test_two_processes_share_the_partitions(search: SearchScene) -> None:
-    stopping = Event()
-    with closing(search.target()) as first, closing(search.target()) as second:
-        first.open(search.topic)
-        landings = [search.landing(target, once=False, stopping=stopping) for target in (first, second)]
-        threads = [Thread(target=landing.run) for landing in landings]
-        for thread in threads:
-            thread.start()
-        n = 0
-        while all(thread.is_alive() for thread in threads) and not all(one.tally["landed"] for one in landings):
-            search.publish(n % 50, {"n": n})
-            n += 1
-        stopping.set()
-        for thread in threads:
-            thread.join()
-    assert all(one.tally["landed"] for one in landings)
-    search.land()
-    assert search.table() == search.expected()
-
-
 def test_the_comparison_names_what_somebody_changed(search: SearchScene) -> None:
     for n in range(6):
         search.publish(n, {"n": n, "price": 1.50, "list": [1, {"b": 1, "a": 2}]})
@@ -287,41 +202,6 @@ def test_the_comparison_names_what_somebody_changed(search: SearchScene) -> None
     found = search.compare()
     assert (found.different, found.missing, found.extra) == (['{"id":0}'], ['{"id":1}'], ['{"id":9}'])
     assert (found.equal, found.waiting) == (2, 1)
-
-
-def test_an_index_that_no_landing_made_stays_as_it_is(search: SearchScene) -> None:
-    search.ask("PUT", f"/{PRODUCT}-v3", {})
-    with closing(search.target()) as target, pytest.raises(LandingError, match="no landing made it: choose another"):
-        target.open(search.topic)
-
-
-def test_an_alias_that_no_landing_made_stays_as_it_is(search: SearchScene) -> None:
-    search.ask("PUT", f"/{PRODUCT}-other", {"aliases": {PRODUCT: {}}})
-    with pytest.raises(LandingError, match=f"the alias {PRODUCT} leads to {PRODUCT}-other, which no landing made"):
-        search.land()
-    assert list(search.ask("GET", f"/_alias/{PRODUCT}")) == [f"{PRODUCT}-other"]
-
-
-def test_an_index_keeps_its_topic(search: SearchScene) -> None:
-    search.land()
-    with closing(search.target()) as target:
-        with pytest.raises(LandingError, match=f"holds topic {search.topic.name} of product person: choose another"):
-            target.open(LandedTopic(PRODUCT, "other", "id"))
-        with pytest.raises(LandingError, match="holds an earlier topic"):
-            target.open(search.topic._replace(id="another"))
-
-
-def test_a_deleted_index_begins_again(search: SearchScene) -> None:
-    search.publish(1, {"n": 1})
-    search.land()
-    with closing(search.target()) as target:
-        target.open(search.topic)
-        search.ask("DELETE", f"/{PRODUCT}-v3")
-        search.publish(2, {"n": 2})
-        with pytest.raises(LandingError, match="or somebody deleted this one"):
-            search.landing(target).run()
-    search.land()
-    assert search.table() == search.expected()
 
 
 class ForgetfulTarget(SearchTarget):
