@@ -1,4 +1,5 @@
-"""A real Postgres for the tests: the given one, else one in Docker if Docker answers, else the embedded one."""
+"""A real Postgres for the tests: the given one, else one in Docker if Docker answers, else the embedded one. And a MariaDB of the
+machine."""
 
 import gc
 import os
@@ -14,7 +15,9 @@ from sqlalchemy import Engine, create_engine, event, make_url, text
 from processor.local.postgres_server import start_postgres
 from processor.local.program import SecretUrl
 from registry.repository import Registry
+from tests.capture.servers import mariadb
 from tests.support.migrated_schemas import drop_schema, schema_maker
+from tests.support.required import required_program
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +64,16 @@ def psql(postgres_url: str, schema: str) -> Iterator[Engine]:
 
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def mariadb_port() -> Iterator[int]:
+    """The port of a server whose user `debezium` (password `debezium`) may do anything."""
+    required_program("mariadbd", "apt-get install -y mariadb-server")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # under root the server runs as another user
+        with mariadb(Path(folder, "server")) as port:
+            yield port
 
 
 def _docker_answers() -> bool:

@@ -3,9 +3,7 @@
 The records that Debezium captured from tables with each type of docs/types.md must fit the drafts.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from sqlalchemy import Engine, create_engine
@@ -18,8 +16,6 @@ from processor.records.record import Rejected
 from processor.records.recorded_topics import read_records
 from processor.steps.decode import decode
 from tests.capture import mariadb_types, postgres_types
-from tests.capture.servers import mariadb
-from tests.support.required import required_program
 
 SAMPLES = Path(__file__).parents[2] / "data" / "debezium"
 EXTENSIONS = ("citext", "isbn", "hstore", "ltree")
@@ -124,15 +120,6 @@ def test_a_database_that_does_not_answer_or_has_no_such_schema_is_named(
     err = capsys.readouterr().err
     assert "--database postgresql://user:***@127.0.0.1:1/d: " in err
     assert "secret" not in err
-
-
-@pytest.fixture
-def mariadb_port() -> Iterator[int]:
-    required_program("mariadbd", "apt-get install -y mariadb-server")
-    with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # under root the server runs as another user
-        with mariadb(Path(folder, "server")) as port:
-            yield port
 
 
 @pytest.mark.rest

@@ -13,9 +13,7 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.product.product import Product
 from processor.records.change_formats import PLACEHOLDER
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from tests.unit.steps.edited_job import EditedJob
 
 ROW = {"id": 1, "name": "ada", "age": 36, "born": 18262, "price": 1.5, "at": "2020-01-01T00:00:00+01:00", "tags": ["x"]}
 STAR = {"id": 7, "who": "ada", "points": 3}
@@ -43,27 +41,11 @@ class Tables:
         return iter(())
 
 
-class Job:
-    """A job whose later runs have other definitions."""
+class Job(EditedJob):
+    """A job that has read a user and a star, of which it declares few columns."""
 
     def __init__(self) -> None:
-        self.runs = 1
-        self.trial = Trial(plan=plan_with(), settings=Settings())
-        self.send("user", ROW)
-        self.send("star", STAR)
-
-    def declare(self, plan: Plan) -> None:
-        self.runs += 1
-        before = self.trial
-        self.trial = Trial(plan=plan, settings=Settings(), other_store=before.store, run=self.runs, ends=before.ends)
-
-    def send(self, topic: str, row: Any) -> None:
-        offset = self.trial.ends.get((topic, 0), 0)
-        self.trial.batch([Record(topic=topic, partition=0, offset=offset, key=None, value=json.dumps(row).encode())])
-        self.trial.finish()
-
-    def document(self) -> Any:
-        return json.loads(self.trial.published.messages[-1].value or b"null")
+        super().__init__(plan_with(), {"user": ROW, "star": STAR})
 
     def mirrored(self, name: str) -> Mapping[str, Any]:
         tables = Tables()
@@ -79,7 +61,7 @@ READ = {"age": 36, "born": "2020-01-01", "price": 1.5, "at": "2019-12-31T23:00:0
 
 def test_a_column_declared_later_shows_the_value_that_the_row_holds_undeclared() -> None:
     job = Job()
-    job.declare(plan_with(star="int", **WIDER))
+    job.goes_on(plan_with(star="int", **WIDER))
     job.send("star", STAR | {"id": 8})
     document = job.document()
     assert document == {"id": 1, "name": "ada", **READ, "stars": [STAR, STAR | {"id": 8}]}
@@ -106,7 +88,7 @@ def test_a_column_declared_later_shows_the_value_that_the_row_holds_undeclared()
 def test_a_stored_value_that_does_not_fit_is_null_and_counted(column: str, type_: str, stored: Any) -> None:
     job = Job()
     job.send("user", ROW | {column: stored})
-    job.declare(plan_with(**{column: type_}))
+    job.goes_on(plan_with(**{column: type_}))
     job.send("star", STAR | {"id": 8})
     assert job.document()[column] is None
     assert job.trial.tally[UNREADABLE] > 0
@@ -115,14 +97,14 @@ def test_a_stored_value_that_does_not_fit_is_null_and_counted(column: str, type_
 
 def test_a_value_that_the_source_does_not_send_is_kept_when_its_column_was_declared_later() -> None:
     job = Job()
-    job.declare(plan_with(age="int"))
+    job.goes_on(plan_with(age="int"))
     job.send("user", ROW | {"age": PLACEHOLDER, "name": "bob"})
     assert (job.document()["name"], job.document()["age"]) == ("bob", 36)
 
 
 def test_a_change_to_null_of_a_column_declared_later_is_published() -> None:
     job = Job()
-    job.declare(plan_with(age="int"))
+    job.goes_on(plan_with(age="int"))
     job.send("star", STAR | {"id": 8})
     assert job.document()["age"] == 36
     job.send("user", ROW | {"age": None})

@@ -27,16 +27,16 @@ def plan_without_age() -> Plan:
 def job() -> Job:
     """A job that stored the age as a column, and then runs by a plan without it."""
     made = Job()
-    made.declare(plan_with(age="int"))
+    made.goes_on(plan_with(age="int"))
     made.send("user", ROW)
     assert made.trial.store.get([USER])[USER]["age"] == 36
-    made.declare(plan_without_age())
+    made.goes_on(plan_without_age())
     return made
 
 
 def age_declared_again(job: Job) -> Any:
     """The age in the document, and in the mirror, once the column is declared again with a wider type."""
-    job.declare(plan_with(age="decimal"))
+    job.goes_on(plan_with(age="decimal"))
     job.send("star", STAR | {"id": 9})
     assert job.mirrored("user").get("age") == job.document()["age"]
     return job.document()["age"]

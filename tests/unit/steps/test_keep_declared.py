@@ -11,11 +11,9 @@ from processor.inspect.lineage_text import lost_lines
 from processor.inspect.row_text import row_lines, row_object
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
-from processor.records.record import Record
 from processor.rounds.step_runner import StepRunner
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
 from statestore.keys import Key
+from tests.unit.steps.edited_job import EditedJob
 
 USER = {"id": 1, "name": "ada", "age": 36, "note": "x" * 2_000}
 STAR = {"id": 7, "who": "ada", "points": 3}
@@ -32,25 +30,11 @@ def plan_that_keeps(keep: str, **columns: str) -> Plan:
     return plan_alone(load({"entities.yaml": json.dumps(text), "p.json": json.dumps(product)}), 3)
 
 
-class Job:
-    """A job whose later runs have other definitions."""
+class Job(EditedJob):
+    """A job that has read a user and a star."""
 
     def __init__(self, plan: Plan) -> None:
-        self.trial = Trial(plan=plan, settings=Settings())
-        self.send("user", USER)
-        self.send("star", STAR)
-
-    def goes_on(self, plan: Plan) -> None:
-        before = self.trial
-        self.trial = Trial(plan=plan, settings=Settings(), other_store=before.store, run=2, ends=before.ends)
-
-    def send(self, topic: str, row: Any) -> None:
-        offset = self.trial.ends.get((topic, 0), 0)
-        self.trial.batch([Record(topic=topic, partition=0, offset=offset, key=None, value=json.dumps(row).encode())])
-        self.trial.finish()
-
-    def document(self) -> Any:
-        return json.loads(self.trial.published.messages[-1].value or b"null")
+        super().__init__(plan, {"user": USER, "star": STAR})
 
     def stored(self, key: Key = STORED) -> dict[str, Any]:
         return dict(self.trial.store.get([key])[key])

@@ -11,13 +11,11 @@ from processor.plan.declared_columns import declared_columns, declared_row
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.records.change_formats import PLACEHOLDER
-from processor.records.record import Record
 from processor.rounds.step_runner import StepRunner
-from processor.settings.settings import Settings
 from processor.steps.fill import fill
-from processor.trial.trial import Trial
 from statestore.keys import Key
 from statestore.store import Item
+from tests.unit.steps.edited_job import EditedJob
 
 VALUES: dict[str, tuple[str, Any]] = {
     "whole": ("int", 10**37 + 1),
@@ -54,20 +52,8 @@ def plan_reading(*fields: str, keep: str = "all") -> Plan:
     )
 
 
-class Job:
-    """A job whose later runs have other definitions."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.trial = Trial(plan=plan, settings=Settings())
-
-    def goes_on(self, plan: Plan) -> None:
-        before = self.trial
-        self.trial = Trial(plan=plan, settings=Settings(), other_store=before.store, run=2, ends=before.ends)
-
-    def send(self, topic: str, row: Any) -> None:
-        offset = self.trial.ends.get((topic, 0), 0)
-        self.trial.batch([Record(topic=topic, partition=0, offset=offset, key=None, value=json.dumps(row).encode())])
-        self.trial.finish()
+class Job(EditedJob):
+    """A job whose user has wide columns."""
 
     def item(self) -> Item:
         return self.trial.store.get([KEY])[KEY]
