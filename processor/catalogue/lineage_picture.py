@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from processor.catalogue.document_members import Member, levels_of
-from processor.first_of import shortened
 from processor.product.expressions.expression import Path
 from processor.product.product import Join, Product
+from processor.wording.first_of import shortened
 
 LINE, PAD, GAP, SIGN = 20, 8, 22, 7.3
 """Pixels: of a line of text, around it, between boxes, and of a sign."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from processor.cli.printing.visible_text import visible
 from processor.errors import StatestoreError
-from processor.nearest_name import nearest, nearest_of
+from processor.wording.nearest_name import nearest, nearest_of
 
 VERBS = {
     "init": "authors.init_command",

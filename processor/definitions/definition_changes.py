@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
-from processor.first_of import shortened
+from processor.wording.first_of import shortened
 
 LONGEST = 60
 """Characters of a value in a line."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from processor.errors import StatestoreError
-from processor.nearest_name import nearest
+from processor.wording.nearest_name import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

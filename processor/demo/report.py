@@ -11,7 +11,7 @@ from processor.records import canonical_json
 from processor.records.record import Record, Value
 from processor.rounds.publish_stage import encoded_document
 from processor.rounds.step_runner import StepRunner
-from processor.text_table import table_lines
+from processor.wording.text_table import table_lines
 from statestore import keys
 from statestore.item_attributes import entity_of_item, key_of_item, readable_attributes
 from statestore.store import Store

@@ -14,8 +14,8 @@ from processor.records import canonical_json
 from processor.records.record import Record
 from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings
-from processor.text_table import table_lines
 from processor.trial.trial import Trial
+from processor.wording.text_table import table_lines
 from statestore import keys
 from statestore.items import read_row
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from processor.doctor.surroundings import Surroundings
 from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
 from processor.findings.network_findings import is_this_machine
-from processor.first_of import first_of
 from processor.plan.rejects_topic import check_rejects_topic
+from processor.wording.first_of import first_of
 from registry.registry_state import RegistryState
 
 SHOWN_RIGHTS = 3

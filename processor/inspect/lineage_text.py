@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from processor.first_of import first_of
 from processor.inspect.lineage import AnsweredJoin, Lineage, SourceRow
 from processor.inspect.stored_row import Origin
+from processor.wording.first_of import first_of
 
 REQUESTS, LEFT_OUT, LOST = 3, 20, 5
 """How many requests of a join, rows that it leaves out, and rows with lost values the text shows. JSON has all of them."""

@@ -8,7 +8,7 @@ from processor.inspect.stored_row import FormerTopics, empty_columns, origin_of
 from processor.plan.declared_columns import declared_columns, held_undeclared
 from processor.plan.plan import EntityPlan
 from processor.records import canonical_json
-from processor.text_table import table_lines
+from processor.wording.text_table import table_lines
 from statestore import keys
 from statestore.items import read_row, slot_name
 from statestore.store import Item

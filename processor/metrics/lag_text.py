@@ -7,7 +7,7 @@ Such a record is old, and the words say its age.
 from collections.abc import Mapping
 from typing import Any
 
-from processor.durations import DAY, duration_text
+from processor.wording.durations import DAY, duration_text
 
 OLD_SECONDS = DAY
 """A record that is older than the run by more than this is an old record."""

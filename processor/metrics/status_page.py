@@ -12,10 +12,10 @@ from html import escape
 from math import inf
 from typing import Any
 
-from processor.durations import duration_text
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.metrics.read_metrics import Histogram, Values, read_metrics
 from processor.rounds.freshness import BOUNDS, read_freshness
+from processor.wording.durations import duration_text
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --tile: #f3f4f6; --text: #1b1f24; --soft: #57606a; --line: #d0d7de;

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from processor.first_of import first_of
 from processor.plan.tree import RootTree
+from processor.wording.first_of import first_of
 
 SHOWN = 3
 """The names of so many products are shown; of further ones only how many they are."""

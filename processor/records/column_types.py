@@ -3,8 +3,8 @@
 import re
 from typing import Final, cast, get_args
 
-from processor.nearest_name import nearest
 from processor.records.entity import ColumnType, TimestampUnit, TypeName
+from processor.wording.nearest_name import nearest
 
 MAX_DIGITS: Final = 38
 """The table keeps so many significant digits of a number, in every store as in DynamoDB."""

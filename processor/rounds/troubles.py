@@ -10,8 +10,8 @@ from threading import Lock
 from time import time
 from typing import Any
 
-from processor.durations import duration_text
 from processor.rounds.job_event import JobEvent, Report
+from processor.wording.durations import duration_text
 
 SAY_AGAIN_SECONDS = 30.0
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from processor.errors import SettingError
-from processor.nearest_name import nearest
 from processor.settings.kafka_security import read_kafka
 from processor.settings.schema_registry_access import read_schema_registry
 from processor.settings.secret_references import EXAMPLES, Secret, is_reference
@@ -31,6 +30,7 @@ from processor.settings.setting_groups import (
 )
 from processor.stores.kinds import KINDS, kind_of
 from processor.stores.setting_field import LARGEST
+from processor.wording.nearest_name import nearest
 
 ENV = "STATESTORE_"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from processor.durations import duration_text
 from processor.errors import BoundaryError, KafkaError
-from processor.nearest_name import nearest_topic
 from processor.progress.epochs import last_topic
 from processor.rounds.job_event import JobEvent, Report
+from processor.wording.durations import duration_text
+from processor.wording.nearest_name import nearest_topic
 from registry.model import EpochBoundary
 
 LOOK_SECONDS = 10.0

@@ -81,6 +81,7 @@ for words in {verbs!r}:
 MOST_FILES = 20 + 1
 """In a room with its `__init__`, so that a newcomer can look at all of them."""
 MACHINE = re.compile(r"(?<![\w.])/(?:home|Users)/(?!\.|\$)[a-z][\w-]*/|(?<![\w.$}])/(?:root)/")
+CONFLICT = re.compile(r"^(?:<{7}|[|]{7}|>{7}) .*", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +141,8 @@ def test_the_verbs_for_authors_run_without_any_client(tmp_path: Path) -> None:
     _output_of(RUN_VERBS.format(verbs=[["--help"], reads, *others], clients=CLIENTS))
 
 
-def test_no_file_holds_a_path_of_a_machine() -> None:
-    found = [f"{path.relative_to(ROOT)}: {where}" for path in repository_files() for where in _machine_paths(path)]
+def test_no_file_holds_a_path_of_a_machine_or_half_of_a_merge() -> None:
+    found = [f"{path.relative_to(ROOT)}: {where}" for path in repository_files() for where in _leftovers(path)]
     assert found == []
 
 
@@ -151,11 +152,12 @@ def _output_of(code: str) -> str:
     return done.stdout
 
 
-def _machine_paths(path: Path) -> Iterator[str]:
+def _leftovers(path: Path) -> Iterator[str]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         return
-    yield from (match.group() for match in MACHINE.finditer(text))
+    for pattern in (MACHINE, CONFLICT):
+        yield from (match.group() for match in pattern.finditer(text))
     if len(ROOT.parts) > 2 and str(ROOT) in text:  # a root of one part (`/src`) may well be a word of some file
         yield str(ROOT)

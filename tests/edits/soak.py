@@ -34,7 +34,7 @@ from processor.kafka.outbox import KafkaOutbox
 from processor.records.record import Record
 from processor.settings.open_registry import open_registry
 from processor.stores.kinds import open_store
-from processor.text_table import table_lines
+from processor.wording.text_table import table_lines
 from tests.edits.operators import Operators
 from tests.edits.source import EditedSource
 from tests.edits.verdict import EditVerdict

@@ -22,8 +22,8 @@ from processor.drafts.kafka_source import kafka_entities, recorded_entities
 from processor.drafts.product_text import product_name, product_text
 from processor.editors.schema_files import schema_line, write_schemas
 from processor.errors import SettingError, StatestoreError
-from processor.nearest_name import nearest
 from processor.settings.resolve_secrets import database_address
+from processor.wording.nearest_name import nearest
 
 SOURCES = "--database URL, --from FILE, or --bootstrap-servers"
 DEPTH = 1

@@ -14,7 +14,7 @@ from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_setti
 from processor.cli.printing.visible_text import visible
 from processor.pricing.statistics import take_statistics
 from processor.settings.open_registry import open_registry
-from processor.text_table import table_lines
+from processor.wording.text_table import table_lines
 from registry.state_statistics import Statistics
 
 SAMPLE = 200

@@ -19,7 +19,6 @@ from processor.cli.printing.output import (
     write_rejects,
 )
 from processor.cli.printing.visible_text import visible_line
-from processor.nearest_name import nearest_topic
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
 from processor.records.record import Record, Rejected
@@ -31,6 +30,7 @@ from processor.schema_registry.open_schemas import open_schemas
 from processor.settings.resolve_secrets import resolve_schema_registry
 from processor.settings.settings import read_settings
 from processor.trial.trial import Trial, batches
+from processor.wording.nearest_name import nearest_topic
 
 SHOWN = 5
 """Dead letters that `try` prints with their reasons."""

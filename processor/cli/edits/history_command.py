@@ -10,8 +10,8 @@ from typing import Any
 from processor.cli.arguments import positive
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.visible_text import visible
-from processor.first_of import shortened
 from processor.settings.open_registry import open_registry
+from processor.wording.first_of import shortened
 from registry.model import HistoryEntry
 
 LIMIT = 20

@@ -21,7 +21,7 @@ from processor.local.state import LOCAL_DIR
 from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings
 from processor.stores.kinds import KINDS, embedded_kind
-from processor.text_table import table_lines
+from processor.wording.text_table import table_lines
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -13,7 +13,7 @@ from processor.cli.printing.visible_text import visible_lines
 from processor.errors import PartError, SettingError, StatestoreError
 from processor.settings.settings import Settings
 from processor.stores.kinds import kind_of
-from processor.text_table import fitted, table_lines
+from processor.wording.text_table import fitted, table_lines
 
 if TYPE_CHECKING:
     from processor.doctor.examine import CheckedFinding

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from processor.cli.operators.stop_signals import StopSignals
 from processor.cli.printing.wrong_states import SILENT_SECONDS, wrong_in_report
-from processor.durations import duration_text
 from processor.rounds.job_event import JobEvent, Report
 from processor.rounds.troubles import trouble_line
 from processor.settings.setting_groups import WatchSettings
+from processor.wording.durations import duration_text
 
 if TYPE_CHECKING:
     from processor.metrics.status_server import Pages, RunState

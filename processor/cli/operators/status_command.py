@@ -18,12 +18,12 @@ from processor.cli.printing.output import spending_line, throttled
 from processor.cli.printing.visible_text import visible_lines
 from processor.cli.printing.watch import add_forms, print_state
 from processor.cli.printing.wrong_states import moment, wrong_lines
-from processor.durations import duration_text
 from processor.errors import KafkaError
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.rounds.troubles import degraded_lines
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from processor.wording.durations import duration_text
 from registry.edits.pending import pending_lines
 from registry.job_status import How, JobStatus, RunEnd
 from registry.model import Snapshot

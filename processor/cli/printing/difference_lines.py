@@ -7,10 +7,10 @@ from operator import getitem
 
 from processor.cli.printing.colour import coloured
 from processor.cli.printing.visible_text import visible_line
-from processor.first_of import shortened
 from processor.inspect.verification import Difference
 from processor.records import canonical_json
 from processor.records.record import Value
+from processor.wording.first_of import shortened
 
 SHOWN = 5
 """Documents that the report shows of each group."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from processor.cli.printing.visible_text import visible_line
-from processor.durations import DAY, MINUTE, duration_text
 from processor.metrics.read_metrics import READS, WRITES
 from processor.plan.declared_columns import UNREADABLE
 from processor.pricing.price_list import DEFAULT
@@ -19,6 +18,7 @@ from processor.rounds.account import OUTCOMES
 from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
 from processor.rounds.spending import REQUEST
 from processor.rounds.stage_times import BATCH, STAGE, STAGES
+from processor.wording.durations import DAY, MINUTE, duration_text
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 COUNTS = (

@@ -9,7 +9,7 @@ from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH, REQUESTS, Cost
 from processor.pricing.price_list import Prices
 from processor.pricing.product_prices import estimated_dollars
-from processor.text_table import fitted_to, table_lines, wrapped_lines
+from processor.wording.text_table import fitted_to, table_lines, wrapped_lines
 from statestore.items import slot_name
 
 REQUEST_NAMES = {"UpdateItem": "update", "BatchGetItem": "get", "Query": "query", "DeleteItem": "delete"}

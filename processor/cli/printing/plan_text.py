@@ -7,14 +7,14 @@ from decimal import Decimal
 
 from processor.cli.printing.colour import coloured
 from processor.cli.printing.visible_text import visible_line
-from processor.first_of import first_of
 from processor.pricing.backfill_estimate import BACKFILL_UNITS, Backfill
 from processor.pricing.planned_entries import EntryAction, PlannedEntry
 from processor.pricing.preview import Preview, SlotPreview
 from processor.pricing.price import BATCH
 from processor.pricing.price_list import Prices
 from processor.pricing.product_prices import ProductPrice, product_prices
-from processor.text_table import fitted_to, table_lines, wrapped_lines
+from processor.wording.first_of import first_of
+from processor.wording.text_table import fitted_to, table_lines, wrapped_lines
 from statestore.items import slot_name
 
 WIDTH = 100

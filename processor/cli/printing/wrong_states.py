@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from processor.durations import duration_text
+from processor.wording.durations import duration_text
 from registry.job_status import JobStatus, RunEnd
 
 SILENT_SECONDS = 60.0

@@ -11,9 +11,9 @@ from random import Random
 from threading import Event
 from time import monotonic, time
 
-from processor.durations import duration_text
 from processor.errors import Outage, Stopped
 from processor.rounds.troubles import Troubles
+from processor.wording.durations import duration_text
 
 FIRST_SECONDS = 1.0
 LONGEST_SECONDS = 15.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.nearest_name import nearest_topic
+from processor.wording.nearest_name import nearest_topic
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.text_table import fitted, table_lines
+from processor.wording.text_table import fitted, table_lines
 
 ROWS = [["star", "GSI_1", "down from user; up from repo; up from payment_info"], ["user", "GSI_2", "up from star"]]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.durations import duration_text
+from processor.wording.durations import duration_text
 
 
 @pytest.mark.parametrize(

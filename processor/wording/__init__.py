@@ -1,0 +1,1 @@
+"""Words for people that many rooms write: durations, lists cut short, the nearest name, tables."""
