@@ -105,14 +105,10 @@ def table() -> str:
     lines = ["| protection | against | seeds until a wrong end | events of the smallest history |", "|---|---|---|---|"]
     recorded = read_recorded()
     for protection in PROTECTIONS.values():
-        if protection.name not in recorded:
-            continue
         history = recorded[protection.name]
         seeds = f"{history['seed'] + 1:,}{'*' if protection.overrides else ''}"
         also = f" (also without *{protection.also_without}*)" if protection.also_without else ""
         lines.append(f"| {protection.name}{also} | {protection.against} | {seeds} | {len(history['keep'])} |")
-    if lost := [name for name in PROTECTIONS if name not in recorded]:
-        lines += ["", f"**To find again**, because the requests of a start moved their histories: {'; '.join(lost)}."]
     return "\n".join(lines) + "\n"
 
 

@@ -41,6 +41,7 @@ class Conditions:
     zombie_chance: that an actor lives on after Spark or the operator gave it up.
     zombie_turn_chance: that a zombie continues at a request of another actor.
     checkpoint_loss_chance: that a failure of the job also loses the checkpoint.
+    letters_away_chance: that the topic of dead letters does not answer a running job, so that batches come before a replay.
     """
 
     shape: str
@@ -74,6 +75,7 @@ class Conditions:
     index_page: int
     unprocessed_chance: float
     truncate_chance: float = 0.0
+    letters_away_chance: float = 0.0
     consistent: bool = False
     script: str | None = None
     fault_target: str = ""

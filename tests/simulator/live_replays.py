@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from processor.driver.live_replays import LiveReplays, RequestedLetters
+from processor.driver.live_replays import AGAIN_SECONDS, LiveReplays, RequestedLetters
+from processor.errors import KafkaError
 from processor.progress.replays import PARTITION, ended_replays, letter_position, note_key
 from processor.records.dead_letters import DeadLetter
 from processor.records.message import Message
@@ -46,6 +47,8 @@ class LiveReplaySimulation(ReplaySimulation):
             self._request(rng.sample(letters, rng.randint(1, len(letters))), repair=is_idle or rng.random() < 0.7)
             return True
         if not (self.has_input or job.pending) and self.world.registry.next_letters(1):
+            if self.world.conditions.letters_away_chance:
+                self.world.now += AGAIN_SECONDS
             self._run_background_work(job)
             return True
         return super(ReplaySimulation, self)._act()
@@ -74,6 +77,9 @@ class LiveReplaySimulation(ReplaySimulation):
             portions = tuple(tuple(found[first : first + PORTION]) for first in range(0, len(found), PORTION))
             return RequestedLetters(portions=portions, incarnations=self.epochs.incarnations)
 
+        away = self.world.conditions.letters_away_chance
+        if away and self.world.actor.remember(lambda: self.world.rng.random() < away):
+            raise KafkaError("the topic of dead letters does not answer")
         return self.world.actor.remember(read)
 
     def _older_rows(self, noted: LetterOutcome) -> Iterator[str]:

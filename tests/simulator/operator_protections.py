@@ -9,7 +9,7 @@ from tests.simulator.moved_topics import MOVES
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import edges, live_replays
 from tests.simulator.without import operators as s
-from tests.simulator.worlds import ZOMBIES, scripted
+from tests.simulator.worlds import AFTER_WRITE, ZOMBIES, scripted
 
 HARD = {"zombie_chance": 1.0, "many_moves": True, "max_faults": 4}
 ONE_TASK = {"small_round": 100}
@@ -64,7 +64,7 @@ def _live_replays() -> Iterator[Protection]:
         "the change of a replay is durable before the write",
         "a crash between write and publish",
         live_replays.entry_after_write,
-        ONE_TASK,
+        scripted("a star moves twice", {**AFTER_WRITE, **ONE_TASK}, max_faults=1, letters_away_chance=0.3),
     )
 
 

@@ -23,10 +23,11 @@ ERASED = {"unavailable_chance": 0.0}
         (LiveReplaySimulation, HARD),
         (LiveReplaySimulation, {"shape": "lists"}),
         (LiveReplaySimulation, CONSISTENT),
+        (LiveReplaySimulation, HARD | {"letters_away_chance": 0.5}),
         (LiveErasedLetters, ERASED),
         (LiveErasedLetters, HARD | ERASED),
     ],
-    ids=["plain", "hard", "edges", "consistent", "erasures", "hard erasures"],
+    ids=["plain", "hard", "edges", "consistent", "letters away", "erasures", "hard erasures"],
 )
 def test_every_history_ends_as_if_its_dead_letters_had_been_good(
     of: type[Simulation], overrides: dict[str, Any]
