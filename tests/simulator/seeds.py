@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
+from math import sqrt
 from multiprocessing import get_context
 from random import Random
 from typing import Any, Literal
@@ -19,7 +20,7 @@ CHUNK = 50
 SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000"))
 """Random histories of the general test. Each other kind of histories runs a share of them."""
 FEWEST = 0.9
-"""A sample of which a test asks less may show none: samples show about three times as much as the tests ask."""
+"""A sample of which a test expects less may show none."""
 
 
 def share(part: int) -> int:
@@ -28,8 +29,9 @@ def share(part: int) -> int:
 
 
 def at_least(expected: float) -> int:
-    """The least count that a test asks of a sample: `expected`, which grows with SEEDS; 0 where a sample is too small."""
-    return max(1, int(expected)) if expected >= FEWEST else 0
+    """The least count that a test asks of a sample: `expected`, which grows with SEEDS, less two standard deviations of such a
+    count; 0 where a sample is too small."""
+    return max(1, int(expected - 2 * sqrt(expected))) if expected >= FEWEST else 0
 
 
 @dataclass(slots=True, kw_only=True)
