@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.errors import CheckpointError
-from processor.spark.checkpoint import Checkpoint, prepare_checkpoint
+from processor.spark.checkpoint import Checkpoint, check_positions, prepare_checkpoint
 from registry.model import EpochBoundary
 
 NO_SPARK: Any = None
@@ -89,3 +89,27 @@ def test_two_entities_that_swap_their_topics_begin_them_again() -> None:
 def test_a_checkpoint_of_a_topic_that_no_entity_has_or_had_is_refused() -> None:
     with pytest.raises(CheckpointError, match=r"no entity reads other as checkpoint checkpoint does: run with another"):
         FilesInMemory(other=1).fit({"a": "user"}, [FIRST])
+
+
+@pytest.mark.parametrize(
+    ("marks", "reason"),
+    [
+        ((6, 9), r"orders, partition 0: .* offset 5, and the partition begins at 6: retention removed records"),
+        (
+            (0, 4),
+            r"orders, partition 0: .* offset 5, and the partition ends at 4: it lost records that the job has read",
+        ),
+    ],
+    ids=["retention", "lost"],
+)
+def test_a_topic_without_the_records_that_the_job_reads_next_is_refused(marks: tuple[int, int], reason: str) -> None:
+    class Broker:
+        def topics(self, names: Sequence[str]) -> Sequence[str]:
+            return names
+
+        def watermarks(self, topic: str) -> dict[int, tuple[int, int]]:
+            return {0: marks}
+
+    admin: Any = Broker()
+    with pytest.raises(CheckpointError, match=reason):
+        check_positions(FilesInMemory(orders=5), admin, {"orders": "order"})
