@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description of the server, made from the definitions: a path for each product, with the schema of its documents."""
+"""The OpenAPI 3.1 description of the server, from the definitions: a path for each product, with its schema."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from processor.product.json_schema import document_schema
 from processor.settings.installed_release import statestore_version
 
 PUBLISHED = (
-    "`published`: only the document that the product's topic has. The table keeps its hash and its sequence, not its text. So the "
-    "server compares the hash of the present document. Where they differ, a newer state waits for its publication, and the answer "
-    "is 409: the topic has the published text. Only for products in JSON."
+    "`published`: only the document that the topic of the product has. The table keeps its hash and its sequence, not its text, "
+    "so the server compares the hash of the present document. If they differ, a newer state waits for its publication, and the "
+    "answer is 409: the topic has the published text. Only for products in JSON."
 )
 _TEXT = {"type": "string"}
 _PROBLEM = {"$ref": "#/components/responses/Problem"}
@@ -28,7 +28,7 @@ def openapi(plan: Plan) -> dict[str, Any]:
     schemas: dict[str, Any] = {}
     for name, planned in sorted(plan.products.items()):
         schemas[name] = document_schema(planned.product, plan.declared_entities)
-        paths[f"/documents/{name}/{{key}}"] = _document(name, planned.product.description)
+        paths[f"/documents/{name}/{{key}}"] = _document(name)
     return {
         "openapi": "3.1.0",
         "info": {"title": "statestore", "version": f"{statestore_version()}+registry.{plan.version}"},
@@ -52,10 +52,10 @@ def _get(summary: str, schema: dict[str, Any], *names: str) -> dict[str, Any]:
     return {"get": {"summary": summary, "parameters": parameters, "responses": {"200": ok, "default": _PROBLEM}}}
 
 
-def _document(name: str, description: str | None) -> dict[str, Any]:
+def _document(name: str) -> dict[str, Any]:
     found = _get(f"A document of {name}", {"$ref": f"#/components/schemas/{name}"}, "key")
     get = found["get"]
-    get["description"] = description or f"A document of {name}, assembled from the state as it is now."
+    get["description"] = f"A document of {name}, assembled from the state as it is now."
     form = {"type": "string", "enum": ["now", "published"], "default": "now"}
     get["parameters"].append({"name": "as", "in": "query", "schema": form, "description": PUBLISHED})
     get["parameters"].append({"name": "If-None-Match", "in": "header", "schema": _TEXT})
