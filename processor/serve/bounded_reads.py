@@ -3,13 +3,13 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from processor.serve.problem import Problem
+from processor.serve.problem import LookUpProblem
 from statestore.keys import Key
 from statestore.store import Item, Page, Read, Store
 
 
 class BoundedReads:
-    """A store as the step runner uses it. Raises Problem beyond `most` items, before the store reads the rest."""
+    """A store as the step runner uses it. Raises LookUpProblem beyond `most` items, before the store reads the rest."""
 
     def __init__(self, store: Store, most: int) -> None:
         self._store, self._most, self._left = store, most, most
@@ -44,6 +44,6 @@ class BoundedReads:
     def _take(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
-            raise Problem(
+            raise LookUpProblem(
                 413, f"the answer needs more than {self._most:,} rows: read the product's topic, or raise --most-rows"
             )

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from processor.records import canonical_json
 from processor.serve.guard import Guard, GuardRules
 from processor.serve.openapi import openapi
-from processor.serve.problem import Problem, problem_of
+from processor.serve.problem import LookUpProblem, problem_of
 from processor.serve.problem_answer import problem_answer
 from processor.serve.state_reader import StateReader
 
@@ -52,10 +52,10 @@ def _document(reader: StateReader, request: Request) -> Response:
     product, key = request.path_params["product"], request.path_params["key"]
     form = request.query_params.get("as", "now")
     if form not in ("now", "published"):
-        raise Problem(400, f"there is no `as={form}`: use as=now or as=published")
+        raise LookUpProblem(400, f"there is no `as={form}`: use as=now or as=published")
     found = reader.document(product, key)
     if form == "published" and not found.published:
-        raise Problem(
+        raise LookUpProblem(
             409,
             "the state differs from the published document: a newer state waits, or the product publishes Avro; the topic has "
             "the published document",
@@ -84,6 +84,6 @@ def _json(value: object) -> Response:
 async def _http_problem(_: Request, error: Exception) -> Response:
     """A path that there is not, or another method than GET and HEAD."""
     assert isinstance(error, HTTPException)
-    answer = problem_answer(Problem(error.status_code, error.detail))
+    answer = problem_answer(LookUpProblem(error.status_code, error.detail))
     answer.headers.update(error.headers or {})
     return answer

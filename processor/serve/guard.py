@@ -1,6 +1,6 @@
-"""What stands before every application of this process: the token, the limits on requests, and the headers of safety.
+"""The doorkeeper of every application of this process: the token, the limits on requests, and the headers of safety.
 
-Knows nothing of documents, so that any ASGI application can stand behind it.
+Knows nothing of documents, so any ASGI application can be behind it.
 """
 
 import hmac
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from processor.serve.problem import Problem
+from processor.serve.problem import LookUpProblem
 from processor.serve.problem_answer import problem_answer
 
 LOCAL_NAMES: Final = {"localhost", "127.0.0.1", "::1"}
@@ -67,15 +67,15 @@ class Guard:
         finally:
             self._working -= 1
 
-    def _refusal(self, headers: Headers) -> Problem | None:
+    def _refusal(self, headers: Headers) -> LookUpProblem | None:
         if self._rules.local and urlsplit(f"//{headers.get('host', '')}").hostname not in LOCAL_NAMES:
-            return Problem(421, "the Host of the request is not this machine")
+            return LookUpProblem(421, "the Host of the request is not this machine")
         if not self._allowed():
-            return Problem(429, f"more than {self._rules.rate} requests a second: ask again in a second")
+            return LookUpProblem(429, f"more than {self._rules.rate} requests a second: ask again in a second")
         if self._rules.token and not self._shows_token(headers.get("authorization", "")):
-            return Problem(401, "the request needs the header `Authorization: Bearer TOKEN`")
+            return LookUpProblem(401, "the request needs the header `Authorization: Bearer TOKEN`")
         if self._working >= self._rules.at_once:
-            return Problem(503, f"{self._rules.at_once} requests are in work: ask again in a second")
+            return LookUpProblem(503, f"{self._rules.at_once} requests are in work: ask again in a second")
         return None
 
     def _allowed(self) -> bool:

@@ -17,7 +17,7 @@ def mcp_server(reader: StateReader) -> MCPServer[Any]:
     server = MCPServer("statestore", version=statestore_version(), log_level="ERROR")
 
     def tool(name: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        return server.tool(name=name, description=text, annotations=ToolAnnotations(readOnlyHint=True))
+        return server.tool(name=name, description=text, annotations=ToolAnnotations(read_only_hint=True))
 
     @tool(
         "list_products", "The products of documents, each with its topic, its root entity and the columns of its key."

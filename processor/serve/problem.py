@@ -7,7 +7,7 @@ from registry.errors import RegistryError
 from statestore.errors import StoreError
 
 
-class Problem(StatestoreError):
+class LookUpProblem(StatestoreError):
     """A request without the answer that it asks for. `status`: of HTTP; `more`: members of the problem details."""
 
     def __init__(self, status: int, detail: str, **more: Any) -> None:
@@ -15,16 +15,16 @@ class Problem(StatestoreError):
         self.status, self.more = status, more
 
 
-def problem_of(error: Exception) -> Problem:
+def problem_of(error: Exception) -> LookUpProblem:
     """The problem of an error. An unexpected error keeps its message to itself: it may show a value."""
     match error:
-        case Problem():
+        case LookUpProblem():
             return error
         case RegistryError() | StoreError() | Outage():
             cure = "start the part again, or wait; this server goes on by itself"
-            return Problem(503, f"{error}; {cure}")
+            return LookUpProblem(503, f"{error}; {cure}")
         case PlanError():
-            return Problem(503, str(error))
+            return LookUpProblem(503, str(error))
         case StatestoreError():
-            return Problem(400, str(error))
-    return Problem(500, f"unexpected {type(error).__name__}: please report it")
+            return LookUpProblem(400, str(error))
+    return LookUpProblem(500, f"unexpected {type(error).__name__}: please report it")

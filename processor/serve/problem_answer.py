@@ -5,10 +5,10 @@ from http import HTTPStatus
 import orjson
 from starlette.responses import Response
 
-from processor.serve.problem import Problem
+from processor.serve.problem import LookUpProblem
 
 
-def problem_answer(problem: Problem) -> Response:
+def problem_answer(problem: LookUpProblem) -> Response:
     """The problem as RFC 9457 has it."""
     title = HTTPStatus(problem.status).phrase
     body = {"type": "about:blank", "title": title, "status": problem.status, "detail": str(problem), **problem.more}

@@ -30,7 +30,7 @@ from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.publish_stage import encoded_document
 from processor.rounds.step_runner import StepRunner
 from processor.serve.bounded_reads import BoundedReads
-from processor.serve.problem import Problem
+from processor.serve.problem import LookUpProblem
 from registry.model import EpochBoundary, Snapshot
 from statestore import keys
 from statestore.store import Store
@@ -81,7 +81,7 @@ class StateReader:
             return plan
 
     def document(self, product: str, key: str) -> FoundDocument:
-        """The document of a root. Raises Problem where there is none."""
+        """The document of a root. Raises LookUpProblem where there is none."""
         with self._look() as plan:
             chosen = _product(plan, product)
             root = _encoded(plan.entities[chosen.product.root], key)
@@ -89,23 +89,25 @@ class StateReader:
             before = read_entry(self.store.get([at]).get(at), chosen.number)
             (body,) = self._runner().run([encoded_document(plan, chosen, root, Counter())])
             if body.value is None:
-                raise Problem(404, f"{product} has no document for {key}", sequence=before.seq)
+                raise LookUpProblem(404, f"{product} has no document for {key}", sequence=before.seq)
             if len(body.value) > self.most_bytes:
-                raise Problem(413, f"the document has {len(body.value):,} bytes, and the limit is {self.most_bytes:,}")
+                raise LookUpProblem(
+                    413, f"the document has {len(body.value):,} bytes, and the limit is {self.most_bytes:,}"
+                )
             digest = hash_of(body.value)
             shown = digest != NO_DOCUMENT and before.shows(digest, chosen.version, chosen.product.topic)
             return FoundDocument(body.value, digest, before.seq, shown and self._acknowledged(before.mark))
 
     def row(self, entity: str, key: str) -> dict[str, Any]:
-        """A stored row, as `statestore row --json` shows it. Raises Problem where the table has none."""
+        """A stored row, as `statestore row --json` shows it. Raises LookUpProblem where the table has none."""
         with self._look() as plan:
             if entity not in plan.entities:
-                raise Problem(404, f"there is no entity `{entity}`; there are {', '.join(sorted(plan.entities))}")
+                raise LookUpProblem(404, f"there is no entity `{entity}`; there are {', '.join(sorted(plan.entities))}")
             chosen = plan.entities[entity]
             at = chosen.key(_encoded(chosen, key))
             item = self.store.get([at]).get(at)
             if item is None:
-                raise Problem(404, absence_text(chosen, at.sk))
+                raise LookUpProblem(404, absence_text(chosen, at.sk))
             return row_object(item, chosen, former_topics(self.boundaries(plan.entities)))
 
     def access_paths(self, product: str) -> dict[str, Any]:
@@ -159,7 +161,7 @@ def document_object(found: FoundDocument) -> dict[str, Any]:
 
 def _product(plan: Plan, name: str) -> ProductPlan:
     if name not in plan.products:
-        raise Problem(404, f"there is no product `{name}`; there are {', '.join(sorted(plan.products))}")
+        raise LookUpProblem(404, f"there is no product `{name}`; there are {', '.join(sorted(plan.products))}")
     return plan.products[name]
 
 
@@ -167,7 +169,7 @@ def _encoded(entity: EntityPlan, text: str) -> str:
     try:
         return keys.encode(read_root_key(entity.entity, text)) or ""
     except ValueError as error:
-        raise Problem(400, str(error)) from None
+        raise LookUpProblem(400, str(error)) from None
 
 
 def _product_object(plan: Plan, one: ProductPlan) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def test_a_token(state: ServedState) -> None:
         {"Authorization": f"Basic {TOKEN}"},
         {"Authorization": "Bearer é"},
     ):
-        answer = client.get("/health", headers={name: text.encode() for name, text in headers.items()})
+        answer = client.get("/health", headers=[(name.encode(), text.encode()) for name, text in headers.items()])
         assert problem(answer)[0] == 401
         assert answer.headers["www-authenticate"] == "Bearer"
     assert client.get("/health", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
