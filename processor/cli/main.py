@@ -46,6 +46,8 @@ VERBS = {
     "catalogue": "authors.catalogue_command",
     "verify": "operators.verify_command",
     "land": "operators.land_command",
+    "serve": "operators.serve_command",
+    "mcp": "operators.serve_command",
     "rejects": "operators.rejects_command",
     "erase": "operators.erase_command",
     "roles": "edits.roles_command",

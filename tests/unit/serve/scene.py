@@ -1,0 +1,63 @@
+"""A state in memory with documents, and a reader over it."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+from processor.definitions.load import load
+from processor.plan.plan import Plan
+from processor.plan.planning import plan_alone
+from processor.records import canonical_json
+from processor.records.record import Record
+from processor.serve.state_reader import StateReader
+from processor.settings.settings import Settings
+from processor.trial.trial import Trial
+from registry.errors import RegistryUnreachable
+from registry.model import Snapshot
+
+ENTITIES = """
+user:
+  key: [name]
+  columns: {name: string, city: string}
+order:
+  key: [user, number]
+  columns: {user: string, number: int, status: string}
+"""
+PRODUCTS = {
+    "entities.yaml": ENTITIES,
+    "person.yaml": "product: person\nroot: user\nfields: [name, city]\nembed: {orders: {many: order, on: {user: name}}}\n",
+    "orders.yaml": "product: purchase\nroot: order\nfields: [user, number, status]\n",
+}
+
+
+class ServedState:
+    """Takes rows as a job does. `away`: the registry does not answer."""
+
+    def __init__(self) -> None:
+        self.trial = Trial(plan=plan_alone(load(PRODUCTS), slots=20), settings=Settings())
+        self.served: Plan = self.trial.plan
+        self.away = False
+        self._offset = 0
+
+    def takes(self, topic: str, value: dict[str, Any], *, deleted: bool = False) -> None:
+        key = canonical_json.encode({name: value[name] for name in self.trial.plan.entities[topic].entity.key})
+        body = None if deleted else canonical_json.encode(value)
+        self.trial.batch([Record(topic=topic, partition=0, offset=self._offset, epoch=1, key=key, value=body)])
+        self._offset += 1
+
+    def snapshot(self) -> Snapshot:
+        if self.away:
+            raise RegistryUnreachable("the registry at db:5432 does not answer")
+        return Snapshot(version=self.served.version, slots=20, entities=(), products=(), assignments=(), joins=())
+
+    def edits(self, **products: str) -> None:
+        """Puts other definitions into the registry."""
+        self.served = replace(plan_alone(load(PRODUCTS | products), slots=20), version=self.served.version + 1)
+
+    def reader(self, **limits: int) -> StateReader:
+        return StateReader(
+            store=self.trial.store,
+            snapshot=self.snapshot,
+            boundaries=lambda _: (),
+            plan_of=lambda _: self.served,
+            **cast(Any, limits),
+        )

@@ -1,0 +1,186 @@
+"""What a client of `statestore serve` gets."""
+
+from typing import Any
+
+import pytest
+from openapi_spec_validator import validate
+from starlette.testclient import TestClient
+
+from processor.serve import state_reader
+from processor.serve.document_app import document_app
+from processor.serve.guard import GuardRules
+from tests.unit.serve.scene import ServedState
+
+LOCAL = "http://127.0.0.1"
+TOKEN = "a-long-random-token"
+
+
+@pytest.fixture
+def state() -> ServedState:
+    state = ServedState()
+    for name in ("ada", "a/b", "Zoë ☃", "50%"):
+        state.takes("user", {"name": name, "city": "Oslo"})
+    state.takes("order", {"user": "ada", "number": 7, "status": "open"})
+    return state
+
+
+@pytest.fixture
+def client(state: ServedState, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    monkeypatch.setattr(state_reader, "PLAN_SECONDS", 0.0)
+    monkeypatch.setattr(state_reader, "OVERLAY_SECONDS", 0.0)
+    return TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
+
+
+def problem(answer: Any) -> tuple[int, str]:
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == answer.status_code
+    return answer.status_code, answer.json()["detail"]
+
+
+def test_a_document_with_its_sequence_and_its_tag(client: TestClient) -> None:
+    answer = client.get("/documents/person/ada")
+    orders = [{"user": "ada", "number": 7, "status": "open"}]
+    assert answer.json() == {"name": "ada", "city": "Oslo", "orders": orders}
+    assert answer.headers["statestore-sequence"] == "2"
+    assert answer.headers["statestore-published"] == "true"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    again = client.get("/documents/person/ada", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert client.get("/documents/person/ada", headers={"If-None-Match": '"other"'}).status_code == 200
+    assert client.get("/documents/person/ada?as=published").content == answer.content
+
+
+def test_another_state_has_another_tag(client: TestClient, state: ServedState) -> None:
+    tag = client.get("/documents/person/ada").headers["etag"]
+    state.takes("user", {"name": "ada", "city": "Rome"})
+    answer = client.get("/documents/person/ada", headers={"If-None-Match": tag})
+    assert (answer.status_code, answer.json()["city"]) == (200, "Rome")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("a/b", "a/b"), ("a%2Fb", "a/b"), ("Zo%C3%AB%20%E2%98%83", "Zoë ☃"), ("50%25", "50%"), ('{"name":"ada"}', "ada")],
+)
+def test_keys_with_any_characters(client: TestClient, path: str, name: str) -> None:
+    assert client.get(f"/documents/person/{path}").json()["name"] == name
+
+
+def test_a_key_of_several_columns(client: TestClient) -> None:
+    answer = client.get('/documents/purchase/{"user":"ada","number":7}')
+    assert answer.json() == {"user": "ada", "number": 7, "status": "open"}
+    row = client.get('/rows/order/{"user":"ada","number":7}').json()
+    assert (row["columns"]["status"], row["origin"]["offset"]) == ("open", 4)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("/documents/persn/ada", 404, "there is no product `persn`; there are person, purchase"),
+        ("/documents/person/eve", 404, "person has no document for eve"),
+        ("/documents/purchase/7", 400, "the key of order has 2 parts"),
+        ("/documents/purchase/%7B%22user%22", 400, "the key"),
+        ("/documents/person/ada?as=before", 400, "use as=now or as=published"),
+        ("/rows/usr/ada", 404, "there is no entity `usr`; there are order, user"),
+        ("/rows/user/eve", 404, "the table has no row user eve"),
+        ("/products/persn/schema", 404, "there is no product `persn`"),
+        ("/secret", 404, "Not Found"),
+    ],
+)
+def test_a_problem_in_place_of_an_answer(client: TestClient, path: str, status: int, text: str) -> None:
+    found, detail = problem(client.get(path))
+    assert found == status
+    assert text in detail
+
+
+def test_a_deleted_row_is_no_document_and_its_marker_a_row(client: TestClient, state: ServedState) -> None:
+    state.takes("user", {"name": "ada"}, deleted=True)
+    assert problem(client.get("/documents/person/ada"))[0] == 404
+    assert client.get("/rows/user/ada").json()["columns"] is None
+
+
+def test_only_reads(client: TestClient) -> None:
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        answer = client.request(method, "/documents/person/ada")
+        assert problem(answer) == (405, "Method Not Allowed")
+        assert "GET" in answer.headers["allow"]
+    head = client.head("/documents/person/ada")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["etag"]
+
+
+def test_the_description_is_valid_and_has_each_product(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    validate(described)
+    assert {"/documents/person/{key}", "/documents/purchase/{key}"} <= described["paths"].keys()
+    assert described["components"]["schemas"]["person"] == client.get("/products/person/schema").json()
+    assert [one["product"] for one in client.get("/products").json()] == ["person", "purchase"]
+
+
+def test_an_edit_of_the_definitions_counts_at_once(client: TestClient, state: ServedState) -> None:
+    state.edits(**{"person.yaml": "product: person\nroot: user\nfields: [city]\n"})
+    assert client.get("/documents/person/ada").json() == {"city": "Oslo"}
+    assert problem(client.get("/documents/person/ada?as=published"))[0] == 409
+
+
+def test_a_registry_that_is_away_and_back(client: TestClient, state: ServedState) -> None:
+    state.away = True
+    status, detail = problem(client.get("/health"))
+    assert (status, detail) == (
+        503,
+        "the registry at db:5432 does not answer; start the part again, or wait; this server goes on by itself",
+    )
+    assert client.get("/documents/person/ada").status_code == 503
+    state.away = False
+    assert client.get("/documents/person/ada").status_code == 200
+
+
+def test_a_look_up_beyond_its_limits(state: ServedState) -> None:
+    for number in range(8):
+        state.takes("order", {"user": "ada", "number": number, "status": "open"})
+    few = TestClient(document_app(state.reader(most_rows=5), GuardRules()), base_url=LOCAL)
+    assert problem(few.get("/documents/person/ada"))[0] == 413
+    assert few.get("/documents/person/a/b").status_code == 200
+    small = TestClient(document_app(state.reader(most_bytes=40), GuardRules()), base_url=LOCAL)
+    assert problem(small.get("/documents/person/ada"))[0] == 413
+
+
+def test_a_token(state: ServedState) -> None:
+    client = TestClient(document_app(state.reader(), GuardRules(token=TOKEN)), base_url=LOCAL)
+    for headers in (
+        {},
+        {"Authorization": "Bearer x"},
+        {"Authorization": f"Basic {TOKEN}"},
+        {"Authorization": "Bearer é"},
+    ):
+        answer = client.get("/health", headers=[(name.encode(), text.encode()) for name, text in headers.items()])
+        assert problem(answer)[0] == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert client.get("/health", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_a_name_that_is_not_this_machine(client: TestClient) -> None:
+    assert problem(client.get("/health", headers={"Host": "evil.example.org"}))[0] == 421
+
+
+def test_too_many_requests(state: ServedState) -> None:
+    now = [0.0]
+    rules = GuardRules(rate=2, clock=lambda: now[0])
+    client = TestClient(document_app(state.reader(), rules), base_url=LOCAL)
+    statuses = [client.get("/health").status_code for _ in range(3)]
+    assert statuses == [200, 200, 429]
+    now[0] = 1.0
+    assert client.get("/health").status_code == 200
+
+
+def test_too_many_requests_at_once(state: ServedState) -> None:
+    client = TestClient(document_app(state.reader(), GuardRules(at_once=0)), base_url=LOCAL)
+    assert problem(client.get("/health"))[0] == 503
+
+
+def test_an_unexpected_error_shows_no_value(state: ServedState, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        raise ZeroDivisionError("ada's secret")
+
+    monkeypatch.setattr(state_reader, "encoded_document", fails)
+    client = TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
+    assert problem(client.get("/documents/person/ada")) == (500, "unexpected ZeroDivisionError: please report it")
