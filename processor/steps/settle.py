@@ -4,14 +4,17 @@ The evidence is an index answer without overlay that holds the row at its versio
 Absence is no evidence, so a row without a key in a slot has its own `no_key` there. A row that is gone counts as shown.
 
 With evidence the step ends, unless the change must find its roots again (`OpenChange.again`). Without it the step reads
-the row by key. The settle stage then finds the touched roots again, and publishes them.
+the row by key. If the row has another key now in each slot without evidence, these slots are asked again under it: an index drops
+the old key and shows the new one together, and the newer change of the row is open by itself. Without evidence there either, the
+settle stage finds the touched roots again, and publishes them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from processor.plan.step import Lookup, Step
 from processor.plan.touch import Touch
-from processor.progress.segment import OpenChange, SettleOutcome
+from processor.progress.segment import OpenChange, SettleOutcome, SlotKey
 from statestore import keys
 from statestore.item_attributes import shows
 from statestore.items import Row, read_row, slot_name
@@ -28,19 +31,32 @@ class SettledChange:
 
 def settle(change: OpenChange) -> Step[SettledChange]:
     """Looks whether the indexes show the row of `change`. The touch names every key that the row has or had."""
-    unseen = [(slot, key) for slot, key in change.slots if slot not in change.seen]
-    probes = [Query(slot=slot_name(slot), value=key, row=change.key) for slot, key in unseen]
-    pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes)) if probes else ()
-    shown = all(shows(probe, page, change.version) for probe, page in zip(probes, pages, strict=True))
-    if shown and not change.again:
-        return SettledChange(outcome=SettleOutcome(change, change.version, change.slots, True), touch=None)
+    lacking = yield from _lacking(change, [place for place in change.slots if place[0] not in change.seen])
+    if not lacking and not change.again:
+        return _shown(change)
     (item,) = yield (change.key,)
     row, slots = _row_now(change, item)
+    moved = [(slot, key) for slot, key in slots if lacking.get(slot, key) != key]
+    if len(moved) == len(lacking) and not change.again and not (yield from _lacking(change, moved)):
+        return _shown(change)
     earlier = (change.former | set(change.slots)) - {*row.slots.items(), *row.edges}
     former_keys = frozenset((slot, key) for slot, key in earlier if not keys.is_no_key(key))
     touch = Touch(entity=change.entity, row=row, former_keys=former_keys, changed=None, outcome="replayed")
-    outcome = SettleOutcome(change=change, version=row.version_in_indexes(), slots=slots, shown=shown or item is None)
-    return SettledChange(outcome=outcome, touch=touch)
+    shown = not lacking or item is None
+    return SettledChange(outcome=SettleOutcome(change, row.version_in_indexes(), slots, shown), touch=touch)
+
+
+def _lacking(change: OpenChange, places: Iterable[SlotKey]) -> Step[dict[int, str]]:
+    """Asks each of these slots for the row under this key; returns those that do not show it at the change's version or newer."""
+    probes = {place: Query(slot=slot_name(place[0]), value=place[1], row=change.key) for place in places}
+    pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes.values())) if probes else ()
+    asked = zip(probes.items(), pages, strict=True)
+    return dict(place for (place, probe), page in asked if not shows(probe, page, change.version))
+
+
+def _shown(change: OpenChange) -> SettledChange:
+    """The outcome of a change that every slot shows, and that needs nothing else."""
+    return SettledChange(outcome=SettleOutcome(change, change.version, change.slots, True), touch=None)
 
 
 def _row_now(change: OpenChange, item: Item | None) -> tuple[Row, tuple[tuple[int, str], ...]]:

@@ -278,6 +278,13 @@ def index_protections() -> Iterator[Protection]:
         s.no_check_in_assemble,
     )
     yield Protection(
+        name="settling looks for a row that moved on under its present key",
+        against="documents that are assembled without need",
+        switch=settling.only_under_the_key_of_the_change,
+        overrides=scripted("a star moves twice", lag="short", settle_first_chance=0),
+        saves_requests=True,
+    )
+    yield Protection(
         name="find_roots checks the columns of each row",
         against="documents that are assembled without need",
         switch=s.no_check_in_find_roots,

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import processor.rounds.follow_up_stages as follow_up_stages
+import processor.steps.settle as settle
 from processor.driver.driver import Driver
 from processor.progress.open_changes import OpenChanges
 from processor.rounds.step_runner import StepRunner
@@ -87,3 +88,16 @@ def _any_version_will_do(lacking: Any) -> Any:
 
 
 overlay_of_missing_rows_only = replacing((StepRunner, "_lacking_rows", _any_version_will_do))
+
+
+def _asked_once(lacking: Any) -> Any:
+    def changed(change: Any, places: Any) -> Any:
+        places = list(places)
+        if all(place in change.slots for place in places):
+            return (yield from lacking(change, places))
+        return dict(places)  # as if no answer showed the row there
+
+    return changed
+
+
+only_under_the_key_of_the_change = replacing((settle, "_lacking", _asked_once))

@@ -100,7 +100,22 @@ def test_a_row_without_a_key_is_found_under_its_own_no_key() -> None:
 def test_a_change_takes_over_the_version_and_keys_of_a_row_that_changed_meanwhile() -> None:
     item = row_item("star", 5, version=V[3], GSI_1="cyd", GSI_2="9", who="cyd", repo=9)
     asked = [(slot("GSI_1", "ada"), page()), (slot("GSI_2", "9"), page(item))]
-    result = dialogue(settle(CHANGE), asked, [(STAR, item)])
+    result = dialogue(settle(CHANGE), asked, [(STAR, item)], [(slot("GSI_1", "cyd"), page())])
     assert result.outcome == SettleOutcome(CHANGE, V[3], ((1, "cyd"), (2, "9")), False)
     assert result.touch is not None
     assert result.touch.former_keys == {(1, "ada"), (1, "bob")}
+
+
+def test_a_row_that_moved_on_is_shown_by_its_new_key() -> None:
+    item = row_item("star", 5, version=V[3], GSI_1="cyd", GSI_2="9", who="cyd", repo=9)
+    asked = [(slot("GSI_1", "ada"), page()), (slot("GSI_2", "9"), page(item))]
+    assert dialogue(settle(CHANGE), asked, [(STAR, item)], [(slot("GSI_1", "cyd"), page(item))]) == closing()
+    older = {**item, "_v": V[1]}
+    left = dialogue(settle(CHANGE), asked, [(STAR, item)], [(slot("GSI_1", "cyd"), page(older))])
+    assert not left.outcome.shown
+
+
+def test_a_slot_under_whose_present_key_nothing_shows_the_row_is_asked_once() -> None:
+    item = row_item("star", 5, version=V[3], GSI_1="cyd", GSI_2="9", who="cyd", repo=9)
+    asked = [(slot("GSI_1", "ada"), page()), (slot("GSI_2", "9"), page())]
+    assert not dialogue(settle(CHANGE), asked, [(STAR, item)]).outcome.shown
