@@ -68,7 +68,7 @@ class RunProgress:
         self.open_changes = OpenChanges(wait=self.wait, settle=settle)
         self.fan_outs = FanOuts(products=self.plan.products, run=self.run)
         self.backlog = Backlog(products=self.plan.products, run=self.run)
-        self.walks = Walks(run=self.run, wait=self.wait, verifies=not self.store.consistent)
+        self.walks = Walks(run=self.run, wait=self.wait, probes=not self.store.consistent)
         self.active = self.plan
 
     @property

@@ -54,12 +54,12 @@ class TruncateGoal(NamedTuple):
 
 class WalkPage(NamedTuple):
     """The next piece of a walk: the rows of a partition behind the sort key `after` (None: from the first one), or some unseen
-    rows. `verifies`: the fill asks the indexes for them."""
+    rows. `probes`: the fill asks the indexes for them."""
 
     walk: WalkName
     pk: str = ""
     after: str | None = None
-    verifies: bool = False
+    probes: bool = False
     unseen: tuple[UnseenRow, ...] = ()
 
 
@@ -79,12 +79,12 @@ class WalkedPage(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
     """A walk. `left`: the partitions that remain, with the sort key after which each continues, None at its start.
-    `verifies`: the fill has written all rows; `passes`: how often it reads each row. `rows`, `written`: counts so far. `began`:
+    `probes`: the fill has written all rows; `passes`: how often it reads each row. `rows`, `written`: counts so far. `began`:
     in seconds since 1970."""
 
     goal: FillGoal | PublishGoal | TruncateGoal
     left: Mapping[str, str | None]
-    verifies: bool = False
+    probes: bool = False
     passes: int = 1
     unseen: tuple[UnseenRow, ...] = ()
     rows: int = 0

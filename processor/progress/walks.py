@@ -5,10 +5,10 @@ registry, because live work touches a row only when it changes, and after a trun
     WALKS, publish#<product>    the job has published every root of this version of the product
     WALKS, truncate#<entity>    every row that is older than the last truncate is deleted, and its documents are published
 
-A fill first writes the rows that follow an older layout, or show too few columns in the indexes. Then it *verifies*: it asks the
+A fill first writes the rows that follow an older layout, or show too few columns in the indexes. Then it *probes*: it asks the
 indexes for every row, and keeps the rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill that
 is done stays true, since every run writes rows by the layout, and shows in the indexes what its products read there. A plan that
-reads fewer columns shows fewer, so the goal of the fill shrinks with the plan. Where no index is late, a fill does not verify.
+reads fewer columns shows fewer, so the goal of the fill shrinks with the plan. Where no index is late, a fill does not probe.
 
 The job publishes nothing of a product whose walk is *held*: live work drops its roots, and the walk finds all of them later.
 
@@ -49,14 +49,14 @@ MOST_UNSEEN = 1_000
 
 @dataclass(slots=True, kw_only=True)
 class Walks:
-    """The walks of a job. `run`: the run that writes them; it never overwrites those of a later run. `wait`: W. `verifies`:
-    whether fills verify, because an index may be late. `stuck`: the walks that stopped in this run, with the reason. `shown_at`:
+    """The walks of a job. `run`: the run that writes them; it never overwrites those of a later run. `wait`: W. `probes`:
+    whether fills probe, because an index may be late. `stuck`: the walks that stopped in this run, with the reason. `shown_at`:
     when fills got their last evidence, on the job's clock. `claimed`: whether this run has written all walks; `moved`: the walks
     that this run continued. `behind`: the job is far behind its topics, and publications wait until it has caught up."""
 
     run: int
     wait: float
-    verifies: bool = True
+    probes: bool = True
     walks: dict[WalkName, Walk] = field(default_factory=dict)
     stuck: dict[WalkName, str] = field(default_factory=dict)
     shown_at: dict[WalkName, float] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Walks:
 
         def new(goal: FillGoal | PublishGoal, partitions: Iterable[str]) -> Walk:
             left = {pk: None for pk in partitions if not is_empty(pk)}
-            passes = 2 if isinstance(goal, FillGoal) and self.verifies else 1
+            passes = 2 if isinstance(goal, FillGoal) and self.probes else 1
             return Walk(goal=goal, left=left, passes=passes, done=not left, began=int(date))
 
         for entity in plan.entities.values():
@@ -156,7 +156,7 @@ class Walks:
             if walk.unseen:
                 pages.append(WalkPage(name, unseen=walk.unseen))
             if len(walk.unseen) < MOST_UNSEEN:
-                pages += [WalkPage(name, pk, after, walk.verifies) for pk, after in walk.left.items()]
+                pages += [WalkPage(name, pk, after, walk.probes) for pk, after in walk.left.items()]
         return pages[:PAGES_PER_ROUND]
 
     def publishes(self, stopped: Collection[str]) -> bool:
@@ -241,13 +241,13 @@ class Walks:
             return
         if isinstance(walk.goal, TruncateGoal):
             self.walks[name] = replace(walk, done=True, goal=TruncateGoal(walk.goal.version))
-        elif name[0] == "publish" or not (self.verifies and plan.entities[name[1]].slots):
+        elif name[0] == "publish" or not (self.probes and plan.entities[name[1]].slots):
             self.walks[name] = replace(walk, done=True)
-        elif walk.verifies:
+        elif walk.probes:
             self.shown_at[name] = now
         else:
             partitions = plan.entities[name[1]].partitions()
-            self.walks[name] = replace(walk, verifies=True, left=dict.fromkeys(partitions))
+            self.walks[name] = replace(walk, probes=True, left=dict.fromkeys(partitions))
 
     def _begin(self, plan: Plan) -> Iterator[WalkName]:
         """Begins the held publications that may begin; returns them."""

@@ -1,4 +1,4 @@
-"""The walk stage: pages of walks -> rows filled and verified, or deleted, and the roots to publish.
+"""The walk stage: pages of walks -> rows filled and probed, or deleted, and the roots to publish.
 
 Each page is read strongly consistent. The rows of a page are filled, or deleted, side by side. A page of deleted rows is like a
 batch of deletes: their changes are open, and durable, before the round sends its first message.
@@ -40,7 +40,7 @@ class EmptiedPage(NamedTuple):
 
 
 def walk_stage(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> StageResult:
-    """Processes pages of walks. A fill verifies where the page says so."""
+    """Processes pages of walks. A fill probes where the page says so."""
     walked: list[WalkedPage] = []
     roots: list[Root] = []
     opened: list[Segment] = []
@@ -62,7 +62,7 @@ def walk_stage(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> 
             tally["deleted"] += emptied.deleted
             continue
         plan = round_.plan.entities[name]
-        steps = [fill(item, plan, verify=page.verifies) for item in answer.items]
+        steps = [fill(item, plan, probe=page.probes) for item in answer.items]
         steps += [fill_again(Key(pk, sk), plan, version=version) for pk, sk, version in page.unseen]
         filled = list(run_in_chunks(runner, [_edged(step, plan) for step in steps]))
         walked.append(_filled(page, answer, filled, _refusal(filled, round_)))

@@ -4,7 +4,7 @@ and asks the indexes whether they show it.
     1. A row that follows an older layout, or shows too few columns in the indexes, is written under the version seen,
        with a count behind its version. Refused: the same with the row that the refusal returned. Live changes are
        newer than any fill, so the fill never overtakes them.
-    2. To verify: a query in each slot, pinned to the row. The row is seen if every index shows it at the version in indexes
+    2. To probe: a query in each slot, pinned to the row. The row is seen if every index shows it at the version in indexes
        that the fill found, or at a newer one.
 
 A fill opens no change and publishes nothing. No product reads a slot before the fill of its entity is done.
@@ -35,7 +35,7 @@ class FilledRow(NamedTuple):
     refused: str = ""
 
 
-def fill(item: Item | None, plan: EntityPlan, *, verify: bool, version: str = "") -> Step[FilledRow]:
+def fill(item: Item | None, plan: EntityPlan, *, probe: bool, version: str = "") -> Step[FilledRow]:
     """Fills the row that `item` holds. `version`: which the indexes must show, empty for that of the row."""
     before = row = declared_row(item, plan) if item is not None else None
     written = False
@@ -50,18 +50,18 @@ def fill(item: Item | None, plan: EntityPlan, *, verify: bool, version: str = ""
             case _:
                 row, written = written_row(image, row), True
     former_keys = before.keys() - row.keys() if before is not None and row is not None else frozenset()
-    if not verify or row is None:
+    if not probe or row is None:
         return FilledRow(row, former_keys, written)
     version = version or row.version_in_indexes()
-    probes = [
+    queries = [
         Query(slot=slot_name(slot), value=key, row=row.key) for slot, key in row.slots.items() if slot in plan.slots
     ]
-    pages = yield tuple(Lookup(probe, overlay=False) for probe in probes)
-    seen = all(shows(probe, page, version) for probe, page in zip(probes, pages, strict=True))
+    pages = yield tuple(Lookup(query, overlay=False) for query in queries)
+    seen = all(shows(query, page, version) for query, page in zip(queries, pages, strict=True))
     return FilledRow(row, former_keys, written, "" if seen else version)
 
 
 def fill_again(key: Key, plan: EntityPlan, *, version: str) -> Step[FilledRow]:
     """Fills a row that the indexes did not show yet at this version."""
     (item,) = yield (key,)
-    return (yield from fill(item, plan, verify=True, version=version))
+    return (yield from fill(item, plan, probe=True, version=version))

@@ -59,7 +59,7 @@ class EditWatch:
 
     def fills(self) -> bool:
         """Whether the job has written some rows of a fill, and some remain."""
-        found = [walk for (kind, _), walk in self.walks.items() if kind == "fill" and not walk.verifies]
+        found = [walk for (kind, _), walk in self.walks.items() if kind == "fill" and not walk.probes]
         return any(walk.written and walk.left for walk in found)
 
     def settled(self) -> bool:

@@ -16,7 +16,7 @@ CALM = {**EDITS, "events": 25, "max_faults": 0, "zombie_chance": 0, "lag": "long
 def edit_protections() -> Iterator[Protection]:
     """Fills, publications, and the steps of the job in the registry."""
     yield _edited("a product waits until its slots are full", "rows without the slot", walks.read_before_full, CALM)
-    yield _edited("a fill asks the indexes for every row", "an index that is late", walks.not_verified, CALM)
+    yield _edited("a fill asks the indexes for every row", "an index that is late", walks.not_probed, CALM)
     yield _edited(
         "a fill asks again for rows that it did not see", "an index that is late", walks.unseen_forgotten, CALM
     )

@@ -41,7 +41,7 @@ def _written_is_done(finish: Any) -> Any:
     return changed
 
 
-not_verified = replacing((Walks, "_finish", _written_is_done))
+not_probed = replacing((Walks, "_finish", _written_is_done))
 
 
 def _without_unseen(advance: Any) -> Any:

@@ -27,12 +27,12 @@ def test_an_empty_table_needs_no_walks() -> None:
     assert job.walks.published(PLAN) == {"p"}
 
 
-def test_a_product_is_held_until_its_entities_are_full_and_verified_and_w_has_passed() -> None:
+def test_a_product_is_held_until_its_entities_are_full_and_probed_and_w_has_passed() -> None:
     job = WalkingJob()
     job.adopt()
     assert job.walks.held == {"p"}
     assert set(job.round()) == {FILL_USER, FILL_STAR}
-    assert [page.verifies for page in job.walks.next(())] == [True, True]
+    assert [page.probes for page in job.walks.next(())] == [True, True]
     job.round(now=10.0)
     assert job.walks.next(()) == []
     job.keep(job.walks.end_fills(PLAN, 14.9))
@@ -58,7 +58,7 @@ def test_rows_that_an_index_lacks_are_asked_again_until_it_shows_them() -> None:
 
 
 def test_where_no_index_is_late_a_fill_reads_each_row_once() -> None:
-    job = WalkingJob(verifies=False)
+    job = WalkingJob(probes=False)
     job.adopt()
     job.round()
     assert job.walks.held == frozenset()
@@ -66,9 +66,9 @@ def test_where_no_index_is_late_a_fill_reads_each_row_once() -> None:
     assert {one.of for one in job.walks.progress(0.0)} == {1}
 
 
-@pytest.mark.parametrize("verifies", [True, False], ids=["late indexes", "no late index"])
-def test_a_product_that_reads_more_columns_by_key_needs_no_new_fill(verifies: bool) -> None:
-    job = WalkingJob(verifies=verifies)
+@pytest.mark.parametrize("probes", [True, False], ids=["late indexes", "no late index"])
+def test_a_product_that_reads_more_columns_by_key_needs_no_new_fill(probes: bool) -> None:
+    job = WalkingJob(probes=probes)
     job.adopt()
     job.finish()
     assert not any(walk.left for walk in job.walks.walks.values())
@@ -114,7 +114,7 @@ def test_what_is_done_stays_done_in_the_next_run() -> None:
     assert later.walks.published(PLAN) == {"p"}
 
 
-@pytest.mark.parametrize("verifies", [True, False], ids=["late indexes", "no late index"])
+@pytest.mark.parametrize("probes", [True, False], ids=["late indexes", "no late index"])
 @pytest.mark.parametrize(
     "plan",
     [
@@ -124,12 +124,12 @@ def test_what_is_done_stays_done_in_the_next_run() -> None:
     ],
     ids=["another slot", "another column", "whole rows"],
 )
-def test_another_slot_or_another_column_in_indexes_fills_every_row_again(plan: Plan, verifies: bool) -> None:
-    job = WalkingJob(verifies=verifies)
+def test_another_slot_or_another_column_in_indexes_fills_every_row_again(plan: Plan, probes: bool) -> None:
+    job = WalkingJob(probes=probes)
     job.adopt()
     job.finish()
     job.adopt(plan)
-    assert [(page.walk, page.verifies) for page in job.walks.next(())] == [(FILL_STAR, False)]
+    assert [(page.walk, page.probes) for page in job.walks.next(())] == [(FILL_STAR, False)]
     assert job.walks.held == frozenset()  # the product that is published already goes on
 
 

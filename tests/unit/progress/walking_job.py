@@ -31,15 +31,15 @@ def with_product(plan: Plan, **changes: Any) -> Plan:
 
 
 class WalkingJob:
-    """The walks of a run over a store of their own. `filled`: whether the table has rows. `verifies`: whether an index may be
+    """The walks of a run over a store of their own. `filled`: whether the table has rows. `probes`: whether an index may be
     late."""
 
     def __init__(
-        self, run: int = 1, store: MemoryStore | None = None, *, filled: bool = True, verifies: bool = True
+        self, run: int = 1, store: MemoryStore | None = None, *, filled: bool = True, probes: bool = True
     ) -> None:
         self.store = store or MemoryStore()
         self.filled = filled
-        self.walks = Walks(run=run, wait=5.0, verifies=verifies)
+        self.walks = Walks(run=run, wait=5.0, probes=probes)
         self.walks.load(self.store.partition("WALKS"))
 
     def adopt(self, plan: Plan = PLAN, now: float = 0.0) -> list[Write | Delete]:
@@ -56,7 +56,7 @@ class WalkingJob:
     def round(self, now: float = 0.0, after: str | None = None, unseen: Any = ()) -> list[WalkName]:
         """A round over the next pages, all of which end in the same way; the walks that it continued."""
         pages = self.walks.next(())
-        walked = [WalkedPage(page, after, rows=1, unseen=unseen if page.verifies else ()) for page in pages]
+        walked = [WalkedPage(page, after, rows=1, unseen=unseen if page.probes else ()) for page in pages]
         self.keep(self.walks.advance(walked, self.plan, now))
         return [page.walk for page in pages]
 

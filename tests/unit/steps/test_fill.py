@@ -53,7 +53,7 @@ def probe(slot: str, value: str) -> Lookup:
 
 def test_a_row_of_an_older_layout_gets_the_slots_and_a_higher_version() -> None:
     store, item = stored(OLD)
-    _, filled = run_step(fill(item, NEW, verify=False), store)
+    _, filled = run_step(fill(item, NEW, probe=False), store)
     row = read_row(store.get([STAR])[STAR])
     assert filled.written
     assert filled.row is not None
@@ -65,13 +65,13 @@ def test_a_row_of_an_older_layout_gets_the_slots_and_a_higher_version() -> None:
 @pytest.mark.parametrize("layout", [7, 8], ids=["the same layout", "a newer layout"])
 def test_a_row_of_this_or_a_newer_layout_stays_as_it_is(layout: int) -> None:
     _, item = stored(replace(NEW, layout=layout))
-    assert not dialogue(fill(item, NEW, verify=False)).written
+    assert not dialogue(fill(item, NEW, probe=False)).written
 
 
 def test_a_fill_that_a_live_change_overtook_fills_the_row_of_that_change() -> None:
     store, item = stored(OLD)
     newer = stored(OLD, offset=5, who="bob")[1]
-    step: Any = fill(item, NEW, verify=False)
+    step: Any = fill(item, NEW, probe=False)
     (write,) = step.send(None)
     assert isinstance(store.write(write._replace(when=None)), Done)
     (again,) = step.send((Refused(newer),))
@@ -80,18 +80,16 @@ def test_a_fill_that_a_live_change_overtook_fills_the_row_of_that_change() -> No
 
 
 def test_a_row_that_is_gone_needs_no_fill() -> None:
-    assert dialogue(fill(None, NEW, verify=True)).row is None
+    assert dialogue(fill(None, NEW, probe=True)).row is None
 
 
 def test_every_slot_must_show_the_row_at_the_version_that_the_fill_found() -> None:
     _, item = stored(NEW)
     shown, older = Page([item], None), Page([{**item, "_indexed_v": "0"}], None)
     probes = [probe("GSI_1", "ada"), probe("GSI_2", "r")]
-    assert dialogue(fill(item, NEW, verify=True), [(probes[0], shown), (probes[1], shown)]).unseen == ""
-    assert dialogue(fill(item, NEW, verify=True), [(probes[0], shown), (probes[1], older)]).unseen == item["_v"]
-    assert (
-        dialogue(fill(item, NEW, verify=True), [(probes[0], Page([], None)), (probes[1], shown)]).unseen == item["_v"]
-    )
+    assert dialogue(fill(item, NEW, probe=True), [(probes[0], shown), (probes[1], shown)]).unseen == ""
+    assert dialogue(fill(item, NEW, probe=True), [(probes[0], shown), (probes[1], older)]).unseen == item["_v"]
+    assert dialogue(fill(item, NEW, probe=True), [(probes[0], Page([], None)), (probes[1], shown)]).unseen == item["_v"]
 
 
 def test_a_row_that_was_not_seen_is_read_again_and_a_newer_version_counts() -> None:
@@ -119,7 +117,7 @@ def test_the_replay_of_a_change_fills_the_row_that_a_task_of_an_older_plan_wrote
 
 def test_a_row_without_room_for_the_slot_is_refused() -> None:
     _, item = stored(OLD)
-    step: Any = fill(item, NEW, verify=False)
+    step: Any = fill(item, NEW, probe=False)
     step.send(None)
     with pytest.raises(StopIteration) as end:
         step.send((TooLarge(),))

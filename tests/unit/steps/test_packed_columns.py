@@ -90,7 +90,7 @@ def test_a_product_that_begins_to_read_the_columns_gets_the_same_values(unpacked
     job = Job(plan_reading())
     job.send("user", ROW)
     job.goes_on(plan_reading(*VALUES))
-    StepRunner(store=job.trial.store).run([fill(job.item(), job.trial.plan.entities["user"], verify=False)])
+    StepRunner(store=job.trial.store).run([fill(job.item(), job.trial.plan.entities["user"], probe=False)])
     job.send("star", {"id": 7, "who": "ada"})
     assert json.loads(job.trial.published.messages[-1].value or b"")["user"]["note"] == ROW["note"]
     assert job.user() == unpacked
