@@ -15,19 +15,16 @@ class BoundedReads:
         self._store, self._most, self._left = store, most, most
 
     def read(self, reads: Sequence[Read]) -> list[Page]:
-        """The pages of these reads. Each stops at the limit."""
-        found = []
-        for read in reads:
-            limit = self._left + 1 if read.limit is None else read.limit
-            items, after = list[Item](), read.after
-            while True:
-                page = self._store.read([read._replace(after=after, limit=limit)])[0]
-                items += page.items
+        """The pages of these reads, which go to the store together. Each stops at the limit."""
+        found = [Page([], read.after) for read in reads]
+        waiting = list(range(len(reads)))
+        while waiting:
+            limit = self._left + 1
+            asked = [reads[n]._replace(after=found[n].after, limit=reads[n].limit or limit) for n in waiting]
+            for n, page in zip(waiting, self._store.read(asked), strict=True):
                 self._take(len(page.items))
-                after = page.after
-                if after is None or read.limit is not None:
-                    break
-            found.append(Page(items, after))
+                found[n] = Page(found[n].items + page.items, page.after)
+            waiting = [n for n in waiting if found[n].after is not None and reads[n].limit is None]
         return found
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:

@@ -12,7 +12,7 @@ PUBLISHED = (
     "answer is 409: the topic has the published text. Only for products in JSON."
 )
 _TEXT = {"type": "string"}
-_PROBLEM = {"$ref": "#/components/responses/LookUpProblem"}
+_PROBLEM = {"$ref": "#/components/responses/Problem"}
 
 
 def openapi(plan: Plan) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def openapi(plan: Plan) -> dict[str, Any]:
         "components": {
             "schemas": schemas,
             "responses": {
-                "LookUpProblem": {
-                    "description": "LookUpProblem details (RFC 9457)",
+                "Problem": {
+                    "description": "Problem details (RFC 9457)",
                     "content": {"application/problem+json": {"schema": {"type": "object"}}},
                 }
             },

@@ -79,6 +79,7 @@ def serving(environment: dict[str, str], *flags: str) -> Iterator[int]:
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(SECONDS) in (0, -signal.SIGTERM)
+            assert process.stderr is not None
             assert "Traceback" not in process.stderr.read()
 
 
