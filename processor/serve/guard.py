@@ -70,10 +70,10 @@ class Guard:
     def _refusal(self, headers: Headers) -> LookUpProblem | None:
         if self._rules.local and urlsplit(f"//{headers.get('host', '')}").hostname not in LOCAL_NAMES:
             return LookUpProblem(421, "the Host of the request is not this machine")
-        if not self._allowed():
-            return LookUpProblem(429, f"more than {self._rules.rate} requests a second: ask again in a second")
         if self._rules.token and not self._shows_token(headers.get("authorization", "")):
             return LookUpProblem(401, "the request needs the header `Authorization: Bearer TOKEN`")
+        if not self._allowed():  # after the token, so that a stranger takes none of the requests of others
+            return LookUpProblem(429, f"more than {self._rules.rate} requests a second: ask again in a second")
         if self._working >= self._rules.at_once:
             return LookUpProblem(503, f"{self._rules.at_once} requests are in work: ask again in a second")
         return None

@@ -32,6 +32,7 @@ def openapi(plan: Plan) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "statestore", "version": f"{statestore_version()}+registry.{plan.version}"},
+        "security": [{}, {"token": []}],  # an operator may ask for a token
         "paths": paths,
         "components": {
             "schemas": schemas,

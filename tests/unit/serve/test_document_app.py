@@ -172,6 +172,14 @@ def test_too_many_requests(state: ServedState) -> None:
     assert client.get("/health").status_code == 200
 
 
+def test_a_stranger_takes_no_requests_of_others(state: ServedState) -> None:
+    rules = GuardRules(token=TOKEN, rate=2, clock=lambda: 0.0)
+    client = TestClient(document_app(state.reader(), rules), base_url=LOCAL)
+    assert [client.get("/health").status_code for _ in range(5)] == [401] * 5
+    client.headers["Authorization"] = f"Bearer {TOKEN}"
+    assert client.get("/health").status_code == 200
+
+
 def test_too_many_requests_at_once(state: ServedState) -> None:
     client = TestClient(document_app(state.reader(), GuardRules(at_once=0)), base_url=LOCAL)
     assert problem(client.get("/health"))[0] == 503
