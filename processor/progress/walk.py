@@ -8,7 +8,7 @@ WALKS, truncate#<entity>
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from statestore import keys
 from statestore.item_attributes import key_of_item, write_note
@@ -94,6 +94,10 @@ class Walk:
     done: bool = False
 
 
+_STORED: Final = {"probes": "verifies"}
+"""Fields that have another name in the table."""
+
+
 def walk_key(name: WalkName) -> Key:
     """The key of a walk's item."""
     return Key(PARTITION, "#".join(name))
@@ -104,7 +108,7 @@ def write_walk(name: WalkName, walk: Walk, run: int) -> Write:
     goal: dict[str, Any] = walk.goal._asdict()
     if goal.get("indexed") is not None:
         goal["indexed"] = sorted(goal["indexed"])
-    values = {field: getattr(walk, field) for field in Walk.__slots__ if field != "goal"}
+    values = {_STORED.get(field, field): getattr(walk, field) for field in Walk.__slots__ if field != "goal"}
     return write_note(
         walk_key(name), {"run": run, "walk": json.dumps({"goal": goal, **values})}, when=AbsentOrBelow("run", run + 1)
     )
@@ -115,6 +119,7 @@ def read_walk(item: Item) -> tuple[WalkName, Walk]:
     kind, name = key_of_item(item).sk.split("#", 1)
     values = json.loads(item["walk"])
     goal = values.pop("goal")
+    values |= {field: values.pop(stored) for field, stored in _STORED.items() if stored in values}
     unseen = tuple((pk, sk, version) for pk, sk, version in values.pop("unseen"))
     if kind == "publish":
         return ("publish", name), Walk(goal=PublishGoal(goal["version"]), unseen=unseen, **values)
