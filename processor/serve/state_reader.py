@@ -7,7 +7,7 @@ look-up runs at a time, because a store has one connection.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from threading import Lock
 from time import monotonic
@@ -22,7 +22,7 @@ from processor.plan.planning import plan_of
 from processor.plan.product_plan import ProductPlan
 from processor.product.document_key import read_root_key
 from processor.product.json_schema import document_schema
-from processor.progress.ledger import NO_DOCUMENT, group_key, hash_of, read_entry, read_run, run_key
+from processor.progress.ledger import NO_DOCUMENT, Mark, group_key, hash_of, read_entry, read_run, run_key
 from processor.progress.open_changes import stored_overlay
 from processor.progress.overlay import Overlay
 from processor.records import canonical_json
@@ -61,7 +61,7 @@ class StateReader:
     plan_of: Callable[[Snapshot], Plan] = plan_of
     most_rows: int = MOST_ROWS
     most_bytes: int = MAX_MESSAGE_BYTES
-    _lock: Any = field(default_factory=Lock)
+    _lock: AbstractContextManager[Any] = field(default_factory=Lock)
     _plan: tuple[float, Plan] | None = None
     _overlays: tuple[float, tuple[Overlay, ...]] | None = None
 
@@ -143,7 +143,7 @@ class StateReader:
         store = cast(Store, BoundedReads(self.store, self.most_rows))
         return StepRunner(store=store, overlays=self._overlays[1])
 
-    def _acknowledged(self, mark: Any) -> bool:
+    def _acknowledged(self, mark: Mark | None) -> bool:
         if mark is None:
             return True
         at = run_key(mark.run)
