@@ -3,7 +3,7 @@
     python -m benchmarks.event_cost [--events 40000] [--wide] [--unread] [--keep declared] [--lag 0 | --consistent]
                                     [--stars 10 1000 100000] [--compare]
 
-`--wide` adds 2.5 KB to each row, and `--unread` makes half of the events updates that no product reads (`benchmarks.real_rows`).
+`--wide` adds 2.5 KB to each row, and `--unread` makes half of the events updates that no product reads (`inputs.real_rows`).
 `--compare` prints the dollars of the four histories, and of the wide ones with `keep: declared`, in one table.
 
 Promises: units as AWS documents them (`statestore.metered`), of the second half of the events, with the settle work of that
@@ -19,8 +19,8 @@ from decimal import Decimal
 from time import process_time
 from typing import Any, get_args
 
-from benchmarks.history import generate_history
-from benchmarks.real_rows import widened, with_unread_updates
+from benchmarks.inputs.history import generate_history
+from benchmarks.inputs.real_rows import widened, with_unread_updates
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, number_records
 from processor.driver.executor import InProcessExecutor
 from processor.pricing.price_list import DEFAULT, Prices

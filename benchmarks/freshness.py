@@ -23,9 +23,9 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
+from benchmarks.inputs.stored_users import PRODUCT
 from benchmarks.job import add_store, open_bench_job, start_parts
 from benchmarks.steps import EXAMPLE
-from benchmarks.stored_users import PRODUCT
 from benchmarks.tables import format_table
 from processor.definitions.load import load, read_directory
 from processor.job.job import Job

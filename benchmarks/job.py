@@ -8,7 +8,7 @@ second batch on: the events of the later batches, and their seconds to the end. 
 that it started, without the embedded parts (Kafka, Postgres, DynamoDB); `parts` is theirs. The figures come from /proc, so Linux
 only.
 
-With `--rows` the table has so many rows before the stream begins (`benchmarks.stored_users`), which no event touches. The job
+With `--rows` the table has so many rows before the stream begins (`inputs.stored_users`), which no event touches. The job
 then does not hold its products: it would publish those rows too.
 
 With `--store postgres` the table is in a server of its own, which syncs each commit to the disk. With `--snapshot` the events are
@@ -28,10 +28,10 @@ from time import perf_counter
 from typing import Any
 from zlib import crc32
 
-from benchmarks.history import generate_history
+from benchmarks.inputs.history import generate_history
+from benchmarks.inputs.stored_users import PRODUCT, write_rows
 from benchmarks.snapshot import generate_snapshot
 from benchmarks.steps import EXAMPLE
-from benchmarks.stored_users import PRODUCT, write_rows
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
 from processor.cli.printing.output import write_published
 from processor.definitions.load import load, read_directory

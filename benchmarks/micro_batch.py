@@ -17,9 +17,9 @@ from time import perf_counter, sleep
 
 from confluent_kafka import Consumer, TopicPartition
 
+from benchmarks.inputs.stored_users import PRODUCT
 from benchmarks.job import add_store, cpu_seconds, descendants, open_bench_job, start_parts
 from benchmarks.steps import EXAMPLE
-from benchmarks.stored_users import PRODUCT
 from processor.definitions.load import load, read_directory
 from processor.job.job import Job
 from processor.job.prepare_plan import prepare_plan

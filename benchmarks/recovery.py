@@ -3,7 +3,7 @@
     python -m benchmarks.recovery --rows 1000 10000 100000 --kills 5
 
 Each size has new embedded parts and a new DynamoDB Local, or with `--store postgres` a new server of Postgres that syncs each
-commit to the disk. The job starts once over empty topics. Then the benchmark writes rows (`benchmarks.stored_users`). A producer
+commit to the disk. The job starts once over empty topics. Then the benchmark writes rows (`inputs.stored_users`). A producer
 gives the pull request of one user after another another title. SIGKILL ends all processes of the job, and the next run starts at
 once with `--take-over`, so it waits for no lease. A reader of committed messages counts from the kill until it has a document
 that the broker took after the kill.
@@ -28,10 +28,10 @@ from time import perf_counter, sleep, time
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks.inputs.stored_users import PRODUCT, pull_request, write_rows
 from benchmarks.job import add_store, start_parts
 from benchmarks.job_process import STATESTORE, background, environment, run_command
 from benchmarks.steps import EXAMPLE, demo_plan
-from benchmarks.stored_users import PRODUCT, pull_request, write_rows
 from processor.cli.options import print_progress, set_embedded_credentials
 from processor.definitions.load import load, read_directory
 from processor.job.prepare_plan import prepare_plan

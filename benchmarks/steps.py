@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter, process_time
 
-from benchmarks.history import generate_history
+from benchmarks.inputs.history import generate_history
 from processor.definitions.load import ENTITIES, load, read_directory
 from processor.demo.demo_tables import RecordedLine
 from processor.plan.plan import Plan

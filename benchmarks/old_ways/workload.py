@@ -10,7 +10,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from benchmarks.history import RECORD_INTERVAL, generate_history
+from benchmarks.inputs.history import RECORD_INTERVAL, generate_history
 from benchmarks.steps import EXAMPLE, number_records
 from processor.definitions.load import ENTITIES, read_directory
 from processor.demo.demo_tables import RecordedLine, recorded_line

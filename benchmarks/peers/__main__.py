@@ -10,7 +10,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from benchmarks.history import generate_history
+from benchmarks.inputs.history import generate_history
 from benchmarks.peers.measure import PeerResult, measure_job_peer, measure_peer, write_files
 from benchmarks.peers.peer import GROUPS, JOB, PEERS
 from benchmarks.peers.peer_report import format_peers

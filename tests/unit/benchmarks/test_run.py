@@ -213,8 +213,8 @@ def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:
 
 
 def test_the_rows_that_benchmarks_store_make_documents() -> None:
+    from benchmarks.inputs.stored_users import PRODUCT, write_rows
     from benchmarks.steps import demo_plan
-    from benchmarks.stored_users import PRODUCT, write_rows
     from processor.progress.ledger import group_partition
     from processor.rounds.publish_stage import encoded_document
     from processor.rounds.step_runner import StepRunner

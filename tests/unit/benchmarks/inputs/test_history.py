@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "history.py"
+SCRIPT = Path(__file__).parents[4] / "benchmarks" / "inputs" / "history.py"
 COLUMNS = {
     "user": {"id", "email", "username", "registered_at"},
     "repo": {"owner", "name", "description", "star_count", "fork_count", "created_at", "updated_at"},

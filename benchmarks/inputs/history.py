@@ -1,6 +1,6 @@
 """Generate a history of the demo's five tables: any number of records, in the demo's mix of kinds.
 
-    python benchmarks/history.py --events 40000 --users 3000 > history.jsonl
+    python benchmarks/inputs/history.py --events 40000 --users 3000 > history.jsonl
 
 Promises: streaming (the tables stay in memory, the records do not), the same lines for the same seed, plain rows, one
 partition for each key, rising times. All users exist by the middle of the history. A few rows are much more popular than the

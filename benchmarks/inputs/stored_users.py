@@ -1,7 +1,7 @@
 """Rows that a benchmark writes before it begins, by the job's own step, as if the job had read them.
 
 Half of them are users, half of them pull requests, one for each user. Each user also gets an entry in the ledger. Their keys are
-among those of the generated history (`benchmarks.history`), in the same partitions and indexes, and no event of the history
+among those of the generated history (`inputs.history`), in the same partitions and indexes, and no event of the history
 joins them.
 """
 

@@ -14,7 +14,7 @@ from typing import Any
 from processor.demo.demo_tables import RecordedLine
 from processor.records import canonical_json
 
-WORDS = (Path(__file__).parents[1] / "LICENSE").read_text(encoding="utf-8").split()
+WORDS = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8").split()
 """Words as often as English has them."""
 COLUMNS, COLUMN_BYTES = 24, 88
 

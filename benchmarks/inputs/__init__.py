@@ -1,0 +1,1 @@
+"""The records and the rows that benchmarks begin with."""
