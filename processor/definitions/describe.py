@@ -6,8 +6,10 @@ The values are equal for every model that `load` can make: there, the `join`s of
 from collections.abc import Mapping
 from typing import Any
 
+from processor.definitions.durations import write_duration
 from processor.definitions.expression_reader.names import write_path
 from processor.product.expressions.expression import Column, Expression
+from processor.product.gate import Gate
 from processor.product.product import BareValue, Fields, Join, OrderTerm, Product, Selection, WholeRow
 from processor.records.entity import Entity
 
@@ -31,6 +33,8 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
         described["keep"] = entity.keep
     if entity.source:
         described["source"] = entity.source
+    if entity.transactions:
+        described["transactions"] = entity.transactions
     decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
     choices = {"format": entity.format, "decimals": decimals}
     return described | {name: choice for name, choice in choices.items() if choice is not None}
@@ -38,12 +42,20 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
 
 def describe_product(product: Product) -> dict[str, Any]:
     """The value of the product's file."""
-    heading = {"product": product.name, "root": product.root, "topic": product.topic}
+    heading: dict[str, Any] = {"product": product.name, "root": product.root, "topic": product.topic}
     if product.format != "json":
         heading["format"] = product.format
+    if product.gated:
+        heading["publish"] = _gate(product.gate)
     if product.where is not None:
         heading["where"] = write_expression(product.where)
     return heading | _selection(product.selection) | _joins(product.joins)
+
+
+def _gate(gate: Gate) -> dict[str, Any]:
+    waits = {"quiet": gate.quiet, "every": gate.every, "at_most": gate.at_most}
+    whole = {"transactions": "whole"} if gate.whole else {}
+    return whole | {name: write_duration(seconds) for name, seconds in waits.items() if seconds}
 
 
 def _selection(selection: Selection) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Reads `entities.yaml`: the tables of the source."""
 
 from collections.abc import Mapping
-from typing import TypeVar, get_args
+from typing import NamedTuple, TypeVar, get_args
 
 from processor.definitions.members import COLUMN, ENTITY
 from processor.definitions.problems import Problems, suggest
@@ -23,29 +23,44 @@ from statestore.column_values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
 MOST_SHARDS = 100
-KEEP = "keep"
+KEEP, TRANSACTIONS = "keep", "transactions"
 _KEEPS: tuple[KeepChoice, ...] = get_args(KeepChoice)
 _PATTERN = frozenset("*+?()[]{}|^$,\\")
 """The signs of patterns, and of lists in a text."""
 
 
+class _FileWords(NamedTuple):
+    """What the file says for each entity that does not say it."""
+
+    keep: KeepChoice | None
+    transactions: str | None
+
+
 def read_entities(root: YamlNode, problems: Problems) -> dict[str, Entity | None]:
     """The entities in the order written. An entity with problems has None, so that no reader reports its name as unknown. `keep`
-    with a word in place of a mapping is no entity: the word counts for each entity that has no `keep` of its own."""
+    and `transactions` with a word in place of a mapping are no entities: the word counts for each entity that does not say it."""
     cure = "write `name: {key: [...], columns: {name: type}}`"
     entries = as_map(root, "the file", cure, problems)
     if entries is None:
         return {}
-    found, keep = dict(entries.entries), None
-    if isinstance(of_file := entries.get(KEEP), Scalar):
-        del found[KEEP]
-        keep = _read_choice(of_file, KEEP, _KEEPS, problems)
-        if not found:
-            problems.add(of_file, "the file has no entity", cure)
-    return {name: _read_entity(key, node, keep or "all", problems) for name, (key, node) in found.items()}
+    said = {name: node for name in (KEEP, TRANSACTIONS) if isinstance(node := entries.get(name), Scalar)}
+    found = {name: entry for name, entry in entries.entries.items() if name not in said}
+    words = _read_words(said, problems)
+    if not found:
+        problems.add(next(iter(said.values())), "the file has no entity", cure)
+    return {name: _read_entity(key, node, words, problems) for name, (key, node) in found.items()}
 
 
-def _read_entity(key: Scalar, node: YamlNode, keep: KeepChoice, problems: Problems) -> Entity | None:
+def _read_words(nodes: Mapping[str, YamlNode], problems: Problems) -> _FileWords:
+    """The words of the file, or of an entity."""
+    topic = nodes.get(TRANSACTIONS)
+    return _FileWords(
+        keep=_read_choice(nodes.get(KEEP), KEEP, _KEEPS, problems),
+        transactions=as_topic(topic, problems, TRANSACTIONS) if topic else None,
+    )
+
+
+def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Problems) -> Entity | None:
     before = len(problems)
     name = as_name(key, "the name of an entity", problems)
     body = as_map(node, f"entity `{key.text}`", "write `key` and `columns` below it", problems)
@@ -61,7 +76,7 @@ def _read_entity(key: Scalar, node: YamlNode, keep: KeepChoice, problems: Proble
     record_format = _read_choice(body.get("format"), "format", formats, problems)
     decimals = _read_decimals(name, body, columns if columns_read else None, problems)
     truncate = _read_choice(body.get("truncate"), "truncate", truncates, problems) or "refuse"
-    keep = _read_choice(body.get(KEEP), KEEP, _KEEPS, problems) or keep
+    own = _read_words({name: value for name, (_, value) in body.entries.items()}, problems)
     table = body.get("source")
     source = as_text(table, "`source`", "write the table in the source, e.g. `public.users`", problems) if table else ""
     if len(problems) > before:
@@ -75,8 +90,9 @@ def _read_entity(key: Scalar, node: YamlNode, keep: KeepChoice, problems: Proble
         format=record_format,
         truncate=truncate,
         decimals=decimals,
-        keep=keep,
+        keep=own.keep or words.keep or "all",
         source=source or "",
+        transactions=own.transactions or words.transactions or "",
     )
 
 

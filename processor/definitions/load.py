@@ -118,6 +118,9 @@ def _entity_topics(root: YamlNode, entities: Mapping[str, Entity | None], proble
     for name, entity in entities.items():
         if entity is not None and isinstance(root, Map):
             _claim_topic(entity.topic, f"entity `{name}`", root.key_node(name), owners, problems)
+    for name, entity in entities.items():
+        if entity is not None and entity.transactions and isinstance(root, Map):
+            _claim_topic(entity.transactions, "the transaction metadata", root.key_node(name), owners, problems)
     return owners
 
 

@@ -24,6 +24,8 @@ ENTITY: Final[Members] = {
     "truncate": "What the job does when the source empties the table. Default: refuse, which stops the job.",
     "keep": "The columns that rows store: all, or only the declared ones. Default: that of the file, else all.",
     "source": "The table in the source database, `schema.table`, for `verify --source`. Default: the end of the topic's name.",
+    "transactions": "The topic of the connector's transaction metadata: how many records each transaction has. Default: that of "
+    "the file, else none.",
     **NOTE,
 }
 COLUMN: Final[Members] = {
@@ -44,6 +46,7 @@ PRODUCT: Final[Members] = {
     "root": "The entity at the top: one document for each of its rows.",
     "topic": "The Kafka topic of the documents. Default: the name of the product.",
     "format": "The form of the documents in the topic. Default: json.",
+    "publish": "When a document goes out, once its root has changed. Default: with the batch of the change.",
     **NOTE,
     **_WHERE,
     **_SHOWN,
@@ -60,6 +63,13 @@ JOIN: Final[Members] = {
     "limit": "The longest list. Default: all rows.",
     "total": "true: add NAME_total, the number of rows before the limit. Default: false.",
     **_SHOWN,
+}
+PUBLISH: Final[Members] = {
+    "transactions": "whole: wait until each source transaction that touched the root is complete. Its tables name the topic "
+    "of the connector's transaction metadata with `transactions`.",
+    "quiet": "Wait until the root has not changed for so long, e.g. `2 s`.",
+    "every": "At most one message of a root in so long, e.g. `30 s`.",
+    "at_most": "No document waits longer, whatever the others say. Default: 60 s, or `every` where that is longer.",
 }
 TEST: Final[Members] = {
     "test": "The name of the test.",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from processor.definitions.expression_reader.names import NameScope
+from processor.definitions.gate import read_gate
 from processor.definitions.joins import read_joins
 from processor.definitions.members import PRODUCT
 from processor.definitions.problems import Problems, suggest
@@ -53,6 +54,7 @@ def read_product(
     where = read_where(body.get("where"), scope, problems)
     check_members(body, selection, joins, scope, problems)
     document_format = _read_format(body, problems)
+    gate = read_gate(body.get("publish"), problems)
     if heading is None or len(problems) > before:
         return heading, None
     valid_joins = tuple(join for join in joins.values() if join is not None)
@@ -64,7 +66,10 @@ def read_product(
         joins=valid_joins,
         where=where,
         format=document_format,
+        gate=gate,
     )
+    if gate.whole:
+        _check_transactions(body, product, entities, problems)
     if document_format == "avro":
         _check_names(body, product, entities, problems)
     return heading, product
@@ -112,3 +117,15 @@ def _check_names(body: Map, product: Product, entities: Mapping[str, Entity | No
         avro_schema(product, {name: entity for name, entity in entities.items() if entity is not None})
     except ValueError as error:
         problems.add(body.key_node("format"), str(error), NAMES_CURE)
+
+
+def _check_transactions(body: Map, product: Product, entities: Mapping[str, Entity | None], problems: Problems) -> None:
+    """Adds a problem where no table of the product says where its transactions end."""
+    names = {product.root, *(join.entity for _, join in product.walk())}
+    read = [entity for entity in map(entities.get, names) if entity is not None]
+    if not any(entity.transactions for entity in read):
+        problems.add(
+            body.key_node("publish"),
+            "`transactions: whole` needs the connector's transaction metadata, and no entity of the product names its topic",
+            "write `transactions: TOPIC` in entities.yaml, and set provide.transaction.metadata = true in the connector",
+        )

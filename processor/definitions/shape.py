@@ -73,10 +73,10 @@ def as_name(node: YamlNode, subject: str, problems: Problems) -> str | None:
     return None
 
 
-def as_topic(node: YamlNode, problems: Problems) -> str | None:
+def as_topic(node: YamlNode, problems: Problems, key: str = "topic") -> str | None:
     """The node as the name of a Kafka topic. For another node: adds a problem and returns None."""
     cure = "use at most 249 letters, digits, `_`, `-` and `.`, and not `.` or `..` alone"
-    text = as_text(node, "`topic`", cure, problems)
+    text = as_text(node, f"`{key}`", cure, problems)
     if text is None or TOPIC.fullmatch(text):
         return text
     problems.add(node, f"`{text}` is not a valid Kafka topic name", cure)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from processor.doctor.decimal_forms import SampledForm, is_untold, untold_forms
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
+from processor.doctor.transaction_findings import record_findings, topic_findings
 from processor.findings.finding import Finding, ok, warning
 from processor.progress.form_notes import PARTITION, Forms, read_form, with_notes
-from processor.records.decimal_forms import SampledForm, is_untold, untold_forms
 from processor.records.entity import Entity
 from processor.records.settled_form import NO_FORMS, SettledForm
 from statestore.errors import StoreError
@@ -18,18 +19,25 @@ WORDS = {"text": "digits", "bytes": "Debezium's bytes"}
 
 
 def check_records(around: Surroundings) -> Iterator[Finding]:
-    """Whether each entity says how its decimals arrive, where a record does not; and what records have settled."""
+    """Whether each entity says how its decimals arrive, where a record does not, and what records have settled. Whether records
+    name their transactions, where the entity says so."""
     existing_registry(around)
     entities = [one.entity for _, one in sorted(around.plan.entities.items())]
-    topics = around.kafka.topics(sorted(entity.topic for entity in entities))
+    named = {entity.topic for entity in entities} | {entity.transactions for entity in entities} - {""}
+    topics = around.kafka.topics(sorted(named))
+    yield from topic_findings(entities, topics)
     untold = [entity for entity in entities if any(is_untold(entity, name) for name in entity.columns)]
     forms = _settled_forms(around) if untold else {}
     wrong = False
-    for entity in untold:
+    for entity in entities:
         topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
-        found = untold_forms(around.kafka.last_records(entity.topic, SAMPLE), entity)
+        if entity not in untold and not entity.transactions:
+            continue
+        records = around.kafka.last_records(entity.topic, SAMPLE)
+        yield from record_findings(entity, records)
+        found = untold_forms(records, entity)
         for column in entity.columns:
             finding = _finding(entity, column, found.get(column, frozenset()), settled.get(column))
             if finding is not None:

@@ -26,7 +26,15 @@ from processor.progress.ledger import Run
 from processor.progress.replays import ReplayReport, end_replay, refuse_replay
 from processor.progress.walk import WalkPage
 from processor.records.dead_letters import DeadLetter
-from processor.rounds.follow_up_stages import RootToRepair, backlog_stage, repair_stage, resume_stage, settle_stage
+from processor.records.source_transaction import NoTransactionFeed, TransactionFeed
+from processor.rounds.follow_up_stages import (
+    RootToRepair,
+    backlog_stage,
+    release_stage,
+    repair_stage,
+    resume_stage,
+    settle_stage,
+)
 from processor.rounds.job_event import JobEvent, Report, no_report
 from processor.rounds.keep_changes import close_open_changes
 from processor.rounds.replay_stage import replay_stage
@@ -35,7 +43,7 @@ from processor.rounds.spending import spending
 from processor.rounds.walk_stage import walk_stage
 from processor.rounds.write_stage import write_stage
 from processor.settings.settings import Settings
-from statestore.store import Store
+from statestore.store import Store, Write
 
 UNSEEN_SECONDS = 0.5
 """Between two looks of a fill for rows that an index did not show."""
@@ -47,11 +55,12 @@ class Driver:
     """The driver of one run. `make_driver` makes it.
 
     tally: the counts of all rounds so far. last_letter: the place and the reason of the last dead letter.
-    next_walk: when walks go on, on the job's clock.
+    next_walk: when walks go on, on the job's clock. transactions: brings the ends of source transactions.
     """
 
     progress: RunProgress
     rounds: RoundRunner
+    transactions: TransactionFeed = field(default_factory=NoTransactionFeed)
     tally: Counter[str] = field(default_factory=Counter)
     last_letter: str = ""
     next_walk: float = -math.inf
@@ -91,7 +100,12 @@ class Driver:
         if self.progress.fan_outs.waiting:
             return None
         ends = [at + self.progress.walks.wait for at in self.progress.walks.shown_at.values()]
-        dues = [self.progress.open_changes.next_due(), *ends, self.next_walk if self._pages() else None]
+        dues = [
+            self.progress.open_changes.next_due(),
+            self.progress.held.next_due(),
+            *ends,
+            self.next_walk if self._pages() else None,
+        ]
         return min((due for due in dues if due is not None), default=None)
 
     @property
@@ -126,6 +140,7 @@ class Driver:
     def process_batch(self, records: Work, starts: Mapping[Partition, int], batch: int = 0) -> Counter[str]:
         """Processes a micro-batch, or a piece of it; returns its counts. `starts`: its first offset in each partition."""
         self.rounds.batch = max(batch, self.rounds.batch + 1)
+        self.progress.forget(self.progress.held.begin_batch(batch or self.rounds.batch, self.clock.now()))
         return self._round(f"batch {self.rounds.batch}", write_stage, records, starts)
 
     def background_work(self) -> None:
@@ -134,6 +149,7 @@ class Driver:
         self.resume_fan_outs()
         self.publish_backlog()
         self.walk()
+        self.release_held()
 
     def settle_open_changes(self) -> None:
         """Settles the open changes that are due, and closes those that the indexes have shown long enough. The documents that it
@@ -156,6 +172,24 @@ class Driver:
             self._round("backlog", backlog_stage, [list(chain.from_iterable(items.values()))])
             for request in self.progress.backlog.remove(items):
                 self.store.delete(request)
+
+    def release_held(self) -> None:
+        """Publishes the roots that their gates let through."""
+        held, clock = self.progress.held, self.clock
+        for topic, since in held.transactions.missing_ends().items():
+            held.take_ends(topic, self.transactions.ends(topic, since))
+        due = held.due(clock.now())
+        if not due:
+            return
+        self.rounds.check_lease()
+        number, incomplete = self.rounds.number, held.incomplete(due)
+        for write in held.note_release(due, number, clock.now(), clock.date()):
+            self.store.write(write)
+        work = split(list(due.items()), min(len(due), self.settings.lanes))
+        self._round("released", release_stage, work)
+        self.tally["released incomplete"] += incomplete
+        for request in held.released(due, number, clock.now(), clock.date()):
+            self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
 
     def walk(self) -> None:
         """Continues the walks: some pages, at the rate of the settings."""
@@ -248,6 +282,7 @@ def make_driver(
     check_lease: Callable[[], None] = no_lease,
     report: Report = no_report,
     setup: PublishSetup | None = None,
+    transactions: TransactionFeed | None = None,
 ) -> Driver:
     """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over."""
     progress = RunProgress(
@@ -260,4 +295,4 @@ def make_driver(
         setup=setup or PublishSetup(),
     )
     rounds = RoundRunner(executor=executor, progress=progress, run=run, check_lease=check_lease)
-    return Driver(progress=progress, rounds=rounds)
+    return Driver(progress=progress, rounds=rounds, transactions=transactions or NoTransactionFeed())

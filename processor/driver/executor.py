@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from processor.progress.overlay import SegmentGroup
 from processor.records.framing import NO_SCHEMAS, FramedReader
+from processor.rounds.keep_changes import hold_back
 from processor.rounds.publish_stage import AskLimit, publish_lane
 from processor.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.rounds.stage_times import stage_time
@@ -66,7 +67,7 @@ class InProcessExecutor:
             open_writer=self.open_writer,
         )
         began = perf_counter()
-        result = stage(chain.from_iterable(work), round_, runner)
+        result = hold_back(stage(chain.from_iterable(work), round_, runner), round_, self.store)
         written, began = stage_time("write", began), perf_counter()
         opened = SegmentGroup(result.opened)
 

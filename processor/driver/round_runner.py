@@ -111,6 +111,7 @@ class RoundRunner:
             incarnations=self.incarnations,
             release=statestore_version(),
             forms=progress.forms,
+            date=date,
             read_first=frozenset() if progress.store.consistent else self.row_reads.entities(progress.plan),
         )
 

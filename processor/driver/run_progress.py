@@ -11,6 +11,8 @@ from itertools import chain
 
 from processor.driver.clock import Clock
 from processor.errors import Fenced
+from processor.gates.held_roots import HeldRoots
+from processor.gates.touched_roots import tables_of
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.backlog import PARTITION, Backlog, stopped_line
@@ -58,6 +60,7 @@ class RunProgress:
     fan_outs: FanOuts = field(init=False)
     backlog: Backlog = field(init=False)
     walks: Walks = field(init=False)
+    held: HeldRoots = field(init=False)
     active: Plan = field(init=False)
     unfit: dict[Root, str] = field(default_factory=dict)
     erased: Erased = frozenset()
@@ -68,8 +71,10 @@ class RunProgress:
         self.open_changes = OpenChanges(wait=self.wait, settle=settle)
         self.fan_outs = FanOuts(products=self.plan.products, run=self.run)
         self.backlog = Backlog(products=self.plan.products, run=self.run)
+        self.held = HeldRoots(run=self.run)
         self.walks = Walks(run=self.run, wait=self.wait, probes=not self.store.consistent)
         self.active = self.plan
+        self._adopt_gates()
 
     @property
     def wait(self) -> float:
@@ -86,6 +91,7 @@ class RunProgress:
         self.erased = erased_in(self.store.partition(ERASED))
         self.forms = with_notes({}, map(read_form, self.store.partition(FORMS)))
         self._reload_roots()
+        self.forget(self.held.reload(self.store.partition(PARTITION), self.clock.now(), self.clock.date()))
         self.open_changes.reload(open_items(self.store), self.store.get, self.clock.now())
 
     def adopt(self, plan: Plan, setup: PublishSetup | None) -> None:
@@ -117,6 +123,7 @@ class RunProgress:
         for resumed in chain.from_iterable(result.resumed for result in results):
             self.keep(self.fan_outs.advance(resumed))
         self.open_changes.add(chain.from_iterable(result.opened for result in results), self.clock.now())
+        self.held.add(chain.from_iterable(result.held for result in results), self.clock.now())
         self._keep_walked(results)
         return self._settle(lanes, results)
 
@@ -133,6 +140,11 @@ class RunProgress:
         done = self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
         if not isinstance(done, Done):
             raise Fenced(f"a later run than {self.run} continues its work; this job must stop")
+
+    def forget(self, deletes: Iterable[Delete]) -> None:
+        """Deletes items that no later round needs."""
+        for request in deletes:
+            self.store.delete(request)
 
     def keep_walks(self, writes: Iterable[Write]) -> None:
         """Makes the progress of walks durable, and lets products begin whose entities are proven."""
@@ -153,7 +165,13 @@ class RunProgress:
         self.backlog = Backlog(products=self.active.products, run=self.run, stopped=kept)
         self.unfit = {root: reason for root, reason in self.unfit.items() if root[0] in versions}
         self._stop({name: reason for name, reason in self.setup.unready.items() if name in versions})
+        self._adopt_gates()
         self._reload_roots()
+
+    def _adopt_gates(self) -> None:
+        """Goes on with the gates of the products that the job publishes now."""
+        gates = {name: one.product.gate for name, one in self.active.products.items() if one.product.gated}
+        self.forget(self.held.adopt(gates, tables_of(self.active)))
 
     def _reload_roots(self) -> None:
         """Takes the fan-outs and the backlog from the table, and deletes those that no product needs."""

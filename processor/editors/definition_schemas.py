@@ -7,9 +7,11 @@ the readers' own: `statestore check` names their mistakes.
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
-from processor.definitions.entities import KEEP, MOST_SHARDS
+from processor.definitions.durations import DURATION
+from processor.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS
+from processor.definitions.gate import DURATIONS
 from processor.definitions.joins import MAX_LIMIT
-from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PRODUCT, TEST, Members
+from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PRODUCT, PUBLISH, TEST, Members
 from processor.definitions.shape import NAME, TOPIC
 from processor.product.product import DocumentFormat
 from processor.records.entity import DecimalForm, KeepChoice, RecordFormat, TimestampUnit, TruncateChoice, TypeName
@@ -27,6 +29,9 @@ _TOPIC: Final[JsonSchema] = {"type": "string", "pattern": f"^{TOPIC.pattern}$"}
 _EXPRESSION: Final[JsonSchema] = {"type": ["string", "number", "boolean", "null"]}
 _COLUMNS: Final[JsonSchema] = {"type": "array", "items": _TEXT}
 _KEEP_TEXT: Final = "The columns that rows of all entities store, where an entity does not say it. Default: all."
+_TRANSACTIONS_TEXT: Final = (
+    "The topic of the transaction metadata of all entities that do not name another. Default: none."
+)
 _ENTITY: Final[JsonSchema] = {"$ref": "#/definitions/entity"}
 _JOINS: Final[JsonSchema] = {"$ref": "#/definitions/joins"}
 _SELECTION: Final[Mapping[str, JsonSchema]] = {
@@ -61,6 +66,7 @@ def entities_schema() -> JsonSchema:
             "source": _TEXT,
             **_NOTE,
             KEEP: keep,
+            TRANSACTIONS: _TOPIC,
         },
         required=("key", "columns"),
     )
@@ -70,7 +76,10 @@ def entities_schema() -> JsonSchema:
             "type": "object",
             "minProperties": 1,
             "propertyNames": _NAME,
-            "properties": {KEEP: {"anyOf": [keep, _ENTITY], "description": _KEEP_TEXT}},
+            "properties": {
+                KEEP: {"anyOf": [keep, _ENTITY], "description": _KEEP_TEXT},
+                TRANSACTIONS: {"anyOf": [_TOPIC, _ENTITY], "description": _TRANSACTIONS_TEXT},
+            },
             "additionalProperties": _ENTITY,
         },
     ) | {"definitions": {"entity": entity}}
@@ -83,6 +92,7 @@ def product_schema() -> JsonSchema:
         "root": _TEXT,
         "topic": _TOPIC,
         "format": {"enum": list(get_args(DocumentFormat)), "default": "json"},
+        "publish": _publish(),
         "sql": _TEXT,
         **_NOTE,
         **_SELECTION,
@@ -115,6 +125,12 @@ def tests_schema() -> JsonSchema:
     expects = {"anyOf": [{"required": ["expect"]}, {"required": ["contains"]}]}
     test = _mapping(TEST, shapes, required=("test",)) | expects
     return _file("tests of products", {"type": "array", "items": test})
+
+
+def _publish() -> JsonSchema:
+    duration = {"type": "string", "pattern": f"^{DURATION.pattern}$"}
+    shapes: dict[str, JsonSchema] = {"transactions": {"enum": ["whole"]}, **dict.fromkeys(DURATIONS, duration)}
+    return _mapping(PUBLISH, shapes, required=()) | {"minProperties": 1}
 
 
 def _join() -> JsonSchema:

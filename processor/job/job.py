@@ -269,6 +269,7 @@ class Job:
         self.doing, self.rests = "waits for a part that does not answer", True
         if self.turn.acquire(timeout=LAST_ROUND_SECONDS):
             self.turn.release()
+            self.driver.transactions.close()
             self.driver.store.close()
 
     def end(self) -> None:

@@ -19,12 +19,14 @@ from processor.rounds.job_event import Report
 from processor.rounds.round import PublishSetup
 from processor.rounds.troubles import Troubles
 from processor.schema_registry.document_schemas import SchemaRegistration
+from processor.schema_registry.open_schemas import open_schemas
 from processor.settings.settings import Settings
 from processor.spark.spark_executor import SparkExecutor
 from processor.topics.dead_letter_topic import letter_bytes
 from processor.topics.entity_moves import EntityMoves
 from processor.topics.product_topics import ProductTopics
 from processor.topics.publish_preparation import PublishPreparation
+from processor.topics.transaction_feed import transaction_feed
 from registry.model import Lease, Progress
 from registry.repository import Registry
 from statestore.store import FencingToken, Store
@@ -66,6 +68,7 @@ def make_job(
         check_lease=lease_check(registry, lease, stopping),
         report=report,
         setup=PublishSetup(letter_bytes=preparation.letter_bytes),
+        transactions=transaction_feed(settings, open_schemas(settings.schema_registry), report),
     )
     moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
     ready = _Readiness(settings=settings, registry=registry, admin=admin, driver=driver, preparation=preparation)

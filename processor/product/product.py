@@ -6,6 +6,7 @@ from typing import Literal
 
 from processor.product.expressions.expression import Column as Column
 from processor.product.expressions.expression import Expression, aggregates, node_of
+from processor.product.gate import OPEN, Gate
 from processor.product.join_fields import array_of
 from processor.records.entity import Entity
 
@@ -100,7 +101,7 @@ DocumentFormat = Literal["json", "avro"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
     """The definition of a document. `where`: the condition on root rows that have a document. `format`: of the documents in the
-    topic."""
+    topic. `gate`: when they go out."""
 
     name: str
     topic: str
@@ -109,6 +110,12 @@ class Product:
     joins: tuple[Join, ...]
     where: Expression | None = None
     format: DocumentFormat = "json"
+    gate: Gate = OPEN
+
+    @property
+    def gated(self) -> bool:
+        """Whether a changed root may have to wait."""
+        return self.gate != OPEN
 
     def walk(self) -> Iterator[tuple[str, Join]]:
         """Each join with the entity above it: parents first, in the order of the definition."""

@@ -30,6 +30,7 @@ _PLACEHOLDER_BYTES: Final = list(PLACEHOLDER.encode())
 _DEBEZIUM_MEMBERS: Final = frozenset(
     {"__deleted", "__op", "__table", "__db", "__schema", "__lsn", "__txId", "__name", "__connector", "__snapshot"}
     | {"__ts_ms", "__ts_us", "__ts_ns", "__source_ts_ms", "__source_ts_us", "__source_ts_ns", "__source_lsn"}
+    | {"__transaction_id", "__transaction_data_collection_order"}
 )
 _NOT_PLAIN: Final = _DEBEZIUM_MEMBERS | {"op", "data_collections", "tableChanges", "ddl", "ts_ms"}
 

@@ -41,7 +41,8 @@ class Entity:
     its own format. `decimals`: the form of text in number columns, or in some of them, where a record has no schema: digits, or
     Debezium's bytes. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
     deletes those that are older than the truncate (`delete`). `keep`: the columns that rows store. `source`: its table in the
-    source, `schema.table`; empty: by the topic."""
+    source, `schema.table`; empty: by the topic. `transactions`: the topic of the connector that says which transactions have
+    ended; empty: the records name no transaction."""
 
     name: str
     topic: str
@@ -53,6 +54,7 @@ class Entity:
     decimals: DecimalForm | Mapping[str, DecimalForm] | None = None
     keep: KeepChoice = "all"
     source: str = ""
+    transactions: str = ""
 
     @property
     def keeps_undeclared(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from processor.records.entity import DecimalForm
 from processor.records.reject_reasons import ReasonCode
+from processor.records.source_transaction import SourceTransaction
 
 Value = Any
 """str | int | Decimal | bool | None, or lists and maps of these (json, arrays, undeclared columns)."""
@@ -45,7 +46,7 @@ class Change(NamedTuple):
     """One change of one row. `row`: the whole new image (values may be UNAVAILABLE), None for a delete. `since`: for each
     column that an earlier change filled, the (epoch, offset) of that change. `shows`: the forms of decimals that the record
     shows, of columns whose form is not settled. `seen`: of a repair from the source, the version of the stored row that differs,
-    empty where there is none; None for every other change."""
+    empty where there is none; None for every other change. `transaction`: of the record, where its entity has such records."""
 
     entity: str
     key: tuple[Value, ...]
@@ -54,6 +55,7 @@ class Change(NamedTuple):
     since: Mapping[str, tuple[int, int]] = {}
     shows: Mapping[str, DecimalForm] = {}
     seen: str | None = None
+    transaction: SourceTransaction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,7 @@ class Rejected:
     entity: str = ""
     plain: str = ""
     cut: CutRecord | None = None
+    transaction: SourceTransaction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +90,7 @@ class Ignored:
 
     record: Record
     why: Literal["control", "truncate", "unknown topic"]
+    transaction: SourceTransaction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,7 @@ class Truncated:
 
     record: Record
     entity: str
+    transaction: SourceTransaction | None = None
 
 
 Decoded = Change | Rejected | Ignored | Truncated

@@ -3,6 +3,7 @@
 settle_stage    open changes that are due -> what the indexes show of them, and their roots again
 resume_stage    fan-outs -> the roots of their next page
 backlog_stage   roots of stopped products -> the same roots, to publish now
+release_stage   roots that waited at their gates -> the same roots, to publish now
 repair_stage    roots whose documents differ from the state -> the same roots, their ledger entries invalidated
 """
 
@@ -90,4 +91,9 @@ def repair_stage(roots: Iterable[RootToRepair], round_: Round, runner: StepRunne
     earlier = round_.setup.earlier_sequences
     products = round_.plan.products
     runner.run(invalidate(products[name].ledger, sk, key, mark, earlier.get(name, 0)) for (name, sk), key in roots)
-    return StageResult(roots=dict.fromkeys((repair.root for repair in roots), UNKNOWN))
+    return StageResult(cleared=dict.fromkeys((repair.root for repair in roots), UNKNOWN))
+
+
+def release_stage(roots: Iterable[tuple[Root, float]], _round: Round, _runner: StepRunner) -> StageResult:
+    """Publishes roots that their gates let through."""
+    return StageResult(cleared=dict(roots))

@@ -1,7 +1,14 @@
-"""Writes and deletes the durable items of open changes (`processor.progress.open_changes`)."""
+"""Writes and deletes the durable items of what a task leaves to later rounds: open changes
+(`processor.progress.open_changes`), and roots that wait at gates (`processor.gates`)."""
 
+from collections import Counter
+from dataclasses import replace
+
+from processor.gates.held_portion import Held, HeldBy, make_portions
+from processor.gates.touched_roots import NOTHING_TOUCHED
 from processor.progress.open_changes import OpenChanges
 from processor.progress.segment import Segment
+from processor.rounds.round import Round, StageResult
 from statestore.errors import Terminal
 from statestore.store import Delete, Store, TooLarge
 
@@ -25,3 +32,29 @@ def close_open_changes(changes: OpenChanges, store: Store, run: int, round_: int
         unused += changes.replace_left(gathered)
     for item in unused:
         store.delete(Delete(key=item))
+
+
+def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:
+    """The result of a first stage, without the roots that wait at the gates of their products. They are durable when it
+    returns."""
+    gated = {name for name, planned in round_.plan.products.items() if planned.product.gated}
+    if not gated:
+        return replace(result, roots={**result.roots, **result.cleared}, cleared={}) if result.cleared else result
+    touched = result.touched
+    held = Held(
+        roots={
+            root: HeldBy(time, touched.roots.get(root, frozenset()))
+            for root, time in result.roots.items()
+            if root[0] in gated
+        },
+        seen=touched.seen,
+        barriers={product: names for product, names in touched.products.items() if product in gated},
+    )
+    portions = tuple(make_portions(held, round_.run.number, round_.number, round_.date))
+    for portion in portions:
+        store.write(portion.write())
+    free = {root: time for root, time in result.roots.items() if root[0] not in gated}
+    tally = result.tally + Counter(held=len(held.roots))
+    return replace(
+        result, tally=tally, roots={**free, **result.cleared}, cleared={}, touched=NOTHING_TOUCHED, held=portions
+    )

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from processor.gates.held_portion import HeldPortion
+from processor.gates.touched_roots import NOTHING_TOUCHED, TouchedRoots
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.epochs import Incarnations, Partition
@@ -85,7 +87,8 @@ class Round:
     one where it has none. `truncates`: of the entities that had one, until this round. `walk_page`: most rows of a page of
     a walk. `log_values`: whether texts for the log may show values of rows. `erased`: the rows that an operator erased.
     `incarnations`: of the topics, by their epochs. `release`: of statestore. `forms`: of decimals, as records settled
-    them. `read_first`: the entities whose rows a task reads before it writes them."""
+    them. `read_first`: the entities whose rows a task reads before it writes them. `date`: of its begin, in seconds since
+    1970."""
 
     plan: Plan
     run: Run
@@ -107,6 +110,7 @@ class Round:
     release: str = ""
     forms: Forms = field(default_factory=dict)
     read_first: frozenset[str] = frozenset()
+    date: float = 0.0
 
     @property
     def refused_by(self) -> RefusedBy:
@@ -116,7 +120,8 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
-    """The result of a task of a first stage. `roots`: to publish in this round, with the time of the oldest record of each;
+    """The result of a task of a first stage. `roots`: to publish in this round if no gate holds them, with the time of the oldest
+    record of each; `cleared`: those that no gate holds; `touched`: by source transactions; `held`: what waits at the gates now.
     `fan_outs`: find further roots in later rounds. `opened`: the changes that the task opened. `sights`: of open rows in index
     answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece of work. `truncates`: the truncates that the
     task read, as entity and version. `letters`: the code of a reason -> the place and the reason of its last dead letter; the
@@ -136,6 +141,9 @@ class StageResult:
     letters: Mapping[str, str] = field(default_factory=dict)
     forms: tuple[FormNote, ...] = ()
     updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
+    cleared: RootTimes = field(default_factory=dict)
+    touched: TouchedRoots = NOTHING_TOUCHED
+    held: tuple[HeldPortion, ...] = ()
 
 
 Stage = Callable[[Iterable[Any], Round, StepRunner], StageResult]

@@ -10,6 +10,8 @@ from operator import itemgetter
 from typing import TypeVar
 
 from processor.errors import TruncateRefused
+from processor.gates.held_portion import TransactionName
+from processor.gates.touched_roots import NOTHING_TOUCHED, SeenTransactions, TouchedRoots, followed_topics
 from processor.plan.row_image import version_of
 from processor.plan.step import Step
 from processor.plan.touch import RefusedChange, Root, Touch
@@ -49,7 +51,8 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     reject = partial(_reject, round_, runner.outbox, tally, letters)
     first: dict[Partition, tuple[int, int]] = {}
     decoding = SettledDecode(store=runner.store, schemas=runner.schemas, forms=round_.forms)
-    decoded = list(_changes(records, round_, runner, decoding, first, tally, reject))
+    transactions = SeenTransactions(followed_topics(round_.plan))
+    decoded = list(_changes(records, round_, runner, decoding, first, tally, reject, transactions))
     truncates = tuple((one.entity, version_of(one)) for one in decoded if isinstance(one, Truncated))
     decoded_changes = (one for one in decoded if isinstance(one, Change))
     changes, erased = split_erased(decoded_changes, round_.erased, round_.incarnations, runner.store)
@@ -85,7 +88,28 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
         letters=letters,
         forms=tuple(decoding.settled),
         updates=updates,
+        touched=_touched(transactions, written, found, round_),
     )
+
+
+def _touched(
+    transactions: SeenTransactions,
+    written: Sequence[tuple[NetChange, Touch]],
+    found: Sequence[FoundRoots],
+    round_: Round,
+) -> TouchedRoots:
+    """What each source transaction touched."""
+    if not transactions.followed:
+        return NOTHING_TOUCHED
+    roots: dict[Root, frozenset[TransactionName]] = {}
+    products: dict[str, frozenset[TransactionName]] = {}
+    for (net, touch), of in zip(written, found, strict=True):
+        topic = round_.plan.entities[touch.entity].entity.transactions
+        names = frozenset((topic, one.transaction.id) for one in net.changes if one.transaction is not None)
+        if names and topic in transactions.followed:
+            roots |= {root: roots.get(root, frozenset()) | names for root in of.roots}
+            products |= {one.product: products.get(one.product, frozenset()) | names for one in of.fan_outs}
+    return TouchedRoots(transactions.records(), roots, products)
 
 
 def run_in_chunks(runner: StepRunner, steps: Iterable[Step[T]]) -> Iterator[T]:
@@ -109,6 +133,7 @@ def _changes(
     first: dict[Partition, tuple[int, int]],
     tally: Counter[str],
     reject: Reject,
+    transactions: SeenTransactions,
 ) -> Iterator[Change | Truncated]:
     """The changes and the truncates among the records. Notes the first (epoch, offset) of each partition in `first`. Raises
     TruncateRefused before the task writes a row."""
@@ -116,6 +141,7 @@ def _changes(
     for decoded in decoding.decode_all(records, topics):
         record = decoded.record
         tally["read"] += 1
+        transactions.see(decoded, topics.get(record.topic))
         partition, position = (record.topic, record.partition), (record.epoch, record.offset)
         if partition not in first or position < first[partition]:
             first[partition] = position

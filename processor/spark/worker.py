@@ -21,6 +21,7 @@ from processor.progress.overlay import Overlay, SegmentGroup
 from processor.progress.segment import Segment
 from processor.records.record import Record
 from processor.rounds.freshness import RootTimes, count_ages, oldest
+from processor.rounds.keep_changes import hold_back
 from processor.rounds.publish_stage import lane_of, publish_lane
 from processor.rounds.round import SMALL, LaneResult, Round, Stage, StageResult
 from processor.rounds.spending import spending
@@ -118,7 +119,7 @@ def run_stage(elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Tas
         schemas=open_schemas(task.settings.schema_registry),
     )
     before, began = spending(mine.store), perf_counter()
-    result = stage(read(elements), task.round, runner)
+    result = hold_back(stage(read(elements), task.round, runner), task.round, mine.store)
     tally = result.tally + (spending(mine.store) - before) + stage_time("write", began)
     return replace(result, sights=runner.sights(), tally=tally)
 

@@ -35,6 +35,7 @@ from processor.records.schemas.adjusted_names import adjusted_names, with_column
 from processor.records.schemas.schema_readings import Schemas, schema_reading
 from processor.records.settled_form import NO_FORMS, ColumnForms
 from processor.records.shown_forms import shown_forms
+from processor.records.source_transaction import read_transaction
 from processor.records.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
@@ -101,13 +102,16 @@ class Decoder:
 
     def decode(self, record: Record, schemas: FramedReader) -> Decoded:
         """The change, or why there is none."""
+        transaction = None
         try:
             value = _parsed("value", record.value, schemas)
+            if self.entity.transactions:
+                transaction = read_transaction(unwrap(value, self.entity)[0])
             image = read_image(value, self.entity)
             if image == "truncate" and self.entity.truncate != "ignore":
-                return Truncated(record=record, entity=self.entity.name)
+                return Truncated(record=record, entity=self.entity.name, transaction=transaction)
             if not isinstance(image, DebeziumImage):
-                return Ignored(record=record, why=image)
+                return Ignored(record=record, why=image, transaction=transaction)
             if type(value) is SchemedValue and value.avro and self._adjusted:
                 image = self._with_columns(image)
             key_value = self._key_value(record.key, schemas)
@@ -122,9 +126,11 @@ class Decoder:
                 code=reason_code(error),
                 entity=self.entity.name,
                 plain=plain_reason(error),
+                transaction=transaction,
             )
         shows = shown_forms(self._open, key_value, image, self.entity) if self._open else {}
-        return Change(self.entity.name, key, None if image.deleted else row, record, shows=shows)
+        row_now = None if image.deleted else row
+        return Change(self.entity.name, key, row_now, record, shows=shows, transaction=transaction)
 
     def _with_columns(self, image: DebeziumImage) -> DebeziumImage:
         """The image under the names of the columns, where Debezium adjusted them to Avro."""

@@ -13,6 +13,7 @@ from itertools import islice
 from processor.driver.clock import VirtualClock
 from processor.driver.driver import Driver, make_driver
 from processor.driver.executor import InProcessExecutor
+from processor.gates.touched_roots import followed_topics
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.ledger import Run
@@ -20,6 +21,7 @@ from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.settings.settings import Settings
+from processor.trial.recorded_ends import RecordedEnds
 from statestore.memory import MemoryStore
 from statestore.store import Store
 
@@ -54,6 +56,7 @@ class Trial:
     clock: VirtualClock = field(default_factory=VirtualClock)
     driver: Driver = field(init=False)
     ends: dict[Partition, int] = field(default_factory=dict)
+    transactions: RecordedEnds = field(default_factory=RecordedEnds)
 
     def __post_init__(self) -> None:
         store = self.other_store or MemoryStore(self.settings.slots, lag=self.lag, clock=self.clock.now)
@@ -71,6 +74,7 @@ class Trial:
             executor=executor,
             clock=self.clock,
             run=Run(number=self.run),
+            transactions=self.transactions,
         )
 
     @property
@@ -92,6 +96,10 @@ class Trial:
         """One micro-batch, from its records to its published documents; returns its counts. `background_work` comes
         between batches."""
         records = list(records)
+        topics = followed_topics(self.driver.plan)
+        for record in (record for record in records if record.topic in topics):
+            self.transactions.take(record)
+        records = [record for record in records if record.topic not in topics]
         read = {*self.ends, *((record.topic, record.partition) for record in records)}
         self.driver.rounds.partitions = Counter(topic for topic, _ in read)
         tally = self.driver.process_batch([records], dict(self.ends))

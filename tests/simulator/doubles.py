@@ -63,6 +63,7 @@ def copy_job(job: Job) -> Job:
         shown_at=dict(walks.shown_at),
         moved=set(walks.moved),
     )
+    progress.held = copy.deepcopy(progress.held)
     driver.tally = Counter(driver.tally)
     progress.unfit = dict(progress.unfit)
     steward = job.steward and replace(job.steward, driver=driver)

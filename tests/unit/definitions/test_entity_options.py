@@ -1,7 +1,10 @@
 """The options of an entity: what they mean, and what is refused."""
 
+import json
+
 import pytest
 
+from processor.definitions.describe import describe_entity
 from processor.definitions.load import load
 from processor.definitions.problems import DefinitionError
 
@@ -88,6 +91,31 @@ def test_an_entity_keeps_what_it_says_else_what_the_file_says() -> None:
     }
     assert load({"entities.yaml": f"user: {body % ''}"}).entities["user"].keep == "all"
     assert [*load({"entities.yaml": f"keep: {body % ''}"}).entities] == ["keep"]
+
+
+def test_an_entity_has_its_own_transaction_topic_else_that_of_the_file() -> None:
+    body = "{key: [id], columns: {id: int}%s}"
+    text = f"transactions: app.transaction\nkeep: declared\nuser: {body % ''}\nitem: {body % ', transactions: b.tx'}\n"
+    entities = load({"entities.yaml": text}).entities
+    assert {name: one.transactions for name, one in entities.items()} == {"user": "app.transaction", "item": "b.tx"}
+    described = {name: describe_entity(one) for name, one in entities.items()}
+    assert load({"entities.yaml": json.dumps(described)}).entities == entities
+    assert load({"entities.yaml": f"user: {body % ''}"}).entities["user"].transactions == ""
+    assert [*load({"entities.yaml": f"transactions: {body % ''}"}).entities] == ["transactions"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("transactions: a b\nuser: {key: [id], columns: {id: int}}", "`a b` is not a valid Kafka topic name"),
+        ("user: {key: [id], columns: {id: int}, transactions: []}", "`transactions` is an empty list"),
+        ("transactions: user\nuser: {key: [id], columns: {id: int}}", "which entity `user` already has"),
+        ("transactions: app.transaction", "the file has no entity"),
+    ],
+)
+def test_a_wrong_transaction_topic_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(DefinitionError, match=problem):
+        load({"entities.yaml": text})
 
 
 @pytest.mark.parametrize(

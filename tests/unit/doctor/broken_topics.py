@@ -17,6 +17,7 @@ from processor.records.settled_form import SettledForm
 from registry.model import Binding, EpochBoundary
 from statestore.memory import MemoryStore
 from tests.unit.doctor.broken import PART_FAULTS, Fault, set_to, settings
+from tests.unit.doctor.broken_transactions import TRANSACTION_FAULTS
 from tests.unit.doctor.healthy import DAY, LANDING, TABLE, Healthy, fail
 
 WRONG_USER = SettingError("[kafka] sasl.username, sasl.password: authentication failed")
@@ -118,6 +119,7 @@ def checkpoint_is_a_file(around: Healthy) -> None:
 
 FAULTS = [
     *PART_FAULTS,
+    *TRANSACTION_FAULTS,
     Fault("no broker named", settings(bootstrap_servers=""), "kafka", "failure", "no broker", "--bootstrap-servers"),
     Fault(
         "a broker without a port", settings(bootstrap_servers="b1:x"), "kafka", "failure", "HOST:PORT", "--bootstrap"

@@ -26,6 +26,7 @@ from processor.stores.store_kind import StoreKind
 from registry.model import Binding
 from tests.unit.doctor.broken import REFUSED, Fault
 from tests.unit.doctor.broken_topics import FAULTS, settled
+from tests.unit.doctor.broken_transactions import FINE
 from tests.unit.doctor.healthy import DURABLE, TABLE, Healthy, fail
 
 CANARY = "canary-7391"
@@ -67,6 +68,15 @@ def test_a_healthy_set_up_has_no_warning_and_no_failure(around: Healthy, capsys:
     assert status == 0
     assert [one for one in findings if one["state"] != "ok"] == []
     assert {one["check"] for one in findings} == {check.name for check in all_checks(DYNAMODB)}
+
+
+@pytest.mark.parametrize("made", FINE)
+def test_transaction_metadata_that_is_there_has_no_warning(made: Any, around: Healthy, capsys: Any) -> None:
+    made(around)
+    status, findings = examined(capsys)
+    assert status == 0
+    assert [one for one in findings if one["state"] != "ok"] == []
+    assert "app.transaction: the topic of transactions is there" in [one["text"] for one in findings]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

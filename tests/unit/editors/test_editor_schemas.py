@@ -71,6 +71,8 @@ def test_an_editor_marks_a_bad_file_unless_only_the_reader_can_see_its_mistake(c
         ("product", "{product: p, root: user, description: 'two\\nlines', owner: crew}"),
         ("entities", "keep: declared\na: {key: [x], columns: {x: string}, keep: all}"),
         ("entities", "keep: {key: [x], columns: {x: string}}"),
+        ("entities", "transactions: app.tx\na: {key: [x], columns: {x: string}, transactions: b.tx}"),
+        ("entities", "transactions: {key: [x], columns: {x: string}}"),
         ("product", "{product: p, root: user, where: true, fields: {a: 1, b: 1.5, c: null, d: true, e: username}}"),
         ("product", "{product: p, root: user, fields: []}"),
         (
@@ -97,6 +99,7 @@ def test_what_the_reader_takes_an_editor_takes(kind: str, text: str) -> None:
         ("entities", "a: {key: [id, id], columns: {id: int}}"),
         ("entities", "keep: used\na: {key: [id], columns: {id: int}}"),
         ("entities", "a: {key: [id], columns: {id: int}, keep: used}"),
+        ("entities", "transactions: a b\na: {key: [id], columns: {id: int}}"),
         ("product", "{product: p, root: user, limit: 1}"),
         ("product", "{product: p}"),
         ("product", "{product: p, root: user, embed: {s: {one: star, many: star, on: {username: username}}}}"),

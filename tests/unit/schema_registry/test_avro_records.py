@@ -1,5 +1,6 @@
 """Avro records of each kind become the changes that they give as JSON; what does not fit its schema is a dead letter."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.support.required import require_schema_packages
 require_schema_packages()
 
 from processor.records.record import UNAVAILABLE, Change, Ignored, Truncated  # noqa: E402
+from processor.records.source_transaction import SourceTransaction  # noqa: E402
 from tests.unit.schema_registry.avro_tables import ID, envelope_schema, record_schema, table  # noqa: E402
 from tests.unit.schema_registry.framed import avro, avro_schema, decoded, head, reason, row  # noqa: E402
 from tests.unit.schema_registry.same_values import COLUMNS, Column  # noqa: E402
@@ -77,6 +79,44 @@ def test_two_names_of_a_record_that_may_be_one_column_are_a_dead_letter() -> Non
     }
     why = reason(table, None, avro(1, schema, {"id": 1, "user_id": 2, "user_u002did": 3}), {1: avro_schema(schema)})
     assert why == "column 'user-id': 'user_id' and 'user_u002did' of the record may both be this column"
+
+
+def test_an_envelope_names_its_transaction() -> None:
+    text, number = {"type": "string"}, {"type": "long"}
+    block = {
+        "type": "record",
+        "name": "block",
+        "namespace": "event",
+        "fields": [{"name": "id", "type": text}]
+        + [{"name": n, "type": number} for n in ("total_order", "data_collection_order")],
+    }
+    places = ("connector", "db", "schema", "table")
+    source = {"type": "record", "name": "Source", "fields": [{"name": n, "type": text} for n in places]}
+    row_ = {"type": "record", "name": "Value", "fields": [{"name": "id", "type": "int"}]}
+    schema = {
+        "type": "record",
+        "name": "Envelope",
+        "fields": [
+            {"name": "before", "type": ["null", row_], "default": None},
+            {"name": "after", "type": ["null", "Value"], "default": None},
+            {"name": "source", "type": source},
+            {"name": "transaction", "type": ["null", block], "default": None},
+            {"name": "op", "type": "string"},
+        ],
+    }
+    value = {
+        "before": None,
+        "after": {"id": 7},
+        "source": {"connector": "postgresql", "db": "shop", "schema": "public", "table": "t"},
+        "transaction": {"id": "760:1", "total_order": 3, "data_collection_order": 2},
+        "op": "c",
+    }
+    table_ = replace(entity("t", "id", "id int"), transactions="app.transaction")
+    found = decoded(table_, None, avro(1, schema, value), {1: avro_schema(schema)})
+    assert found.transaction == SourceTransaction("760", "public.t", 2)
+    found = decoded(table_, None, avro(1, schema, value | {"transaction": None}), {1: avro_schema(schema)})
+    assert isinstance(found, Change)
+    assert found.transaction is None
 
 
 ROW = {

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,7 @@ require_schema_packages()
 from google.protobuf import descriptor_pb2  # noqa: E402
 
 from processor.records.record import Change, Rejected  # noqa: E402
+from processor.records.source_transaction import SourceTransaction  # noqa: E402
 from processor.schema_registry.registry_client import WriterSchema  # noqa: E402
 from tests.unit.schema_registry.framed import decoded, head, reason, row  # noqa: E402
 from tests.unit.schema_registry.protobuf_files import classes, framed, message, one_column, proto, schema_of  # noqa: E402
@@ -197,6 +199,21 @@ def envelope_file() -> descriptor_pb2.FileDescriptorProto:
         "Envelope", before=".app.Value", after=".app.Value", source=".app.Source", op="string", ts_ms="int64?"
     )
     return proto(envelope, message("Value", **VALUE), message("Source", table="string"))
+
+
+def test_an_envelope_names_its_transaction() -> None:
+    envelope = message("Envelope", after=".app.Value", source=".app.Source", transaction=".app.block", op="string")
+    block = message("block", id="string", total_order="int64", data_collection_order="int64")
+    source = message("Source", connector="string", db="string", schema="string", table="string")
+    file = proto(envelope, message("Value", id="int32"), source, block)
+    table = replace(entity("t", "id", "id int"), transactions="app.transaction")
+    place = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "t"}
+    for transaction, named in (
+        ({"id": "760:1", "total_order": 3, "data_collection_order": 2}, SourceTransaction("760", "public.t", 2)),
+        (None, None),
+    ):
+        made = classes(file)("app.Envelope")(after={"id": 7}, source=place, transaction=transaction, op="c")
+        assert decoded(table, None, framed(1, made), {1: schema_of(file)}).transaction == named
 
 
 @pytest.mark.parametrize(("price", "bio"), [(1234, None), (-1, "text"), (0, "")])

@@ -1,0 +1,1 @@
+"""Gates: when a changed root goes out (`publish` of a product), and what the job must remember of the roots that wait."""

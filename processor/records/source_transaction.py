@@ -1,0 +1,114 @@
+"""What Debezium says of transactions, where the connector has `provide.transaction.metadata=true`. Pure; never raises.
+
+    a record       "transaction": {"id": "760:24322744", "total_order": 3, "data_collection_order": 2}
+    flattened      "__transaction_id": "760:24322744", "__transaction_data_collection_order": 2
+    transaction    {"status": "END", "id": "760:24323472", "event_count": 4,
+    topic           "data_collections": [{"data_collection": "public.users", "event_count": 4}]}
+
+Postgres puts the position of each record behind the number of the transaction: only the number before it names the transaction.
+Records of a snapshot name no transaction, and an end counts no tombstones.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+_POSTGRES_ID: Final = re.compile(r"([0-9]+):[0-9]+")
+_PLACE: Final = ("db", "schema", "table")
+
+
+class SourceTransaction(NamedTuple):
+    """The transaction of a record. `collection`: its table, as the end of the transaction names it. `order`: the place of the
+    record among those of this table in the transaction, from 1."""
+
+    id: str
+    collection: str
+    order: int
+
+
+class TransactionEnd(NamedTuple):
+    """The end of a transaction. `counts`: how many records of each table it has."""
+
+    id: str
+    counts: Mapping[str, int]
+
+
+class TransactionFeed(Protocol):
+    """The ends of transactions, as their topics bring them."""
+
+    def ends(self, topic: str, since: float) -> list[TransactionEnd]:
+        """The next ends in a topic, at most some thousand; empty where the topic has no more now. `since`: Kafka's time of the
+        oldest record whose transaction has no end yet, in seconds since 1970; an earlier one than before may repeat ends. Never
+        raises."""
+
+    def close(self) -> None:
+        """Ends the connections of the feed."""
+
+
+class NoTransactionFeed:
+    """The feed of a job that reads no transaction topic."""
+
+    def ends(self, topic: str, since: float) -> list[TransactionEnd]:
+        return []
+
+    def close(self) -> None:
+        return None
+
+
+def read_transaction(payload: Any) -> SourceTransaction | None:
+    """The transaction in the value of a record, which comes without the envelope of its schema. None: the value names none."""
+    if type(payload) is not dict:
+        return None
+    block, source = payload.get("transaction"), payload.get("source")
+    if type(block) is dict and type(source) is dict:
+        return _transaction(block.get("id"), block.get("data_collection_order"), source)
+    order = payload.get("__transaction_data_collection_order")
+    return None if order is None else _transaction(payload.get("__transaction_id"), order, _flattened_source(payload))
+
+
+def read_transaction_end(payload: Any) -> TransactionEnd | None:
+    """The end in the value of a record of the transaction topic. None: the value is no end."""
+    if type(payload) is not dict or payload.get("status") != "END":
+        return None
+    name, collections = _transaction_id(payload.get("id")), payload.get("data_collections")
+    if not name or type(collections) not in (list, type(None)):
+        return None
+    counts: dict[str, int] = {}
+    for one in collections or ():
+        if (
+            type(one) is not dict
+            or type(one.get("data_collection")) is not str
+            or not _is_count(one.get("event_count"))
+        ):
+            return None
+        counts[one["data_collection"]] = one["event_count"]
+    return TransactionEnd(name, counts)
+
+
+def _transaction(name: Any, order: Any, source: Mapping[str, Any]) -> SourceTransaction | None:
+    known, collection = _transaction_id(name), _collection(source)
+    return SourceTransaction(known, collection, order) if known and collection and _is_count(order) else None
+
+
+def _transaction_id(name: Any) -> str:
+    """The id that all records of a transaction and its end share; empty where there is none."""
+    if type(name) is not str:
+        return ""
+    found = _POSTGRES_ID.fullmatch(name)
+    return found[1] if found else name
+
+
+def _collection(source: Mapping[str, Any]) -> str:
+    """The table, as ends name it: with its schema in Postgres, with its database in MariaDB and MySQL."""
+    place = _PLACE[1:] if source.get("connector") == "postgresql" else _PLACE
+    names = [name for part in place if type(name := source.get(part)) is str and name]
+    return ".".join(names) if source.get("table") else ""
+
+
+def _flattened_source(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The members of `source` that ExtractNewRecordState puts into a row: `source.table`, or `table`."""
+    return {name: payload.get(f"__source_{name}", payload.get(f"__{name}")) for name in ("connector", *_PLACE)}
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value > 0

@@ -1,0 +1,28 @@
+"""Simulates products whose documents wait at gates: until a root is quiet, and not too often."""
+
+from dataclasses import replace
+from random import Random
+
+from processor.plan.plan import Plan
+from processor.product.gate import Gate
+from tests.simulator.run import Simulation
+
+
+class GatedSimulation(Simulation):
+    """A run in which each product has a gate of its own."""
+
+    __slots__ = ()
+
+    def start_plan(self) -> Plan:
+        plan, rng = Simulation.start_plan(self), Random(f"{self.seed} gates")
+        products = {
+            name: replace(planned, product=replace(planned.product, gate=draw_gate(rng)))
+            for name, planned in plan.products.items()
+        }
+        return replace(plan, products=products)
+
+
+def draw_gate(rng: Random) -> Gate:
+    """A gate that holds something."""
+    at_most = rng.choice((5.0, 20.0, 60.0))
+    return Gate(quiet=rng.choice((0.1, 2.0, 5.0)), every=min(at_most, rng.choice((0.0, 10.0))), at_most=at_most)

@@ -1,0 +1,87 @@
+"""Looks for documents that show a part of a transaction, from the rows in the table and the history, without the job's own account."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from statestore import keys
+from statestore.versions import decode_version
+from tests.simulator.history import Tables, partition_of
+from tests.simulator.oracle import documents
+from tests.simulator.shapes import Row
+
+if TYPE_CHECKING:
+    from tests.simulator.run import Simulation
+
+At = tuple[str, tuple[Any, ...]]
+"""An entity, and the key of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A record that writes a row. `place`: in the order of its key's partition; `transaction`: its number."""
+
+    place: int
+    transaction: int
+    row: Row | None
+
+
+class PartialTransactions:
+    """The records of a run by row, and what stands in the table."""
+
+    def __init__(self, run: "Simulation", number_of: dict[tuple[str, int, int], int]) -> None:
+        self._run = run
+        self._written: dict[At, list[Written]] = {}
+        ends: dict[Any, int] = {}
+        for event in run.events:
+            partition = partition_of(event, run.world.conditions.partitions)
+            place = ends[partition] = ends.get(partition, -1) + 1
+            if not event.broken:
+                at = (event.entity, tuple(event.key.values()))
+                number = number_of[event.entity, partition[1], place]
+                self._written.setdefault(at, []).append(Written(place, number, event.row))
+
+    def shown_in(self, topic: str, key: str) -> str | None:
+        """The problem of a document that has just gone out; None where it shows no part of a transaction."""
+        run = self._run
+        product = run.shape.definitions.products[topic]
+        present = {at: self._present(at) for at in self._written}
+        now = self._document(product, present, key)
+        for number in {one.transaction for records in self._written.values() for one in records}:
+            hidden, complete = dict(present), dict(present)
+            parts = rests = 0
+            for at, records in self._written.items():
+                own = [n for n, one in enumerate(records) if one.transaction == number]
+                if own and present[at] in own:
+                    parts += 1
+                    hidden[at] = min(own) - 1
+                if own and present[at] < max(own):
+                    rests += 1
+                    complete[at] = max(own)
+            if not (parts and rests):
+                continue
+            if now not in (self._document(product, hidden, key), self._document(product, complete, key)):
+                return f"{topic} {key} shows a part of transaction {number}: {now}"
+        return None
+
+    def _present(self, at: At) -> int:
+        """The record whose image stands in the table; -1 before the first."""
+        run, (entity, key) = self._run, at
+        place = run.shape.plan.entities[entity].key(str(keys.encode(key)))
+        item = run.world.table.get([place]).get(place)
+        if item is None or "_v" not in item:
+            return -1
+        offset = decode_version(item["_v"])[2]
+        return max((n for n, one in enumerate(self._written[at]) if one.place <= offset), default=-1)
+
+    def _document(self, product: Any, states: dict[At, int], key: str) -> Any:
+        tables: Tables = {entity: {} for entity in self._run.shape.draw_row}
+        for (entity, at), row in self._rows(states):
+            tables[entity][at] = row
+        return documents(product, self._run.shape.definitions, tables).get(key)
+
+    def _rows(self, states: dict[At, int]) -> Iterator[tuple[At, Row]]:
+        for at, state in states.items():
+            row = self._written[at][state].row if state >= 0 else None
+            if row is not None:
+                yield at, row

@@ -1,0 +1,178 @@
+"""When roots go out at the gates of their products, and what a crash leaves of them."""
+
+from math import inf
+from typing import Any
+
+from processor.gates.held_portion import Held, HeldBy, HeldPortion, SeenRecords, make_portions
+from processor.gates.held_roots import AFTER_A_START, HeldRoots
+from processor.gates.ranges import ranges_of
+from processor.product.gate import Gate
+from processor.records.source_transaction import TransactionEnd
+from statestore.memory import MemoryStore
+from statestore.store import Delete
+
+TOPIC = "app.transaction"
+ORDER = ("order", "7")
+
+
+class Gates:
+    """A driver's gates over a store in memory."""
+
+    def __init__(self, **gate: Any) -> None:
+        self.store, self.gate, self.round, self.run = MemoryStore(), Gate(**gate), 0, 0
+        self.held = self.start(0.0)
+
+    def start(self, now: float) -> HeldRoots:
+        """A run that begins."""
+        self.run += 1
+        self.held = HeldRoots(run=self.run)
+        self.held.adopt({"order": self.gate}, {TOPIC: ["public.orders", "public.lines"]})
+        self.delete(self.held.reload(self.store.partition("OPEN"), now, now))
+        return self.held
+
+    def touch(self, at: float, *transactions: str, time: float = 1.0, **orders: int) -> None:
+        """A round in which a transaction touches the order by these records: `lines=2` is the second one of that table."""
+        self.round += 1
+        names = frozenset((TOPIC, name) for name in transactions)
+        tables = {f"public.{table}": ranges_of([order]) for table, order in orders.items()}
+        seen = {name: SeenRecords(time, tables) for name in names} if tables else {}
+        self.add(Held(roots={ORDER: HeldBy(time, names)}, seen=seen), at)
+
+    def add(self, held: Held, at: float) -> list[HeldPortion]:
+        portions = list(make_portions(held, self.run, self.round, at))
+        for portion in portions:
+            self.store.write(portion.write())
+        self.held.add(portions, at)
+        return portions
+
+    def ends(self, name: str, **counts: int) -> None:
+        self.held.take_ends(TOPIC, [TransactionEnd(name, {f"public.{table}": n for table, n in counts.items()})])
+
+    def release(self, now: float) -> bool:
+        """Whether the order goes out now."""
+        due = self.held.due(now)
+        self.round += 1
+        for write in self.held.note_release(due, self.round, now, now):
+            self.store.write(write)
+        for request in self.held.released(due, self.round, now, now):
+            self.delete([request]) if isinstance(request, Delete) else self.store.write(request)
+        return ORDER in due
+
+    def delete(self, requests: list[Delete]) -> None:
+        for request in requests:
+            self.store.delete(request)
+
+
+def test_a_root_waits_until_its_transaction_is_complete() -> None:
+    gates = Gates(whole=True)
+    gates.touch(0.0, "t1", orders=1)
+    assert gates.held.transactions.missing_ends() == {TOPIC: 1.0}
+    assert not gates.release(1.0)
+    gates.ends("t1", orders=1, lines=2, elsewhere=5)
+    gates.touch(2.0, "t1", lines=1)
+    assert not gates.release(2.0)
+    gates.touch(3.0, "t1", lines=1)  # the same record again
+    assert not gates.release(3.0)
+    gates.touch(4.0, "t1", lines=2)
+    assert gates.release(4.0)
+    assert gates.held.next_due() is None
+
+
+def test_a_root_waits_for_each_transaction_that_touched_it() -> None:
+    gates = Gates(whole=True)
+    gates.touch(0.0, "t1", orders=1)
+    gates.touch(1.0, "t2", lines=1)
+    gates.ends("t1", orders=1)
+    assert not gates.release(2.0)
+    gates.ends("t2", lines=1)
+    assert gates.release(2.0)
+
+
+def test_no_root_waits_longer_than_at_most_and_changes_do_not_begin_it_again() -> None:
+    gates = Gates(whole=True, at_most=60.0)
+    gates.touch(0.0, "t1", orders=1)
+    gates.touch(50.0, "t2", orders=1)
+    assert not gates.release(59.0)
+    assert gates.held.next_due() == 60.0
+    assert gates.held.incomplete([ORDER]) == 1
+    assert gates.release(60.0)
+
+
+def test_a_crash_keeps_the_roots_the_records_and_the_time() -> None:
+    gates = Gates(whole=True, at_most=60.0)
+    gates.touch(0.0, "t1", orders=1)
+    gates.start(20.0)
+    gates.touch(21.0, "t1", lines=1)
+    gates.ends("t1", orders=1, lines=1)
+    assert gates.release(30.0)
+    gates.touch(35.0, "t2", orders=1)
+    gates.start(40.0)
+    assert gates.held.next_due() == 95.0
+    gates.start(200.0)
+    assert gates.held.next_due() == 200.0 + AFTER_A_START
+
+
+def test_after_a_start_no_root_goes_out_before_the_batch_that_may_have_failed() -> None:
+    gates = Gates(quiet=1.0)
+    gates.touch(0.0)
+    gates.start(5.0)
+    gates.delete(gates.held.begin_batch(7, 5.0))
+    assert not gates.release(6.0)
+    gates.delete(gates.held.begin_batch(8, 7.0))
+    assert gates.release(7.0)
+
+
+def test_the_items_of_released_roots_go_once_no_batch_repeats_their_records() -> None:
+    gates = Gates(whole=True)
+    gates.held.begin_batch(1, 0.0)
+    gates.touch(0.0, "t1", orders=1)
+    gates.ends("t1", orders=1)
+    assert gates.release(1.0)
+    assert [item["SK"].split("#")[0] for item in gates.store.partition("OPEN")] == ["held", "released"]
+    gates.delete(gates.held.begin_batch(2, 2.0))
+    assert gates.store.partition("OPEN") == []
+
+
+def test_all_roots_of_a_product_wait_for_the_transaction_of_a_fan_out() -> None:
+    gates = Gates(whole=True)
+    seen = {(TOPIC, "t1"): SeenRecords(1.0, {"public.orders": ranges_of([1])})}
+    gates.add(Held(seen=seen, barriers={"order": frozenset(seen)}), 0.0)
+    gates.touch(0.0)
+    assert not gates.release(1.0)
+    gates.ends("t1", orders=1)
+    assert gates.release(1.0)
+
+
+def test_a_root_waits_until_it_is_quiet() -> None:
+    gates = Gates(quiet=2.0, at_most=5.0)
+    gates.touch(0.0)
+    gates.touch(1.5)
+    assert not gates.release(3.0)
+    assert gates.release(3.5)
+    for second in range(10, 15):
+        gates.touch(float(second))
+        assert not gates.release(float(second))
+    assert gates.release(15.0)
+
+
+def test_messages_of_a_root_keep_their_distance_also_after_a_crash() -> None:
+    gates = Gates(every=30.0)
+    gates.touch(0.0)
+    assert gates.release(0.0)
+    gates.touch(1.0)
+    assert not gates.release(1.0)
+    gates.start(10.0)
+    assert not gates.release(29.0)
+    assert gates.release(30.0)
+    gates.touch(100.0)
+    assert gates.release(100.0)
+    gates.release(200.0)
+    gates.delete(gates.held.begin_batch(9, 200.0))
+    assert gates.store.partition("OPEN") == []
+
+
+def test_a_product_without_its_gate_holds_nothing_any_more() -> None:
+    gates = Gates(whole=True)
+    gates.touch(0.0, "t1", orders=1, time=inf)
+    gates.delete(gates.held.adopt({}, {}))
+    assert (gates.held.next_due(), gates.store.partition("OPEN")) == (None, [])
