@@ -5,7 +5,8 @@ import subprocess
 import pytest
 
 from processor.stores.kinds import KINDS
-from tests.live.soak import RESTARTED, soak
+from tests.live.kills import RESTARTED
+from tests.live.soak import soak
 from tests.support.required import require_debezium
 
 pytestmark = pytest.mark.slow

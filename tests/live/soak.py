@@ -11,21 +11,15 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
-from time import monotonic, sleep
+from time import sleep
 
-from processor.demo.live.live_demo import DELIVERY_SECONDS, JOB_FLAGS, LOOK_SECONDS, finish
+from processor.demo.live.live_demo import JOB_FLAGS, LOOK_SECONDS, finish
 from processor.demo.live.live_documents import LiveDocuments
-from processor.demo.live.live_parts import BROKER, DEBEZIUM, JOB, LiveParts, live_parts
+from processor.demo.live.live_parts import DEBEZIUM, JOB, live_parts
 from processor.stores.kinds import KINDS, embedded_kind
-
-RESTARTED = (DEBEZIUM, BROKER, JOB)
-LONGEST_PAUSE = 15.0
-"""Seconds between a document after a restart and the next kill."""
-LONGEST_DOWN = 5.0
-"""Seconds for which a killed part is down."""
+from tests.live.kills import kill_in_turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,24 +37,13 @@ class SoakResult:
 def soak(seconds: float, seed: int, pause: float, store: str) -> SoakResult:
     """Writes for `seconds`, and longer until each part was killed once. `pause`: seconds between two transactions; `store`: has
     the job's table."""
-    random, killed, end = Random(seed), Counter[str](), monotonic() + seconds
     with live_parts(store, JOB_FLAGS) as parts:
         parts.create_source(seed)
         parts.start_writing("--seed", str(seed), "--pause", str(pause))
         parts.start(DEBEZIUM)
         parts.start(JOB)
         documents = LiveDocuments(parts)
-        for part in _turns(random):
-            _wait_for_document(parts, documents)
-            if monotonic() > end and killed.keys() >= {*RESTARTED}:
-                break
-            sleep(random.uniform(0, LONGEST_PAUSE))
-            list(documents.fresh())
-            parts.kill(part)
-            sleep(random.uniform(0, LONGEST_DOWN))
-            parts.start(part)
-            killed[part] += 1
-            print(f"step {len(parts.application_lines())}: {part} was killed, and is started again", flush=True)
+        killed = kill_in_turn(parts, documents, seconds, Random(seed))
         parts.stop_writing()
         while parts.writes():
             sleep(LOOK_SECONDS)
@@ -74,23 +57,6 @@ def soak(seconds: float, seed: int, pause: float, store: str) -> SoakResult:
             wrong=wrong,
             dead_letters=documents.dead_letters(),
         )
-
-
-def _turns(random: Random) -> Iterator[str]:
-    """All parts in an order by chance, again and again."""
-    while True:
-        yield from random.sample(RESTARTED, len(RESTARTED))
-
-
-def _wait_for_document(parts: LiveParts, documents: LiveDocuments) -> None:
-    """Waits until a document comes that nobody has read yet."""
-    until, seen = monotonic() + DELIVERY_SECONDS, False
-    while not seen:
-        assert monotonic() < until, f"no document for {DELIVERY_SECONDS:.0f} s; see {parts.log(JOB)}"
-        assert parts.writes(), "the application ended too early"
-        parts.start_again()
-        sleep(LOOK_SECONDS)
-        seen = bool(list(documents.fresh()))
 
 
 def main() -> None:

