@@ -12,7 +12,7 @@ from itertools import chain
 from processor.driver.clock import Clock
 from processor.errors import Fenced
 from processor.gates.held_roots import HeldRoots
-from processor.gates.touched_roots import tables_of
+from processor.gates.seen_transactions import tables_of, topics_of
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.backlog import PARTITION, Backlog, stopped_line
@@ -169,9 +169,13 @@ class RunProgress:
         self._reload_roots()
 
     def _adopt_gates(self) -> None:
-        """Goes on with the gates of the products that the job publishes now."""
-        gates = {name: one.product.gate for name, one in self.active.products.items() if one.product.gated}
-        self.forget(self.held.adopt(gates, tables_of(self.active)))
+        """Goes on with the gates of the products that the job publishes now: also with those that hold nothing, since roots may
+        wait that another gate held."""
+        gates = {name: one.product.gate for name, one in self.active.products.items()}
+        topics = {
+            name: topics_of(one, self.active) for name, one in self.active.products.items() if one.product.gate.whole
+        }
+        self.forget(self.held.adopt(gates, topics, tables_of(self.active), self.clock.now()))
 
     def _reload_roots(self) -> None:
         """Takes the fan-outs and the backlog from the table, and deletes those that no product needs."""

@@ -13,7 +13,7 @@ from itertools import islice
 from processor.driver.clock import VirtualClock
 from processor.driver.driver import Driver, make_driver
 from processor.driver.executor import InProcessExecutor
-from processor.gates.touched_roots import followed_topics
+from processor.gates.seen_transactions import followed_topics
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.ledger import Run
