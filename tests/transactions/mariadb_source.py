@@ -24,7 +24,7 @@ HISTORY = "schema.history.internal"
 
 @contextmanager
 def mariadb_source(parts: LiveParts) -> Iterator[Callable[[], None]]:
-    """Lets the parts use a new MariaDB. Gives a function that copies its rows to the Postgres, where a comparison with SQL looks."""
+    """Lets the parts use a new MariaDB. Gives a function that copies its rows to Postgres, where a comparison looks for them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.chmod(folder, 0o755)  # for the user of the server
