@@ -56,8 +56,7 @@ class Gates:
         self.round += 1
         for write in self.held.note_release(due, self.round, now, now):
             self.store.write(write)
-        for request in self.held.released(due, self.round, now, now):
-            self.delete([request]) if isinstance(request, Delete) else self.store.write(request)
+        self.delete(self.held.released(due, now))
         return ORDER in due
 
     def delete(self, requests: list[Delete]) -> None:
@@ -165,7 +164,7 @@ def test_the_items_of_released_roots_go_once_no_batch_repeats_their_records() ->
     gates.touch(0.0, "t1", orders=1)
     gates.ends("t1", orders=1)
     assert gates.release(1.0)
-    assert [item["SK"].split("#")[0] for item in gates.store.partition("OPEN")] == ["held", "released"]
+    assert [item["SK"].split("#")[0] for item in gates.store.partition("OPEN")] == ["held"]
     gates.delete(gates.held.begin_batch(2, 2.0))
     assert gates.store.partition("OPEN") == []
 
