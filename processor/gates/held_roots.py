@@ -93,6 +93,8 @@ class HeldRoots:
             of_round = list(group)
             self._take(of_round, now, [now - max(0.0, date - portion.at) for portion in of_round])
             unused += (portion.item for portion in of_round if not self._users[portion.item])
+        for held in self.held.values():
+            held.since = held.touched  # an earlier portion may name a root that went out before the last one
         if self.run > 1:
             self.start = Start(until=now + self.longest, patient_until=inf)
         self._look(now)

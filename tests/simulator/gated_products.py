@@ -30,7 +30,7 @@ class GatedSimulation(Simulation):
         if any(self.world.faults[kind] for kind in ("delivered late", "acknowledgement lost")):  # these repeat messages
             return
         slack = 2 * self.world.conditions.max_clock_skew + (ROUND if self.world.faults else 0)
-        last: dict[tuple[str, bytes], float] = {}
+        last: dict[tuple[str, bytes | None], float] = {}
         for at, message in self.world.broker.log:
             root = (message.topic, message.key)
             distance, last[root] = at - last.get(root, -inf), at

@@ -82,7 +82,7 @@ class TransactionSimulation(Simulation):
 
     @staticmethod
     def is_broken(record: Record) -> bool:
-        return json.loads(record.value or b"{}").get("after") == BROKEN
+        return bool(json.loads(record.value or b"{}").get("after") == BROKEN)
 
     def start_plan(self) -> Plan:
         plan = Simulation.start_plan(self)

@@ -129,7 +129,7 @@ def test_a_crash_keeps_the_roots_the_records_and_the_time() -> None:
     gates.touch(21.0, "t1", lines=1)
     gates.ends("t1", orders=1, lines=1)
     assert gates.release(30.0)
-    gates.touch(35.0, "t2", orders=1)
+    gates.touch(35.0, "t2", orders=1)  # the portions of t1 stay: the batch may come again
     gates.start(40.0).expect({}, {}, 40.0)
     gates.ends("t1", orders=1, lines=1)
     assert gates.held.next_due() == 95.0
