@@ -17,6 +17,7 @@ from itertools import groupby
 from math import inf
 from typing import NamedTuple
 
+from processor.gates.closed_transactions import ClosedTransactions
 from processor.gates.held_portion import HeldPortion, read_portion
 from processor.gates.release_notes import ReleaseNotes
 from processor.gates.source_transactions import OpenTransaction, SourceTransactions
@@ -73,6 +74,7 @@ class HeldRoots:
     batch: int = 0
     longest: float = 0.0
     _notes: ReleaseNotes = field(init=False)
+    _closed: ClosedTransactions = field(default_factory=ClosedTransactions)
     _barriers: dict[str, Barrier] = field(default_factory=dict)
     _queue: list[tuple[float, Root]] = field(default_factory=list)
     _blocked: dict[str, list[tuple[int, Root]]] = field(default_factory=dict)
@@ -87,24 +89,25 @@ class HeldRoots:
         """Takes what earlier runs left in the items of `PARTITION`; returns the deletes of those that nobody needs."""
         items = list(items)
         self._notes.reload(items, now, date)
+        self._closed.reload(items)
         portions = sorted(filter(None, map(read_portion, items)), key=lambda portion: portion.item)
-        unused: list[Key] = []
+        unused: list[Delete] = []
         for _, group in groupby(portions, key=lambda portion: portion.round_name):
             of_round = list(group)
-            self._take(of_round, now, [now - max(0.0, date - portion.at) for portion in of_round])
-            unused += (portion.item for portion in of_round if not self._users[portion.item])
+            unused += self._take(of_round, [now - max(0.0, date - portion.at) for portion in of_round])
         for held in self.held.values():
             held.since = held.touched  # an earlier portion may name a root that went out before the last one
         if self.run > 1:
             self.start = Start(until=now + self.longest, patient_until=inf)
         self._look(now)
-        return [Delete(key=key) for key in unused]
+        return unused
 
-    def add(self, portions: Iterable[HeldPortion], now: float) -> None:
-        """Takes durable portions of a round."""
+    def add(self, portions: Iterable[HeldPortion], now: float) -> list[Delete]:
+        """Takes durable portions of a round; returns the deletes of those that nobody needs."""
         portions = list(portions)
-        self._take(portions, now, [now] * len(portions))
+        unused = self._take(portions, [now] * len(portions))
         self._look(now)
+        return unused
 
     def adopt(
         self,
@@ -142,17 +145,20 @@ class HeldRoots:
             self.transactions.end(topic, end, self.batch)
         self._look(self._looked)
 
-    def begin_batch(self, batch: int, now: float) -> list[Delete]:
-        """Forgets what only the batches before could repeat; returns the deletes of items that nobody needs any more."""
+    def begin_batch(self, batch: int, now: float) -> list[Write | Delete]:
+        """Forgets what only the batches before could repeat; returns the requests that make it durable, in their order."""
         self.batch = batch
-        unused = list(self._free(self.transactions.forget(batch, now - 2 * self.longest)))
+        unused: list[Key] = []
+        for name, items in self.transactions.forget(batch, now - 2 * self.longest):
+            unused += self._free(items)
+            self._closed.portions[name] = items
         self._look(now)
         for product, barrier in list(self._barriers.items()):
             if not self._is_open(product, barrier.mark):
                 unused += self._free(self._barriers.pop(product).items)
         longest = max((gate.every for gate in self.gates.values()), default=0.0)
         unused += self._notes.forget(now - longest)
-        return [Delete(key=key) for key in unused]
+        return [*self._closed.update(self._users.keys()), *(Delete(key=key) for key in unused)]
 
     def next_due(self) -> float | None:
         """When a root may go out, as far as is known; None when none waits."""
@@ -203,11 +209,14 @@ class HeldRoots:
             if self._is_unread(root) or self.blocker(root) is not None:
                 due.incomplete.add(root)
 
-    def _take(self, portions: list[HeldPortion], now: float, times: list[float]) -> None:
-        """Takes the portions of a round: first all their records of transactions. `times`: when tasks left them."""
+    def _take(self, portions: list[HeldPortion], times: list[float]) -> list[Delete]:
+        """Takes the portions of a round: first all their records of transactions. `times`: when tasks left them. Returns the deletes
+        of those that nobody needs."""
         for portion, at in zip(portions, times, strict=True):
             for name, seen in portion.held.seen.items():
-                if self.transactions.see(name, seen, portion.item, at, self.batch):
+                if name in self._closed.portions:
+                    self._closed.portions[name].add(portion.item)
+                elif self.transactions.see(name, seen, portion.item, at, self.batch):
                     self._users[portion.item] += 1
         for portion, at in zip(portions, times, strict=True):
             for product in portion.held.unfound & self.topics.keys():
@@ -217,6 +226,7 @@ class HeldRoots:
             for root, time in portion.held.roots.items():
                 if root[0] in self.gates:
                     self._hold(root, time, portion.item, at)
+        return [Delete(key=portion.item) for portion in portions if not self._users[portion.item]]
 
     def _hold(self, root: Root, time: float, item: Key, at: float) -> None:
         held = self.held.setdefault(root, HeldRoot(since=at, touched=at))

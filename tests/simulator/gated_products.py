@@ -41,4 +41,4 @@ class GatedSimulation(Simulation):
 def draw_gate(rng: Random) -> Gate:
     """A gate that holds something."""
     at_most = rng.choice((5.0, 20.0, 60.0))
-    return Gate(quiet=rng.choice((0.1, 2.0, 5.0)), every=min(at_most, rng.choice((0.0, 10.0))), at_most=at_most)
+    return Gate(quiet=rng.choice((0.1, 2.0, 5.0)), every=min(at_most, rng.choice((0.0, 30.0))), at_most=at_most)

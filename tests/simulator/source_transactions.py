@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from processor.driver.round_runner import RoundRunner
+from processor.gates.held_roots import DueRoots, HeldRoots
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.product.gate import Gate
@@ -99,7 +100,7 @@ class TransactionSimulation(Simulation):
 
     def run(self) -> None:
         watch = ReleaseWatch(self)
-        with replacing((RoundRunner, "run_round", watch.around))():
+        with replacing((RoundRunner, "run_round", watch.around), (HeldRoots, "due", watch.noting))():
             Simulation.run(self)
         self.problem = self.problem or watch.problem
 
@@ -135,6 +136,7 @@ class ReleaseWatch:
         self._look = PartialTransactions(run, self._number_of)
         self._read: set[tuple[str, int, int]] = set()
         self._met: dict[int, float] = {}
+        self._incomplete: set[Root] = set()
         self._since: dict[Root, tuple[Any, float]] = {}
 
     def around(self, run_round: Any) -> Any:
@@ -145,7 +147,7 @@ class ReleaseWatch:
             roots = [root for root, _ in chain.from_iterable(work)] if stage is release_stage else []
             now, held = self._run.world.now, runner.progress.held.held
             late = [root for root in roots if held[root].since + AT_MOST <= runner.progress.clock.now()]
-            blocked = [root for root in late if runner.progress.held.blocker(root)]
+            blocked = [root for root in late if root in self._incomplete]
             outcome = run_round(runner, stage, work, starts)
             if not self._run.world.actor.is_zombie:
                 self._note_batch(stage, work, now)
@@ -153,6 +155,16 @@ class ReleaseWatch:
                 if stage is release_stage and not late:
                     self._check_documents([message for _, message in broker.log[before:]], now)
             return outcome
+
+        return changed
+
+    def noting(self, due: Any) -> Any:
+        """`HeldRoots.due`, whose answer this notes."""
+
+        def changed(held: HeldRoots, now: float) -> DueRoots:
+            found: DueRoots = due(held, now)
+            self._incomplete = found.incomplete
+            return found
 
         return changed
 
@@ -190,7 +202,7 @@ class ReleaseWatch:
 
     def _is_open(self, number: int, now: float) -> bool:
         """Whether a part of the transaction is read, and not all, or its end is not known, or too late."""
-        if self._met.get(number, now) + AT_MOST < now:
+        if self._met.get(number, now) + 2 * AT_MOST < now:
             return True
         places = [place for place, of in self._number_of.items() if of == number]
         at, _ = self._run.feed().ends_at[str(number)]
