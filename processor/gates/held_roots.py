@@ -210,8 +210,8 @@ class HeldRoots:
                 due.incomplete.add(root)
 
     def _take(self, portions: list[HeldPortion], times: list[float]) -> list[Delete]:
-        """Takes the portions of a round: first all their records of transactions. `times`: when tasks left them. Returns the deletes
-        of those that nobody needs."""
+        """Takes the portions of a round: first all their records of transactions. `times`: when tasks left them. Returns the
+        deletes of those that nobody needs."""
         for portion, at in zip(portions, times, strict=True):
             for name, seen in portion.held.seen.items():
                 if name in self._closed.portions:
