@@ -27,7 +27,7 @@ class Written:
 
 
 class PartialTransactions:
-    """The records of a run by row, and what stands in the table."""
+    """The records of a run by row, and what the table has."""
 
     def __init__(self, run: "Simulation", number_of: dict[tuple[str, int, int], int]) -> None:
         self._run = run
@@ -68,7 +68,7 @@ class PartialTransactions:
                 yield at, own
 
     def _present(self, at: At) -> int:
-        """The record whose image stands in the table; -1 before the first."""
+        """The record whose image the table has; -1 before the first."""
         run, (entity, key) = self._run, at
         place = run.shape.plan.entities[entity].key(str(keys.encode(key)))
         item = run.world.table.get([place]).get(place)
