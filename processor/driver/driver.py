@@ -21,6 +21,7 @@ from processor.driver.executor import Executor, Work
 from processor.driver.round_runner import RoundRunner, no_lease
 from processor.driver.run_progress import RunProgress
 from processor.plan.plan import Plan
+from processor.plan.touch import Root
 from processor.progress.epochs import Partition
 from processor.progress.ledger import Run
 from processor.progress.replays import ReplayReport, end_replay, refuse_replay
@@ -187,15 +188,22 @@ class Driver:
         for topic, since in held.transactions.missing_ends().items():
             held.take_ends(topic, self.transactions.ends(topic, since))
         due = held.due(clock.now())
-        if not due.times:
-            return
+        if due.times:
+            self._release(due.times)
+            self.tally["released incomplete"] += len(due.incomplete)
+
+    def release_found(self) -> None:
+        """Publishes what this run has found itself, without a look at the gates: an erasure does not wait."""
+        if found := self.progress.held.found():
+            self._release(found)
+
+    def _release(self, times: Mapping[Root, float]) -> None:
+        held, clock = self.progress.held, self.clock
         self.rounds.check_lease()
-        number, roots = self.rounds.number, list(due.times)
-        for write in held.note_release(roots, number, clock.now(), clock.date()):
+        for write in held.note_release(list(times), self.rounds.number, clock.now(), clock.date()):
             self.store.write(write)
-        self._round("released", release_stage, split(list(due.times.items()), min(len(roots), self.settings.lanes)))
-        self.tally["released incomplete"] += len(due.incomplete)
-        self.progress.forget(held.released(roots, clock.now()))
+        self._round("released", release_stage, split(list(times.items()), min(len(times), self.settings.lanes)))
+        self.progress.forget(held.released(list(times), clock.now()))
 
     def walk(self) -> None:
         """Continues the walks: some pages, at the rate of the settings."""

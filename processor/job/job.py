@@ -190,8 +190,13 @@ class Job:
     @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
+        return self.driver.pending or self.unsettled
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether work remains that may yet find roots."""
         steward, replays = self.steward, None if self.paused else self.replays
-        return self.driver.pending or bool(steward and steward.pending) or bool(replays and replays.pending)
+        return self.driver.unsettled or bool(steward and steward.pending) or bool(replays and replays.pending)
 
     def take_version(self) -> None:
         """Takes the registry's version, once for each micro-batch and between them."""

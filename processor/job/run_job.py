@@ -128,7 +128,7 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
         job.driver.rounds.incarnations = read_epochs(job.registry.epochs(topics)).incarnations
         for portion in portions(letters):
             reports = job.driver.replay([with_whole_record(job.settings, letter) for letter in portion])
-            finish_background_work(job)
+            settle(job)
             if job.stopping.is_set():
                 return
             job.driver.end_replays(reports)
@@ -146,10 +146,21 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
 
 def finish_background_work(job: Job) -> None:
     """Works until no background work remains, or an operator stops the job."""
+    settle(job)
     while not job.stopping.is_set() and job.pending:
-        sleep(0 if job.driver.busy else 0.2)
-        job.idle()
-        job.renewal.check()
+        _work(job)
+
+
+def settle(job: Job) -> None:
+    """Works until no root remains to be found, or an operator stops the job. Roots that wait at gates stay for a later run."""
+    while not job.stopping.is_set() and job.unsettled:
+        _work(job)
+
+
+def _work(job: Job) -> None:
+    sleep(0 if job.driver.busy else 0.2)
+    job.idle()
+    job.renewal.check()
 
 
 def stop_query(query: StreamingQuery | None) -> None:

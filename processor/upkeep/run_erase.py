@@ -17,7 +17,7 @@ from processor.driver.eraser import Eraser
 from processor.errors import Stopped
 from processor.job.failures import failure_reason, is_stop
 from processor.job.job import Job
-from processor.job.run_job import finish_background_work
+from processor.job.run_job import settle
 from processor.progress.erasures import Erasure
 from processor.records.record import Record, Value
 from processor.records.settled_form import NO_FORMS
@@ -68,8 +68,9 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
         eraser = Eraser(driver)
         erased = eraser.erase(entity, sk, erasure)
         statistics = job.registry.statistics.forget(_join_keys(erased.before))
-        finish_background_work(job)
-        left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.pending else ())
+        settle(job)
+        driver.release_found()
+        left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.unsettled else ())
         if eraser.is_back(entity, sk):
             left = (*left, IS_BACK)
         retired = eraser.retire_entries(entity, sk)

@@ -69,6 +69,7 @@ class FakeJob(Job):
             store=SimpleNamespace(close=lambda: None),
             transactions=SimpleNamespace(close=lambda: None),
             pending=False,
+            unsettled=False,
             progress=SimpleNamespace(walks=SimpleNamespace(behind=False)),
             rounds=SimpleNamespace(incarnations={}),
         )
