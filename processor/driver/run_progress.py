@@ -169,8 +169,9 @@ class RunProgress:
         self._reload_roots()
 
     def _adopt_gates(self) -> None:
-        """Goes on with the gates of the products that the job publishes now."""
-        gates = {name: one.product.gate for name, one in self.active.products.items() if one.product.gated}
+        """Goes on with the gates of the products that the job publishes now. The roots that wait for a gate that is gone go
+        out, and those of other products are forgotten."""
+        gates = {name: one.gate for name, one in self.active.products.items()}
         self.forget(self.held.adopt(gates, tables_of(self.active)))
 
     def _reload_roots(self) -> None:
