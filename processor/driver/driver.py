@@ -93,20 +93,19 @@ class Driver:
     @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
-        return bool(self.progress.fan_outs.waiting or self.progress.backlog.next()) or self.next_due() is not None
+        return self.unsettled or bool(self.progress.held.held)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether work remains that may yet find roots. A root that waits at a gate is found: it goes out in its time."""
+        return bool(self.progress.fan_outs.waiting or self.progress.backlog.next()) or bool(self._found_later())
 
     def next_due(self) -> float | None:
         """When the next background work is due, on the job's clock; None when nothing waits for its time."""
         if self.progress.fan_outs.waiting:
             return None
-        ends = [at + self.progress.walks.wait for at in self.progress.walks.shown_at.values()]
-        dues = [
-            self.progress.open_changes.next_due(),
-            self.progress.held.next_due(),
-            *ends,
-            self.next_walk if self._pages() else None,
-        ]
-        return min((due for due in dues if due is not None), default=None)
+        held = self.progress.held.next_due()
+        return min([*self._found_later(), *([] if held is None else [held])], default=None)
 
     @property
     def busy(self) -> bool:
@@ -136,6 +135,15 @@ class Driver:
         """Publishes each root once, as the rows are now, and from now on again what changes."""
         self.rounds.check_lease()
         self.progress.keep_walks(self.progress.walks.end_hold(self.plan))
+
+    def expect(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int]) -> None:
+        """Takes where the topics end, and where the run begins to read them. Until it has read so far, a root of whole
+        transactions waits for `at_most`: tasks of a run before may have written rows of these records."""
+        self.progress.held.expect(ends, positions, self.clock.now())
+
+    def note_read(self, positions: Mapping[Partition, int]) -> None:
+        """Takes how far the run has read its topics."""
+        self.progress.held.read(positions, self.clock.now())
 
     def process_batch(self, records: Work, starts: Mapping[Partition, int], batch: int = 0) -> Counter[str]:
         """Processes a micro-batch, or a piece of it; returns its counts. `starts`: its first offset in each partition."""
@@ -179,16 +187,15 @@ class Driver:
         for topic, since in held.transactions.missing_ends().items():
             held.take_ends(topic, self.transactions.ends(topic, since))
         due = held.due(clock.now())
-        if not due:
+        if not due.times:
             return
         self.rounds.check_lease()
-        number, incomplete = self.rounds.number, held.incomplete(due)
-        for write in held.note_release(due, number, clock.now(), clock.date()):
+        number, roots = self.rounds.number, list(due.times)
+        for write in held.note_release(roots, number, clock.now(), clock.date()):
             self.store.write(write)
-        work = split(list(due.items()), min(len(due), self.settings.lanes))
-        self._round("released", release_stage, work)
-        self.tally["released incomplete"] += incomplete
-        for request in held.released(due, number, clock.now(), clock.date()):
+        self._round("released", release_stage, split(list(due.times.items()), min(len(roots), self.settings.lanes)))
+        self.tally["released incomplete"] += len(due.incomplete)
+        for request in held.released(roots, number, clock.now(), clock.date()):
             self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
 
     def walk(self) -> None:
@@ -249,6 +256,12 @@ class Driver:
             text = f"{tally['dead letters']} dead letters, the last: {last_letter}"
             self.report(JobEvent(what="dead letters", text=text, level="warning"))
         return tally
+
+    def _found_later(self) -> list[float]:
+        """When work is due that may find roots."""
+        ends = [at + self.progress.walks.wait for at in self.progress.walks.shown_at.values()]
+        dues = [self.progress.open_changes.next_due(), *ends, self.next_walk if self._pages() else None]
+        return [due for due in dues if due is not None]
 
     def _pages(self) -> list[WalkPage]:
         return self.progress.walks.next(self.progress.backlog.stopped)

@@ -153,7 +153,7 @@ class LiveReplays:
 
     def _is_published(self, portion: ReplayedPortion) -> bool:
         """Whether the documents of the portion are published, as far as this run can."""
-        return not (portion.rows or portion.work) or not self.driver.pending
+        return not (portion.rows or portion.work) or not self.driver.unsettled
 
     def _unpublished(self) -> Iterator[tuple[object, ...]]:
         """The work that publishes roots which earlier rounds found: fan-outs, and the walks of products that the job holds."""

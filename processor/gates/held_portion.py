@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
+from math import inf
 from typing import Any, NamedTuple
 
 from processor.gates.ranges import Ranges, union
@@ -24,8 +25,6 @@ from statestore.store import Item, Write
 
 TransactionName = tuple[str, str]
 """The topic of the transaction metadata, and the id."""
-MOST_NAMES = 500
-"""Transactions that one entry names."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -43,21 +42,14 @@ class SeenRecords(NamedTuple):
         return SeenRecords(min(self.time, other.time), orders)
 
 
-class HeldBy(NamedTuple):
-    """Why a root waits. `time`: Kafka's of the oldest record that led to it; `transactions`: those that touched it."""
-
-    time: float
-    transactions: frozenset[TransactionName] = frozenset()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """`roots`: that wait. `seen`: the records of transactions. `barriers`: product -> the transactions that touched roots of it
-    which nobody has found yet: its fan-outs go on."""
+    """`roots`: that wait, each with Kafka's time of the oldest record that led to it. `seen`: the records of transactions.
+    `unfound`: the products with roots that a fan-out has yet to find."""
 
-    roots: Mapping[Root, HeldBy] = field(default_factory=dict)
+    roots: Mapping[Root, float] = field(default_factory=dict)
     seen: Mapping[TransactionName, SeenRecords] = field(default_factory=dict)
-    barriers: Mapping[str, frozenset[TransactionName]] = field(default_factory=dict)
+    unfound: frozenset[str] = frozenset()
 
 
 class HeldPortion(NamedTuple):
@@ -95,20 +87,12 @@ def read_portion(item: Item) -> HeldPortion | None:
 
 
 def _entries(held: Held) -> Iterator[list[Any]]:
-    for (product, root), by in held.roots.items():
-        for names in _portions(by.transactions):
-            yield ["root", product, root, _finite(by.time), names]
-    for product, barrier in held.barriers.items():
-        for names in _portions(barrier):
-            yield ["barrier", product, names]
+    for (product, root), time in held.roots.items():
+        yield ["root", product, root, None if time == inf else time]
+    for product in sorted(held.unfound):
+        yield ["unfound", product]
     for (topic, name), seen in held.seen.items():
         yield ["seen", topic, name, seen.time, seen.orders]
-
-
-def _portions(names: Iterable[TransactionName]) -> Iterator[list[TransactionName]]:
-    """The names in lists of at most MOST_NAMES; one empty list for none."""
-    rising = sorted(names)
-    return (rising[first : first + MOST_NAMES] for first in range(0, max(len(rising), 1), MOST_NAMES))
 
 
 def _texts(entries: Iterable[bytes]) -> Iterator[bytes]:
@@ -125,24 +109,17 @@ def _texts(entries: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _decode(text: bytes) -> Held:
-    roots: dict[Root, HeldBy] = {}
+    roots: dict[Root, float] = {}
     seen: dict[TransactionName, SeenRecords] = {}
-    barriers: dict[str, frozenset[TransactionName]] = {}
+    unfound: set[str] = set()
     for kind, *values in json.loads(text):
         if kind == "root":
-            product, root, time, names = values
-            known = roots.get((product, root), HeldBy(float("inf")))
-            found = known.transactions | set(map(tuple, names))
-            roots[product, root] = HeldBy(float("inf") if time is None else time, found)
-        elif kind == "barrier":
-            product, names = values
-            barriers[product] = barriers.get(product, frozenset()) | set(map(tuple, names))
+            product, root, time = values
+            roots[product, root] = inf if time is None else time
+        elif kind == "unfound":
+            unfound.add(values[0])
         else:
             topic, name, time, orders = values
             ranges = {table: tuple((first, last) for first, last in pairs) for table, pairs in orders.items()}
             seen[topic, name] = SeenRecords(time, ranges)
-    return Held(roots=roots, seen=seen, barriers=barriers)
-
-
-def _finite(time: float) -> float | None:
-    return None if time == float("inf") else time
+    return Held(roots=roots, seen=seen, unfound=frozenset(unfound))

@@ -149,6 +149,10 @@ class Job:
         self.topics.streamed = self.topics.present
         if not self.positions:
             self.catch_up.begin_again(self.topics.present)
+        if not self.driver.progress.held.start.ready:
+            marks = {topic: self.admin.watermarks(topic) for topic in self.topics.present}
+            ends = {(topic, at): end for topic, of in marks.items() for at, (begin, end) in of.items() if begin < end}
+            self.driver.expect(ends, self.positions)
         writer = read_stream(self.spark, self.settings, self.topics.present).writeStream.foreachBatch(self.on_batch)
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
@@ -245,6 +249,7 @@ class Job:
     def note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
         """Notes the end of a batch, for the monitor."""
         self.positions = self.positions | ranges.ends
+        self.driver.note_read(self.positions)
         self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
         self.batch_troubles.note(tally)
 

@@ -4,8 +4,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from processor.gates.held_portion import Held, HeldBy, make_portions
-from processor.gates.touched_roots import NOTHING_TOUCHED
+from processor.gates.held_portion import Held, make_portions
 from processor.product.gate import OPEN
 from processor.progress.open_changes import OpenChanges
 from processor.progress.segment import Segment
@@ -41,21 +40,14 @@ def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:
     gated = {name for name, planned in round_.plan.products.items() if planned.gate != OPEN}
     if not gated:
         return replace(result, roots={**result.roots, **result.cleared}, cleared={}) if result.cleared else result
-    touched = result.touched
     held = Held(
-        roots={
-            root: HeldBy(time, touched.roots.get(root, frozenset()))
-            for root, time in result.roots.items()
-            if root[0] in gated
-        },
-        seen=touched.seen,
-        barriers={product: names for product, names in touched.products.items() if product in gated},
+        roots={root: time for root, time in result.roots.items() if root[0] in gated},
+        seen=result.seen,
+        unfound=frozenset(one.product for one in result.fan_outs if one.product in gated),
     )
     portions = tuple(make_portions(held, round_.run.number, round_.number, round_.date))
     for portion in portions:
         store.write(portion.write())
     free = {root: time for root, time in result.roots.items() if root[0] not in gated}
     tally = result.tally + Counter(held=len(held.roots))
-    return replace(
-        result, tally=tally, roots={**free, **result.cleared}, cleared={}, touched=NOTHING_TOUCHED, held=portions
-    )
+    return replace(result, tally=tally, roots={**free, **result.cleared}, cleared={}, seen={}, held=portions)

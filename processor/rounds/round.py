@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from processor.gates.held_portion import HeldPortion
-from processor.gates.touched_roots import NOTHING_TOUCHED, TouchedRoots
+from processor.gates.held_portion import HeldPortion, SeenRecords, TransactionName
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.epochs import Incarnations, Partition
@@ -121,7 +120,7 @@ class Round:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
     """The result of a task of a first stage. `roots`: to publish in this round if no gate holds them, with the time of the oldest
-    record of each; `cleared`: those that no gate holds; `touched`: by source transactions; `held`: what waits at the gates now.
+    record of each; `cleared`: those that no gate holds; `seen`: records of source transactions; `held`: what waits at gates.
     `fan_outs`: find further roots in later rounds. `opened`: the changes that the task opened. `sights`: of open rows in index
     answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece of work. `truncates`: the truncates that the
     task read, as entity and version. `letters`: the code of a reason -> the place and the reason of its last dead letter; the
@@ -142,7 +141,7 @@ class StageResult:
     forms: tuple[FormNote, ...] = ()
     updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
     cleared: RootTimes = field(default_factory=dict)
-    touched: TouchedRoots = NOTHING_TOUCHED
+    seen: Mapping[TransactionName, SeenRecords] = field(default_factory=dict)
     held: tuple[HeldPortion, ...] = ()
 
 

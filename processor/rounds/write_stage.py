@@ -10,8 +10,7 @@ from operator import itemgetter
 from typing import TypeVar
 
 from processor.errors import TruncateRefused
-from processor.gates.held_portion import TransactionName
-from processor.gates.touched_roots import NOTHING_TOUCHED, SeenTransactions, TouchedRoots, followed_topics
+from processor.gates.seen_transactions import SeenTransactions, followed_topics
 from processor.plan.row_image import version_of
 from processor.plan.step import Step
 from processor.plan.touch import RefusedChange, Root, Touch
@@ -88,28 +87,8 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
         letters=letters,
         forms=tuple(decoding.settled),
         updates=updates,
-        touched=_touched(transactions, written, found, round_),
+        seen=transactions.records(),
     )
-
-
-def _touched(
-    transactions: SeenTransactions,
-    written: Sequence[tuple[NetChange, Touch]],
-    found: Sequence[FoundRoots],
-    round_: Round,
-) -> TouchedRoots:
-    """What each source transaction touched."""
-    if not transactions.followed:
-        return NOTHING_TOUCHED
-    roots: dict[Root, frozenset[TransactionName]] = {}
-    products: dict[str, frozenset[TransactionName]] = {}
-    for (net, touch), of in zip(written, found, strict=True):
-        topic = round_.plan.entities[touch.entity].entity.transactions
-        names = frozenset((topic, one.transaction.id) for one in net.changes if one.transaction is not None)
-        if names and topic in transactions.followed:
-            roots |= {root: roots.get(root, frozenset()) | names for root in of.roots}
-            products |= {one.product: products.get(one.product, frozenset()) | names for one in of.fan_outs}
-    return TouchedRoots(transactions.records(), roots, products)
 
 
 def run_in_chunks(runner: StepRunner, steps: Iterable[Step[T]]) -> Iterator[T]:

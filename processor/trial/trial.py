@@ -13,7 +13,7 @@ from itertools import islice
 from processor.driver.clock import VirtualClock
 from processor.driver.driver import Driver, make_driver
 from processor.driver.executor import InProcessExecutor
-from processor.gates.touched_roots import followed_topics
+from processor.gates.seen_transactions import followed_topics
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition
 from processor.progress.ledger import Run
@@ -24,7 +24,6 @@ from processor.settings.settings import Settings
 from processor.trial.recorded_ends import RecordedEnds
 from statestore.memory import MemoryStore
 from statestore.store import Store
-
 
 CLOSE = 1e-6
 """Seconds between two moments that are one: sums of floats differ."""

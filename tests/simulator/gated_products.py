@@ -1,6 +1,7 @@
 """Simulates products whose documents wait at gates: until a root is quiet, and not too often."""
 
 from dataclasses import replace
+from math import inf
 from random import Random
 
 from processor.plan.plan import Plan
@@ -20,6 +21,16 @@ class GatedSimulation(Simulation):
             for name, planned in plan.products.items()
         }
         return replace(plan, products=products)
+
+    def run(self) -> None:
+        Simulation.run(self)
+        last: dict[tuple[str, bytes], float] = {}
+        for at, message in self.world.broker.log:
+            root = (message.topic, message.key)
+            distance = at - last.get(root, -inf) + 2 * self.world.conditions.max_clock_skew
+            last[root] = at
+            if distance < self.start_plan().products[message.topic].product.gate.every:
+                self.problem = self.problem or f"{root}: two messages have a distance of {distance:.1f} s"
 
 
 def draw_gate(rng: Random) -> Gate:

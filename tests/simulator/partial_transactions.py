@@ -1,6 +1,6 @@
-"""Looks for documents that show a part of a transaction, from the rows in the table and the history, without the job's own account."""
+"""Looks for documents that show a part of a transaction: by the rows in the table and the history, without the job's account."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,13 +41,13 @@ class PartialTransactions:
                 number = number_of[event.entity, partition[1], place]
                 self._written.setdefault(at, []).append(Written(place, number, event.row))
 
-    def shown_in(self, topic: str, key: str) -> str | None:
-        """The problem of a document that has just gone out; None where it shows no part of a transaction."""
+    def shown_in(self, topic: str, key: str, numbers: Iterable[int]) -> str | None:
+        """The problem of a document that has just gone out; None where it shows no part of these transactions."""
         run = self._run
         product = run.shape.definitions.products[topic]
         present = {at: self._present(at) for at in self._written}
         now = self._document(product, present, key)
-        for number in {one.transaction for records in self._written.values() for one in records}:
+        for number in numbers:
             hidden, complete = dict(present), dict(present)
             parts = rests = 0
             for at, records in self._written.items():

@@ -218,6 +218,7 @@ class Simulation:
                 troubles=Troubles(no_report),
             )
             job.start()
+            driver.expect(self.available, self.checkpoint.offsets)
         world.broker.newest_run = lease.generation
         self.job = job
         if world.conditions.truncate_chance:  # `adopt` loads the walks, but this plan needs no other ones
@@ -254,6 +255,7 @@ class Simulation:
                 job.driver.rounds.incarnations = epochs.incarnations
                 job.driver.process_batch(work, ranges.starts, number)
                 job.driver.background_work()
+            job.driver.note_read(planned)
 
         self._run_driver(job, body)
         checkpoint.offsets, checkpoint.planned_ends = planned, None

@@ -1,12 +1,12 @@
 """Simulates a source whose transactions change several tables, and products that wait for whole ones.
 
-The records of a transaction lie in several topics. Its end comes late, before its records, or never. After each round the run looks
-at the documents that went out: for each transaction of which tasks have read a part, the document must be the same without this
-part, unless it had to go out (`at_most`).
+The records of a transaction lie in several topics. Its end comes late, before its records, or never. After each round the run
+looks at the documents that went out. For each transaction of which tasks have written a part, the document must be the same
+without this part, or with the rest, unless it had to go out (`at_most`).
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from random import Random
@@ -14,11 +14,13 @@ from typing import Any
 
 from processor.driver.round_runner import RoundRunner
 from processor.plan.plan import Plan
+from processor.plan.touch import Root
 from processor.product.gate import Gate
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.records.source_transaction import TransactionEnd
 from processor.rounds.follow_up_stages import release_stage
+from processor.rounds.write_stage import write_stage
 from tests.simulator.history import Partition
 from tests.simulator.partial_transactions import PartialTransactions
 from tests.simulator.run import Simulation
@@ -26,6 +28,8 @@ from tests.simulator.without.switch import replacing
 
 TOPIC = "transactions"
 AT_MOST = 60.0
+SLACK = 2.0
+"""Of the time between two looks at the queue."""
 
 
 def transactions_of(seed: int, logs: Mapping[Partition, list[Record]]) -> list[list[Record]]:
@@ -60,7 +64,7 @@ class LateEnds:
 class TransactionSimulation(Simulation):
     """A run in which each record belongs to a transaction of the source."""
 
-    __slots__ = ("partial",)
+    __slots__ = ()
 
     @staticmethod
     def change_logs(seed: int, logs: dict[Partition, list[Record]]) -> dict[Partition, list[Record]]:
@@ -88,37 +92,10 @@ class TransactionSimulation(Simulation):
         return replace(plan, entities=entities, products=products)
 
     def run(self) -> None:
-        if self.world.conditions.truncate_chance:
-            return Simulation.run(self)
-        with replacing((RoundRunner, "run_round", self._looking))():
-            return Simulation.run(self)
-
-    def _looking(self, run_round: Any) -> Any:
-        """Looks at each document that a round lets through its gate."""
-        numbers = {
-            (record.topic, record.partition, record.offset): n
-            for n, records in enumerate(transactions_of(self.seed, self.logs))
-            for record in records
-        }
-        look = PartialTransactions(self, numbers)
-        broker = self.world.broker
-
-        def changed(runner: RoundRunner, stage: Any, work: Any, starts: Any) -> Any:
-            held, before = runner.progress.held.held, len(broker.log)
-            forced = stage is not release_stage or any(
-                held[root].due <= runner.progress.clock.now() for root, _ in chain.from_iterable(work)
-            )
-            outcome = run_round(runner, stage, work, starts)
-            if not forced and not self.world.actor.is_zombie:
-                for _, message in broker.log[before:]:
-                    self.facts["looked at"] += 1
-                    found = look.shown_in(message.topic, message_key_text(message))
-                    if found and "partial" not in self.facts:
-                        self.facts["partial"] = 1
-                        self.partial = found
-            return outcome
-
-        return changed
+        watch = ReleaseWatch(self)
+        with replacing((RoundRunner, "run_round", watch.around))():
+            Simulation.run(self)
+        self.problem = self.problem or watch.problem
 
     def _start(self) -> None:
         Simulation._start(self)
@@ -126,15 +103,86 @@ class TransactionSimulation(Simulation):
         self.job.driver.transactions = self.feed()
 
     def feed(self) -> LateEnds:
-        """The ends: some early, most late, one in fifteen never."""
+        """The ends: some early, most late, one in thirty never."""
         rng, feed = Random(f"{self.seed} ends"), LateEnds(self)
         for n, records in enumerate(transactions_of(self.seed, self.logs)):
             counts: dict[str, int] = {}
             for record in records:
                 counts[f"s.{record.topic}"] = counts.get(f"s.{record.topic}", 0) + 1
-            at = None if rng.random() < 1 / 15 else rng.choice((0.0, 2.0, 10.0, 30.0))
+            at = None if rng.random() < 1 / 30 else rng.choice((0.0, 2.0, 10.0, 30.0))
             feed.ends_at[str(n)] = (at, TransactionEnd(str(n), counts))
         return feed
+
+
+class ReleaseWatch:
+    """Looks at each round of a run: whether the documents that go out show a part of a transaction, and whether a root waits
+    without need. `read`: the records that ended rounds have read. `since`: when each root began to wait."""
+
+    def __init__(self, run: TransactionSimulation) -> None:
+        self.problem: str | None = None
+        self._run = run
+        self._number_of = {
+            (record.topic, record.partition, record.offset): n
+            for n, records in enumerate(transactions_of(run.seed, run.logs))
+            for record in records
+        }
+        self._look = PartialTransactions(run, self._number_of)
+        self._read: set[tuple[str, int, int]] = set()
+        self._met: dict[int, float] = {}
+        self._since: dict[Root, float] = {}
+        self._starts = 0
+
+    def around(self, run_round: Any) -> Any:
+        """`RoundRunner.run_round`, watched."""
+
+        def changed(runner: RoundRunner, stage: Any, work: Any, starts: Any) -> Any:
+            broker, before = self._run.world.broker, len(self._run.world.broker.log)
+            roots = [root for root, _ in chain.from_iterable(work)] if stage is release_stage else []
+            now, held = self._run.world.now, runner.progress.held.held
+            late = [root for root in roots if held[root].since + AT_MOST <= runner.progress.clock.now()]
+            outcome = run_round(runner, stage, work, starts)
+            if not self._run.world.actor.is_zombie:
+                self._note_batch(stage, work, now)
+                self._check_waits(late, held, now)
+                if stage is release_stage and not late:
+                    self._check_documents([message for _, message in broker.log[before:]], now)
+            return outcome
+
+        return changed
+
+    def _note_batch(self, stage: Any, work: Any, now: float) -> None:
+        if stage is write_stage:
+            for record in chain.from_iterable(work.frame.partitions):
+                at = (record.topic, record.partition, record.offset)
+                self._read.add(at)
+                self._met.setdefault(self._number_of[at], now)
+
+    def _check_waits(self, late: Sequence[Root], held: Mapping[Root, Any], now: float) -> None:
+        """Each root goes out in time, and early where no transaction is open."""
+        if self._starts != self._run.starts:
+            self._starts, self._since = self._run.starts, {}
+        over = [root for root, since in self._since.items() if root in held and now > since + AT_MOST + SLACK]
+        if over and self._starts == 1:
+            self.problem = self.problem or f"{over[0]} waits for longer than at_most"
+        if late and self._starts == 1 and not any(map(self._is_open, set(self._number_of.values()))):
+            self.problem = self.problem or f"{late[0]} waited for at_most, and no transaction is open"
+        self._since = {root: self._since.get(root, now) for root in held}
+
+    def _check_documents(self, messages: Sequence[Any], now: float) -> None:
+        waited_for = [n for n in set(self._number_of.values()) if now < self._met.get(n, now) + AT_MOST]
+        for message in messages:
+            self._run.facts["looked at"] += 1
+            found = self._look.shown_in(message.topic, message_key_text(message), waited_for)
+            self.problem = self.problem or found
+
+    def _is_open(self, number: int) -> bool:
+        """Whether a part of the transaction is read, and not all, or its end is not known."""
+        places = [place for place, of in self._number_of.items() if of == number]
+        at, _ = self._run.feed().ends_at[str(number)]
+        is_known = at is not None and at <= self._run.world.now
+        return any(place in self._read for place in places) and not (
+            is_known and all(place in self._read for place in places)
+        )
 
 
 def _with_transaction(record: Record, block: Mapping[str, Any]) -> bytes:

@@ -3,10 +3,11 @@
 from math import inf
 from typing import Any
 
-from processor.gates.held_portion import Held, HeldBy, HeldPortion, SeenRecords, make_portions
-from processor.gates.held_roots import AFTER_A_START, HeldRoots
+from processor.gates.held_portion import Held, HeldPortion, SeenRecords, make_portions
+from processor.gates.held_roots import HeldRoots
 from processor.gates.ranges import ranges_of
-from processor.product.gate import Gate
+from processor.gates.start import PATIENCE_SECONDS
+from processor.product.gate import OPEN, Gate
 from processor.records.source_transaction import TransactionEnd
 from statestore.memory import MemoryStore
 from statestore.store import Delete
@@ -26,7 +27,8 @@ class Gates:
         """A run that begins."""
         self.run += 1
         self.held = HeldRoots(run=self.run)
-        self.held.adopt({"order": self.gate}, {TOPIC: ["public.orders", "public.lines"]})
+        topics = {"order": frozenset({TOPIC})} if self.gate.whole else {}
+        self.held.adopt({"order": self.gate}, topics, {TOPIC: ["public.orders", "public.lines"]}, now)
         self.delete(self.held.reload(self.store.partition("OPEN"), now, now))
         return self.held
 
@@ -36,7 +38,7 @@ class Gates:
         names = frozenset((TOPIC, name) for name in transactions)
         tables = {f"public.{table}": ranges_of([order]) for table, order in orders.items()}
         seen = {name: SeenRecords(time, tables) for name in names} if tables else {}
-        self.add(Held(roots={ORDER: HeldBy(time, names)}, seen=seen), at)
+        self.add(Held(roots={ORDER: time}, seen=seen), at)
 
     def add(self, held: Held, at: float) -> list[HeldPortion]:
         portions = list(make_portions(held, self.run, self.round, at))
@@ -50,7 +52,7 @@ class Gates:
 
     def release(self, now: float) -> bool:
         """Whether the order goes out now."""
-        due = self.held.due(now)
+        due = list(self.held.due(now).times)
         self.round += 1
         for write in self.held.note_release(due, self.round, now, now):
             self.store.write(write)
@@ -78,6 +80,30 @@ def test_a_root_waits_until_its_transaction_is_complete() -> None:
     assert gates.held.next_due() is None
 
 
+def test_a_root_waits_for_a_transaction_that_was_open_when_it_changed() -> None:
+    gates = Gates(whole=True)
+    gates.add(Held(seen={(TOPIC, "t1"): SeenRecords(1.0, {"public.lines": ranges_of([1])})}), 0.0)
+    gates.touch(1.0, "t2", orders=1)
+    gates.ends("t2", orders=1)
+    assert not gates.release(2.0)
+    gates.add(Held(seen={(TOPIC, "t3"): SeenRecords(1.0, {"public.lines": ranges_of([1])})}), 3.0)
+    gates.ends("t1", lines=1)
+    assert gates.release(3.0)
+
+
+def test_a_transaction_without_an_end_delays_no_root_for_ever() -> None:
+    gates = Gates(whole=True, at_most=10.0)
+    gates.add(Held(seen={(TOPIC, "t1"): SeenRecords(1.0, {"public.lines": ranges_of([1])})}), 0.0)
+    gates.touch(8.0, "t2", orders=1)
+    gates.ends("t2", orders=1)
+    assert not gates.release(9.9)
+    assert gates.held.next_due() == 10.0
+    assert gates.release(10.0)
+    assert gates.held.transactions.given_up == 1
+    gates.touch(11.0)
+    assert gates.release(11.0)
+
+
 def test_a_root_waits_for_each_transaction_that_touched_it() -> None:
     gates = Gates(whole=True)
     gates.touch(0.0, "t1", orders=1)
@@ -94,32 +120,43 @@ def test_no_root_waits_longer_than_at_most_and_changes_do_not_begin_it_again() -
     gates.touch(50.0, "t2", orders=1)
     assert not gates.release(59.0)
     assert gates.held.next_due() == 60.0
-    assert gates.held.incomplete([ORDER]) == 1
     assert gates.release(60.0)
 
 
 def test_a_crash_keeps_the_roots_the_records_and_the_time() -> None:
     gates = Gates(whole=True, at_most=60.0)
     gates.touch(0.0, "t1", orders=1)
-    gates.start(20.0)
+    gates.start(20.0).expect({}, {}, 20.0)
     gates.touch(21.0, "t1", lines=1)
     gates.ends("t1", orders=1, lines=1)
     assert gates.release(30.0)
     gates.touch(35.0, "t2", orders=1)
-    gates.start(40.0)
+    gates.start(40.0).expect({}, {}, 40.0)
+    gates.ends("t1", orders=1, lines=1)
     assert gates.held.next_due() == 95.0
-    gates.start(200.0)
-    assert gates.held.next_due() == 200.0 + AFTER_A_START
+    gates.start(200.0).expect({}, {}, 200.0)
+    assert gates.held.next_due() == 200.0 + PATIENCE_SECONDS
 
 
-def test_after_a_start_no_root_goes_out_before_the_batch_that_may_have_failed() -> None:
-    gates = Gates(quiet=1.0)
+def test_after_a_start_a_root_waits_until_the_job_has_read_what_its_topics_had() -> None:
+    gates = Gates(whole=True)
     gates.touch(0.0)
-    gates.start(5.0)
-    gates.delete(gates.held.begin_batch(7, 5.0))
+    held, at = gates.start(5.0), ("app.public.orders", 0)
     assert not gates.release(6.0)
-    gates.delete(gates.held.begin_batch(8, 7.0))
-    assert gates.release(7.0)
+    held.expect({at: 10}, {at: 7}, 6.0)
+    assert not gates.release(7.0)
+    held.read({at: 9}, 8.0)
+    assert not gates.release(8.0)
+    held.read({at: 10}, 9.0)
+    assert gates.release(9.0)
+
+
+def test_a_run_that_cannot_read_its_topics_releases_a_root_at_last_and_counts_it() -> None:
+    gates = Gates(whole=True, at_most=20.0)
+    gates.touch(0.0)
+    held = gates.start(5.0)
+    assert held.due(24.9).times == {}
+    assert held.due(25.0).incomplete == {ORDER}
 
 
 def test_the_items_of_released_roots_go_once_no_batch_repeats_their_records() -> None:
@@ -136,7 +173,7 @@ def test_the_items_of_released_roots_go_once_no_batch_repeats_their_records() ->
 def test_all_roots_of_a_product_wait_for_the_transaction_of_a_fan_out() -> None:
     gates = Gates(whole=True)
     seen = {(TOPIC, "t1"): SeenRecords(1.0, {"public.orders": ranges_of([1])})}
-    gates.add(Held(seen=seen, barriers={"order": frozenset(seen)}), 0.0)
+    gates.add(Held(seen=seen, unfound=frozenset({"order"})), 0.0)
     gates.touch(0.0)
     assert not gates.release(1.0)
     gates.ends("t1", orders=1)
@@ -171,8 +208,16 @@ def test_messages_of_a_root_keep_their_distance_also_after_a_crash() -> None:
     assert gates.store.partition("OPEN") == []
 
 
-def test_a_product_without_its_gate_holds_nothing_any_more() -> None:
+def test_a_product_that_loses_its_gate_lets_its_roots_go() -> None:
     gates = Gates(whole=True)
     gates.touch(0.0, "t1", orders=1, time=inf)
-    gates.delete(gates.held.adopt({}, {}))
+    gates.delete(gates.held.adopt({"order": OPEN}, {}, {}, 1.0))
+    assert gates.release(1.0)
+    assert gates.store.partition("OPEN") == []
+
+
+def test_a_product_that_is_gone_leaves_nothing() -> None:
+    gates = Gates(whole=True)
+    gates.touch(0.0, "t1", orders=1)
+    gates.delete(gates.held.adopt({}, {}, {}, 1.0))
     assert (gates.held.next_due(), gates.store.partition("OPEN")) == (None, [])

@@ -1,34 +1,27 @@
-"""What a task knows of source transactions: the records that it has read, and what each transaction touched."""
+"""What a task reads of source transactions, and which of them count."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
 
 from processor.gates.held_portion import SeenRecords, TransactionName
 from processor.gates.ranges import ranges_of
 from processor.plan.plan import Plan
-from processor.plan.touch import Root
+from processor.plan.product_plan import ProductPlan
 from processor.records.entity import Entity
 from processor.records.record import Decoded
 
 
-class TouchedRoots(NamedTuple):
-    """`seen`: the records of transactions that the task has read. `roots`: the transactions that touched each root;
-    `products`: those that touched roots which a fan-out has yet to find."""
-
-    seen: Mapping[TransactionName, SeenRecords] = {}
-    roots: Mapping[Root, frozenset[TransactionName]] = {}
-    products: Mapping[str, frozenset[TransactionName]] = {}
-
-
-NOTHING_TOUCHED: Final = TouchedRoots()
+def topics_of(planned: ProductPlan, plan: Plan) -> frozenset[str]:
+    """The topics of transaction metadata for whose transactions the documents of the product wait."""
+    product = planned.product
+    if not planned.gate.whole:
+        return frozenset()
+    names = {product.root, *(join.entity for _, join in product.walk())}
+    return frozenset(plan.entities[name].entity.transactions for name in names) - {""}
 
 
 def followed_topics(plan: Plan) -> frozenset[str]:
-    """The topics of transaction metadata that the products of the plan wait for."""
-    whole = [planned.product for planned in plan.products.values() if planned.product.gate.whole]
-    names = {name for product in whole for name in (product.root, *(join.entity for _, join in product.walk()))}
-    return frozenset(plan.entities[name].entity.transactions for name in names) - {""}
+    """Those of all products of the plan."""
+    return frozenset[str]().union(*(topics_of(planned, plan) for planned in plan.products.values()))
 
 
 def tables_of(plan: Plan) -> dict[str, set[str]]:
