@@ -175,6 +175,11 @@ class HeldRoots:
         mark = max(self.held[root].mark, barrier.mark if barrier else 0)
         return self._first_open[root[0]] if self._is_open(root[0], mark) else None
 
+    def apart_until(self, root: Root) -> float:
+        """Until when the root keeps its distance from its last message; minus infinity where it need not."""
+        every = self.gates[root[0]].every
+        return self._notes.published_at(root) + every if every else -inf
+
     def note_release(self, roots: Iterable[Root], round_: int, now: float, date: float) -> list[Write]:
         """Notes, before this round, that it publishes these roots; returns the write that makes it durable where a product has
         `every`, so that a crash in the round keeps the distance of messages."""
@@ -244,8 +249,7 @@ class HeldRoots:
             return max(last, self.start.until)
         if self.blocker(root) is not None:
             return max(last, self.start.patient_until)
-        spaced = self._notes.published_at(root) + gate.every if gate.every else -inf
-        return min(last, max(held.touched + gate.quiet, spaced))
+        return min(last, max(held.touched + gate.quiet, self.apart_until(root)))
 
     def _is_unread(self, root: Root) -> bool:
         """Whether the run may not know all transactions of the root."""
