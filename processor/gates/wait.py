@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from processor.gates.held_roots import HeldRoots
 from processor.plan.touch import Root
-from processor.product.gate import Gate
+from processor.product.gate import OPEN, Gate
 from processor.wording.durations import duration_text
 
 
@@ -76,6 +76,22 @@ def waiting_documents(held: HeldRoots) -> dict[str, WaitingDocuments]:
 def wait_text(wait: Wait, now: float) -> str:
     """What a reader of the document must know."""
     return f"not published as it is now: it has waited at its gate for {duration_text(now - wait.since)}"
+
+
+def gate_states(held: HeldRoots, now: float, date: float) -> dict[str, dict[str, Any]]:
+    """Each product with a gate, or whose last gate still holds roots, as JSON values: how many roots wait, since when the oldest
+    does, in seconds since 1970, and for which transaction. `now`: in the times of `HeldRoots`; `date`: the same moment."""
+    waiting = waiting_documents(held)
+    return {
+        product: {
+            "waiting": one.count if one else 0,
+            "since": round(date - now + one.since, 3) if one else None,
+            "transaction": one.transaction._asdict() if one and one.transaction else None,
+        }
+        for product, gate in list(held.gates.items())
+        for one in (waiting.get(product),)
+        if one or gate != OPEN
+    }
 
 
 def wait_lines(wait: Wait, now: float) -> Iterator[str]:
