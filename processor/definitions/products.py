@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from processor.definitions.expression_reader.names import NameScope
-from processor.definitions.gate import read_gate
 from processor.definitions.joins import read_joins
 from processor.definitions.members import PRODUCT
 from processor.definitions.problems import Problems, suggest
+from processor.definitions.read_gate import read_gate
 from processor.definitions.selection import check_members, read_selection, read_where
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
 from processor.definitions.yaml_nodes import Map, YamlNode

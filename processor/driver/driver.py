@@ -43,7 +43,7 @@ from processor.rounds.spending import spending
 from processor.rounds.walk_stage import walk_stage
 from processor.rounds.write_stage import write_stage
 from processor.settings.settings import Settings
-from statestore.store import Store, Write
+from statestore.store import Store
 
 UNSEEN_SECONDS = 0.5
 """Between two looks of a fill for rows that an index did not show."""
@@ -195,8 +195,7 @@ class Driver:
             self.store.write(write)
         self._round("released", release_stage, split(list(due.times.items()), min(len(roots), self.settings.lanes)))
         self.tally["released incomplete"] += len(due.incomplete)
-        for request in held.released(roots, number, clock.now(), clock.date()):
-            self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
+        self.progress.forget(held.released(roots, clock.now()))
 
     def walk(self) -> None:
         """Continues the walks: some pages, at the rate of the settings."""

@@ -123,7 +123,7 @@ class RunProgress:
         for resumed in chain.from_iterable(result.resumed for result in results):
             self.keep(self.fan_outs.advance(resumed))
         self.open_changes.add(chain.from_iterable(result.opened for result in results), self.clock.now())
-        self.held.add(chain.from_iterable(result.held for result in results), self.clock.now())
+        self.forget(self.held.add(chain.from_iterable(result.held for result in results), self.clock.now()))
         self._keep_walked(results)
         return self._settle(lanes, results)
 
@@ -141,10 +141,10 @@ class RunProgress:
         if not isinstance(done, Done):
             raise Fenced(f"a later run than {self.run} continues its work; this job must stop")
 
-    def forget(self, deletes: Iterable[Delete]) -> None:
-        """Deletes items that no later round needs."""
-        for request in deletes:
-            self.store.delete(request)
+    def forget(self, requests: Iterable[Write | Delete]) -> None:
+        """Deletes items that no later round needs, and writes what must be known before."""
+        for request in requests:
+            self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
 
     def keep_walks(self, writes: Iterable[Write]) -> None:
         """Makes the progress of walks durable, and lets products begin whose entities are proven."""

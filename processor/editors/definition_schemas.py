@@ -7,11 +7,11 @@ the readers' own: `statestore check` names their mistakes.
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
-from processor.definitions.durations import DURATION
 from processor.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS
-from processor.definitions.gate import DURATIONS
 from processor.definitions.joins import MAX_LIMIT
 from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PAUSE, PRODUCT, PUBLISH, TEST, Members
+from processor.definitions.read_duration import DURATION
+from processor.definitions.read_gate import DURATIONS
 from processor.definitions.shape import NAME, TOPIC
 from processor.product.product import DocumentFormat
 from processor.records.entity import DecimalForm, KeepChoice, RecordFormat, TimestampUnit, TruncateChoice, TypeName

@@ -61,7 +61,7 @@ class HeldPortion(NamedTuple):
     text: bytes
 
     @property
-    def place(self) -> str:
+    def round_name(self) -> str:
         """The run and the round, in an order that texts have too."""
         return self.item.sk.split("#")[1][:21]
 

@@ -10,15 +10,16 @@ until none of its roots waits, and nobody needs its records of transactions. A r
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import groupby
 from math import inf
 from typing import NamedTuple
 
+from processor.gates.closed_transactions import ClosedTransactions
 from processor.gates.held_portion import HeldPortion, read_portion
-from processor.gates.release_notes import ReleaseNotes, digest_of
+from processor.gates.release_notes import ReleaseNotes
 from processor.gates.source_transactions import OpenTransaction, SourceTransactions
 from processor.gates.start import Start
 from processor.plan.touch import Root
@@ -73,6 +74,7 @@ class HeldRoots:
     batch: int = 0
     longest: float = 0.0
     _notes: ReleaseNotes = field(init=False)
+    _closed: ClosedTransactions = field(default_factory=ClosedTransactions)
     _barriers: dict[str, Barrier] = field(default_factory=dict)
     _queue: list[tuple[float, Root]] = field(default_factory=list)
     _blocked: dict[str, list[tuple[int, Root]]] = field(default_factory=dict)
@@ -86,23 +88,26 @@ class HeldRoots:
     def reload(self, items: Iterable[Item], now: float, date: float) -> list[Delete]:
         """Takes what earlier runs left in the items of `PARTITION`; returns the deletes of those that nobody needs."""
         items = list(items)
-        released = self._notes.reload(items, now, date)
+        self._notes.reload(items, now, date)
+        self._closed.reload(items)
         portions = sorted(filter(None, map(read_portion, items)), key=lambda portion: portion.item)
-        unused: list[Key] = []
-        for place, group in groupby(portions, key=lambda portion: portion.place):
-            of_round = [_without_released(portion, place, released) for portion in group]
-            self._take(of_round, now, [now - max(0.0, date - portion.at) for portion in of_round])
-            unused += (portion.item for portion in of_round if not self._users[portion.item])
+        unused: list[Delete] = []
+        for _, group in groupby(portions, key=lambda portion: portion.round_name):
+            of_round = list(group)
+            unused += self._take(of_round, [now - max(0.0, date - portion.at) for portion in of_round])
+        for held in self.held.values():
+            held.since = held.touched  # an earlier portion may name a root that went out before the last one
         if self.run > 1:
             self.start = Start(until=now + self.longest, patient_until=inf)
         self._look(now)
-        return [Delete(key=key) for key in unused]
+        return unused
 
-    def add(self, portions: Iterable[HeldPortion], now: float) -> None:
-        """Takes durable portions of a round."""
+    def add(self, portions: Iterable[HeldPortion], now: float) -> list[Delete]:
+        """Takes durable portions of a round; returns the deletes of those that nobody needs."""
         portions = list(portions)
-        self._take(portions, now, [now] * len(portions))
+        unused = self._take(portions, [now] * len(portions))
         self._look(now)
+        return unused
 
     def adopt(
         self,
@@ -140,15 +145,20 @@ class HeldRoots:
             self.transactions.end(topic, end, self.batch)
         self._look(self._looked)
 
-    def begin_batch(self, batch: int, now: float) -> list[Delete]:
-        """Forgets what only the batches before could repeat; returns the deletes of items that nobody needs any more."""
+    def begin_batch(self, batch: int, now: float) -> list[Write | Delete]:
+        """Forgets what only the batches before could repeat; returns the requests that make it durable, in their order."""
         self.batch = batch
-        unused = list(self._free(self.transactions.forget(batch, now - 2 * self.longest)))
+        unused: list[Key] = []
+        for name, items in self.transactions.forget(batch, now - 2 * self.longest):
+            unused += self._free(items)
+            self._closed.portions[name] = items
         self._look(now)
         for product, barrier in list(self._barriers.items()):
             if not self._is_open(product, barrier.mark):
                 unused += self._free(self._barriers.pop(product).items)
-        return [Delete(key=key) for key in (*unused, *self._old_notes(now))]
+        longest = max((gate.every for gate in self.gates.values()), default=0.0)
+        unused += self._notes.forget(now - longest)
+        return [*self._closed.update(self._users.keys()), *(Delete(key=key) for key in unused)]
 
     def next_due(self) -> float | None:
         """When a root may go out, as far as is known; None when none waits."""
@@ -177,24 +187,19 @@ class HeldRoots:
 
     def apart_until(self, root: Root) -> float:
         """Until when the root keeps its distance from its last message; minus infinity where it need not."""
-        every = self.gates[root[0]].every
-        return self._notes.published_at(root) + every if every else -inf
+        return self._notes.published_at(root) + self.gates[root[0]].every if self._is_spaced(root) else -inf
 
-    def note_release(self, roots: Iterable[Root], round_: int, now: float, date: float) -> list[Write]:
-        """Notes, before this round, that it publishes these roots; returns the write that makes it durable where a product has
-        `every`, so that a crash in the round keeps the distance of messages."""
-        return self._notes.begin((root for root in roots if self.gates[root[0]].every), round_, now, date)
+    def note_release(self, roots: Sequence[Root], round_: int, now: float, date: float) -> list[Write]:
+        """Notes, before this round, that it publishes those of these roots whose product has `every`; returns the writes."""
+        spaced = list(filter(self._is_spaced, roots))
+        return [self._notes.begin(spaced, round_, now, date)] if spaced else []
 
-    def released(self, roots: Iterable[Root], round_: int, now: float, date: float) -> list[Write | Delete]:
-        """Forgets roots that this round published, or left to the backlog; returns the requests that make it durable: a
-        note of those whose portions stay, and the deletes of items that nobody needs any more."""
-        kept, unused = list[Root](), list[Key]()
-        for root in roots:
-            items = self.held.pop(root).items
-            unused += self._free(items)
-            kept += [root] if any(item in self._users for item in items) else []
-        notes = self._notes.end(kept, round_, now, date)
-        return [*notes, *(Delete(key=key) for key in (*unused, *self._old_notes(now)))]
+    def released(self, roots: Sequence[Root], now: float) -> list[Delete]:
+        """Forgets roots that a round published, or left to the backlog; returns the deletes of items that nobody needs any more.
+        A start may hold a root again whose portion stays: its document is then unchanged."""
+        self._notes.sent(filter(self._is_spaced, roots), now)
+        unused = [key for root in roots for key in self._free(self.held.pop(root).items)]
+        return [Delete(key=key) for key in unused]
 
     def _pop(self, now: float, due: DueRoots) -> None:
         while self._queue and self._queue[0][0] <= now and len(due.times) < ROOTS_PER_ROUND:
@@ -208,11 +213,14 @@ class HeldRoots:
             if self._is_unread(root) or self.blocker(root) is not None:
                 due.incomplete.add(root)
 
-    def _take(self, portions: list[HeldPortion], now: float, times: list[float]) -> None:
-        """Takes the portions of a round: first all their records of transactions. `times`: when tasks left them."""
+    def _take(self, portions: list[HeldPortion], times: list[float]) -> list[Delete]:
+        """Takes the portions of a round: first all their records of transactions. `times`: when tasks left them. Returns the
+        deletes of those that nobody needs."""
         for portion, at in zip(portions, times, strict=True):
             for name, seen in portion.held.seen.items():
-                if self.transactions.see(name, seen, portion.item, at, self.batch):
+                if name in self._closed.portions:
+                    self._closed.portions[name].add(portion.item)
+                elif self.transactions.see(name, seen, portion.item, at, self.batch):
                     self._users[portion.item] += 1
         for portion, at in zip(portions, times, strict=True):
             for product in portion.held.unfound & self.topics.keys():
@@ -222,6 +230,7 @@ class HeldRoots:
             for root, time in portion.held.roots.items():
                 if root[0] in self.gates:
                     self._hold(root, time, portion.item, at)
+        return [Delete(key=portion.item) for portion in portions if not self._users[portion.item]]
 
     def _hold(self, root: Root, time: float, item: Key, at: float) -> None:
         held = self.held.setdefault(root, HeldRoot(since=at, touched=at))
@@ -250,6 +259,9 @@ class HeldRoots:
         if self.blocker(root) is not None:
             return max(last, self.start.patient_until)
         return min(last, max(held.touched + gate.quiet, self.apart_until(root)))
+
+    def _is_spaced(self, root: Root) -> bool:
+        return self.gates[root[0]].every > 0
 
     def _is_unread(self, root: Root) -> bool:
         """Whether the run may not know all transactions of the root."""
@@ -300,14 +312,3 @@ class HeldRoots:
             if not self._users[item]:
                 del self._users[item]
                 yield item
-
-    def _old_notes(self, now: float) -> Iterator[Key]:
-        longest = max((gate.every for gate in self.gates.values()), default=0.0)
-        oldest = min((item.sk.split("#")[1] for item in self._users), default="~")
-        return self._notes.forget(now - longest, oldest)
-
-
-def _without_released(portion: HeldPortion, place: str, released: Mapping[str, str]) -> HeldPortion:
-    """The portion without the roots that a later round has released."""
-    waiting = {root: time for root, time in portion.held.roots.items() if released.get(digest_of(root), "") <= place}
-    return portion._replace(held=replace(portion.held, roots=waiting))

@@ -110,12 +110,12 @@ class SourceTransactions:
                 del open_ones[first.number]
                 self.given_up += 1
 
-    def forget(self, batch: int, before: float) -> Iterator[Key]:
+    def forget(self, batch: int, before: float) -> Iterator[tuple[TransactionName, set[Key]]]:
         """Forgets the transactions that were complete before this batch, and those without a record since `before`. Yields
         the items of each."""
         for name, known in list(self._known.items()):
             if known.touched < before if known.complete_in is None else known.complete_in != batch:
-                yield from self._drop(name)
+                yield name, self._drop(name)
 
     def retain(self, topics: Collection[str]) -> Iterator[Key]:
         """Forgets the transactions of other topics. Yields the items of each."""

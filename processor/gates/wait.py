@@ -31,12 +31,12 @@ class AwaitedTransaction(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Why a root waits, in the times of `HeldRoots`. `gate`: of its product; `since`: its first change since its last message;
-    `last`: when it goes out, whatever the gate says; `quiet_until`, `apart_until`: what `quiet` and `every` say;
+    """Why a root waits, in the times of `HeldRoots`. `gate`: of its product; `changed`: its last change; `last`: when it goes
+    out at the latest, whatever the gate says; `quiet_until`, `apart_until`: what `quiet` and `every` say;
     `transaction`: the first for which it waits, None without one."""
 
     gate: Gate
-    since: float
+    changed: float
     last: float
     quiet_until: float
     apart_until: float
@@ -58,7 +58,7 @@ def wait_of(held: HeldRoots, root: Root) -> Wait | None:
         return None
     gate = held.gates[root[0]]
     quiet, apart = one.touched + gate.quiet, held.apart_until(root)
-    return Wait(gate, one.since, one.since + gate.at_most, quiet, apart, _awaited(held, root))
+    return Wait(gate, one.touched, one.since + gate.at_most, quiet, apart, _awaited(held, root))
 
 
 def waiting_documents(held: HeldRoots) -> dict[str, WaitingDocuments]:
@@ -75,7 +75,7 @@ def waiting_documents(held: HeldRoots) -> dict[str, WaitingDocuments]:
 
 def wait_text(wait: Wait, now: float) -> str:
     """What a reader of the document must know."""
-    return f"not published as it is now: it has waited at its gate for {duration_text(now - wait.since)}"
+    return f"not published as it is now: it waits at its gate, and changed last {duration_text(now - wait.changed)} ago"
 
 
 def gate_states(held: HeldRoots, now: float, date: float) -> dict[str, dict[str, Any]]:
@@ -109,7 +109,7 @@ def wait_json(wait: Wait) -> dict[str, Any]:
     """The wait as JSON values; times as texts in UTC. What the gate does not ask for is null."""
     transaction = wait.transaction
     return {
-        "since": _moment(wait.since),
+        "changed": _moment(wait.changed),
         "at_most_until": _moment(wait.last),
         "quiet_until": _moment(wait.quiet_until) if wait.gate.quiet else None,
         "every_until": _moment(wait.apart_until) if wait.apart_until > -inf else None,

@@ -102,7 +102,8 @@ class StateReader:
             digest = hash_of(body.value)
             shown = digest != NO_DOCUMENT and before.shows(digest, chosen.version, chosen.product.topic)
             shown = shown and self._acknowledged(before.mark)
-            return FoundDocument(body.value, digest, before.seq, shown, (product, root) in self._waiting(plan))
+            waits = not shown and (product, root) in self._waiting(plan)
+            return FoundDocument(body.value, digest, before.seq, shown, waits)
 
     def row(self, entity: str, key: str) -> dict[str, Any]:
         """A stored row, as `statestore row --json` shows it. Raises LookUpProblem where the table has none."""

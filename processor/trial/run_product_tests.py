@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from processor.definitions.durations import MOST_SECONDS
 from processor.definitions.product_tests import Case, ExpectedDocument
+from processor.definitions.read_duration import MOST_SECONDS
 from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.records.dead_letters import rejected_record

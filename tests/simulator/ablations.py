@@ -16,6 +16,7 @@ from typing import Any
 
 from tests.simulator.erased_rows import ErasedLettersSimulation, ErasingSimulation
 from tests.simulator.failing_products import FailingProductSimulation, UnreadyProductSimulation
+from tests.simulator.gated_products import GatedSimulation
 from tests.simulator.large_documents import LargeDocumentSimulation
 from tests.simulator.live_replays import LiveReplaySimulation
 from tests.simulator.lost_writes import LostWritesSimulation
@@ -30,6 +31,7 @@ from tests.simulator.settled_forms import SettledFormSimulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 from tests.simulator.source_repairs import SourceRepairSimulation
+from tests.simulator.source_transactions import TransactionSimulation
 from tests.simulator.stray_changes import StraySimulation
 from tests.simulator.without.switch import Switch, combine
 
@@ -49,6 +51,8 @@ KINDS: Mapping[str, type[Simulation]] = {
     "strays": StraySimulation,
     "failing products": FailingProductSimulation,
     "unready products": UnreadyProductSimulation,
+    "gates": GatedSimulation,
+    "source transactions": TransactionSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).with_name("protections.md")

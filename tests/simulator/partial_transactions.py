@@ -27,7 +27,7 @@ class Written:
 
 
 class PartialTransactions:
-    """The records of a run by row, and what stands in the table."""
+    """The records of a run by row, and what the table has."""
 
     def __init__(self, run: "Simulation", number_of: dict[tuple[str, int, int], int]) -> None:
         self._run = run
@@ -48,24 +48,27 @@ class PartialTransactions:
         present = {at: self._present(at) for at in self._written}
         now = self._document(product, present, key)
         for number in numbers:
-            hidden, complete = dict(present), dict(present)
-            parts = rests = 0
-            for at, records in self._written.items():
-                own = [n for n, one in enumerate(records) if one.transaction == number]
-                if own and present[at] in own:
-                    parts += 1
-                    hidden[at] = min(own) - 1
-                if own and present[at] < max(own):
-                    rests += 1
-                    complete[at] = max(own)
-            if not (parts and rests):
+            first = {at: own[0] for at, own in self._own(number) if present[at] in own}
+            complete = {at: own[-1] for at, own in self._own(number) if present[at] < own[-1]}
+            if not (first and complete):
                 continue
-            if now not in (self._document(product, hidden, key), self._document(product, complete, key)):
+            # a row that one batch made and took away again was never to be seen
+            right = [
+                present | complete,
+                *(present | {at: n - 1 - back for at, n in first.items()} for back in range(3)),
+            ]
+            if now not in (self._document(product, states, key) for states in right):
                 return f"{topic} {key} shows a part of transaction {number}: {now}"
         return None
 
+    def _own(self, number: int) -> Iterator[tuple[At, list[int]]]:
+        """The records of a transaction, by row."""
+        for at, records in self._written.items():
+            if own := [n for n, one in enumerate(records) if one.transaction == number]:
+                yield at, own
+
     def _present(self, at: At) -> int:
-        """The record whose image stands in the table; -1 before the first."""
+        """The record whose image the table has; -1 before the first."""
         run, (entity, key) = self._run, at
         place = run.shape.plan.entities[entity].key(str(keys.encode(key)))
         item = run.world.table.get([place]).get(place)

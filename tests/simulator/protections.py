@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tests.simulator.consistent_protections import consistent_protections
 from tests.simulator.edit_protections import edit_protections
+from tests.simulator.gate_protections import gate_protections
 from tests.simulator.group_protections import group_protections
 from tests.simulator.index_protections import index_protections, settle_protections, version_protections
 from tests.simulator.operator_protections import operator_protections
@@ -227,6 +228,7 @@ PROTECTIONS = {
         consistent_protections,
         operator_protections,
         other_protections,
+        gate_protections,
     )
     for p in group()
 }

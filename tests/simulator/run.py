@@ -90,6 +90,11 @@ class Simulation:
         return ()
 
     @staticmethod
+    def is_broken(record: Record) -> bool:
+        """Whether a record becomes a dead letter."""
+        return record.value == b"{"
+
+    @staticmethod
     def is_repairable(record: Record) -> bool:
         """Whether a dead letter can be repaired and replayed."""
         return False

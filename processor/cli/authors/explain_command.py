@@ -79,7 +79,7 @@ def _explain_document(options: argparse.Namespace) -> int:
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
         (found,) = runner.run([lineage(plan, product, root, former_topics(boundaries))])
         came = arrivals(settings, found.origins() if options.time else (), boundaries)
-        wait = chosen_wait(requested, settings)
+        wait = chosen_wait(requested, body.value, settings)
     if options.json:
         document = None if body.value is None else canonical_json.loads(body.value)
         times = {"came": {str(origin): text for origin, text in came.items()}} if options.time else {}

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
         lost = list(lost_lines(runner.run([lineage(plan, product, root, {})])[0])) if _may_lack(plan, product) else []
         published = read_entry(runner.store.get([at := group_key(product.ledger, root)]).get(at), product.number)
-        wait = chosen_wait(requested)
+        wait = chosen_wait(requested, body.value)
     if wait is not None:
         text = f"{options.product} {options.key}: {wait_text(wait, time())}; `statestore explain {options.product} KEY` says why"
         print(visible_line(text), file=sys.stderr)

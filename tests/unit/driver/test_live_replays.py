@@ -57,7 +57,7 @@ class FakeDriver:
 
     def __init__(self) -> None:
         self.store = MemoryStore(5, lag=0, clock=lambda: 0.0)
-        self.now, self.pending, self.replayed = 0.0, True, list[list[int]]()
+        self.now, self.unsettled, self.replayed = 0.0, True, list[list[int]]()
         self.clock = SimpleNamespace(now=lambda: self.now)
         self.progress = SimpleNamespace(
             open_changes=OpenChanges(wait=5, settle=5),

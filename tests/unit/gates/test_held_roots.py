@@ -1,5 +1,6 @@
 """When roots go out at the gates of their products, and what a crash leaves of them."""
 
+from collections.abc import Iterable
 from math import inf
 from typing import Any
 
@@ -10,7 +11,7 @@ from processor.gates.start import PATIENCE_SECONDS
 from processor.product.gate import OPEN, Gate
 from processor.records.source_transaction import TransactionEnd
 from statestore.memory import MemoryStore
-from statestore.store import Delete
+from statestore.store import Delete, Write
 
 TOPIC = "app.transaction"
 ORDER = ("order", "7")
@@ -56,13 +57,12 @@ class Gates:
         self.round += 1
         for write in self.held.note_release(due, self.round, now, now):
             self.store.write(write)
-        for request in self.held.released(due, self.round, now, now):
-            self.delete([request]) if isinstance(request, Delete) else self.store.write(request)
+        self.delete(self.held.released(due, now))
         return ORDER in due
 
-    def delete(self, requests: list[Delete]) -> None:
+    def delete(self, requests: Iterable[Write | Delete]) -> None:
         for request in requests:
-            self.store.delete(request)
+            self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
 
 
 def test_a_root_waits_until_its_transaction_is_complete() -> None:
@@ -130,7 +130,7 @@ def test_a_crash_keeps_the_roots_the_records_and_the_time() -> None:
     gates.touch(21.0, "t1", lines=1)
     gates.ends("t1", orders=1, lines=1)
     assert gates.release(30.0)
-    gates.touch(35.0, "t2", orders=1)
+    gates.touch(35.0, "t2", orders=1)  # the portions of t1 stay: the batch may come again
     gates.start(40.0).expect({}, {}, 40.0)
     gates.ends("t1", orders=1, lines=1)
     assert gates.held.next_due() == 95.0
@@ -165,8 +165,27 @@ def test_the_items_of_released_roots_go_once_no_batch_repeats_their_records() ->
     gates.touch(0.0, "t1", orders=1)
     gates.ends("t1", orders=1)
     assert gates.release(1.0)
-    assert [item["SK"].split("#")[0] for item in gates.store.partition("OPEN")] == ["held", "released"]
+    assert [item["SK"].split("#")[0] for item in gates.store.partition("OPEN")] == ["held"]
     gates.delete(gates.held.begin_batch(2, 2.0))
+    assert gates.store.partition("OPEN") == []
+
+
+def test_a_start_does_not_wait_for_a_transaction_of_which_a_portion_is_gone() -> None:
+    gates = Gates(whole=True)
+    gates.held.begin_batch(1, 0.0)
+    gates.touch(0.0, "t1", orders=1)
+    gates.touch(0.0, "t1", "t2", lines=1)
+    gates.ends("t1", orders=1, lines=1)
+    gates.ends("t2", lines=2)
+    gates.delete(gates.held.begin_batch(2, 1.0))
+    assert len(gates.store.partition("OPEN")) == 3
+    gates.start(5.0).expect({}, {}, 5.0)
+    gates.ends("t1", orders=1, lines=1)
+    gates.touch(6.0, "t2", lines=2)
+    gates.ends("t2", lines=2)
+    assert gates.release(6.0)
+    gates.delete(gates.held.begin_batch(3, 7.0))
+    gates.delete(gates.held.begin_batch(4, 8.0))
     assert gates.store.partition("OPEN") == []
 
 

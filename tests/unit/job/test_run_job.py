@@ -66,6 +66,7 @@ class FakeJob(Job):
             busy=False,
             background_work=lambda: None,
             store=SimpleNamespace(close=lambda: None),
+            transactions=SimpleNamespace(close=lambda: None),
             pending=False,
             progress=SimpleNamespace(walks=SimpleNamespace(behind=False)),
             rounds=SimpleNamespace(incarnations={}),

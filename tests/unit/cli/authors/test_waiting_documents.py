@@ -71,7 +71,7 @@ def test_explain_says_what_a_document_waits_for(shop: Shop, ends: KnownEnds, cap
     lines = capsys.readouterr().out.splitlines()
     assert lines[:6] == [
         '{"id":5,"total":5,"lines":[3]}',
-        "not published as it is now: it has waited at its gate for 0.5 s",
+        "not published as it is now: it waits at its gate, and changed last 0.5 s ago",
         "  quiet: its rows must not change for 2.5 s more",
         "  every: its last message must be 9.5 s older",
         "  transaction 7 of topic app.transaction, read are 1 of 2 records of public.lines",
@@ -88,7 +88,7 @@ def test_get_shows_the_present_state_and_that_it_is_not_out(shop: Shop, capsys: 
     printed = capsys.readouterr()
     assert printed.out == '{"id":5,"total":5,"lines":[3]}\n'
     assert printed.err == (
-        "bill 5: not published as it is now: it has waited at its gate for 0.5 s; `statestore explain bill KEY` says why\n"
+        "bill 5: not published as it is now: it waits at its gate, and changed last 0.5 s ago; `statestore explain bill KEY` says why\n"
     )
     assert main(["get", "bill", "5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["waits"] is True

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from processor.definitions.durations import read_duration, write_duration
 from processor.definitions.members import PUBLISH
 from processor.definitions.problems import Problems
+from processor.definitions.read_duration import read_duration, write_duration
 from processor.definitions.shape import as_map, as_text, check_keys
 from processor.definitions.yaml_nodes import Map, YamlNode
 from processor.product.gate import AT_MOST, OPEN, Gate

@@ -1,0 +1,107 @@
+"""Switches that turn the protections of gates off (processor/gates)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from processor.driver import executor
+from processor.gates.held_roots import HeldRoots
+from processor.gates.release_notes import ReleaseNotes
+from processor.gates.seen_transactions import SeenTransactions
+from processor.gates.source_transactions import OpenTransaction, SourceTransactions
+from processor.gates.start import Start
+from processor.plan.touch import Root
+from processor.records.record import Rejected
+from processor.rounds import keep_changes
+from processor.rounds.round import Round, StageResult
+from processor.spark import worker
+from statestore.store import Done, Store, Write
+from tests.simulator.without.switch import replacing
+
+Missing = Callable[[SourceTransactions, Any], Mapping[str, tuple[int, int]] | None]
+
+
+class _Nowhere:
+    """A store that keeps nothing."""
+
+    def write(self, _: Write) -> Done:
+        return Done(None)
+
+
+def _in_memory(hold_back: Any) -> Any:
+    def changed(result: StageResult, round_: Round, _: Store) -> StageResult:
+        nowhere: Any = _Nowhere()
+        held: StageResult = hold_back(result, round_, nowhere)
+        return held
+
+    return changed
+
+
+def _by_end(missing: Missing) -> Missing:
+    return lambda self, name: None if missing(self, name) is None else {}
+
+
+def _by_one_topic(missing: Missing) -> Missing:
+    def changed(self: SourceTransactions, name: Any) -> Mapping[str, tuple[int, int]] | None:
+        found, known = missing(self, name), self._known[name]
+        first = next(iter(known.seen.orders))
+        return found and {table: counts for table, counts in found.items() if table == first}
+
+    return changed
+
+
+def _without_letters(see: Any) -> Any:
+    def changed(self: SeenTransactions, decoded: Any, entity: Any) -> None:
+        if not isinstance(decoded, Rejected):
+            see(self, decoded, entity)
+
+    return changed
+
+
+def _with_each_change(hold: Any) -> Any:
+    def changed(self: HeldRoots, root: Root, time: float, item: Any, at: float) -> None:
+        hold(self, root, time, item, at)
+        self.held[root].since = at
+
+    return changed
+
+
+def _only_own(blocker: Any) -> Any:
+    def changed(self: HeldRoots, root: Root) -> OpenTransaction | None:
+        items = self.held[root].items
+        open_ones = [one for of in self.transactions._open.values() for one in of.values()]
+        return next((one for one in open_ones if items & self.transactions._known[one.name].items), None)
+
+    return changed
+
+
+def _found(make_portions: Any) -> Any:
+    return lambda held, *names: make_portions(replace(held, unfound=frozenset()), *names)
+
+
+not_durable = replacing((worker, "hold_back", _in_memory), (executor, "hold_back", _in_memory))
+"""Only the driver knows which roots wait."""
+
+by_the_end = replacing((SourceTransactions, "missing", _by_end))
+"""A transaction is complete when its end is known."""
+
+by_one_topic = replacing((SourceTransactions, "missing", _by_one_topic))
+"""A transaction is complete when the records of one table are read."""
+
+without_letters = replacing((SeenTransactions, "see", _without_letters))
+"""A dead letter is no record of its transaction."""
+
+at_most_begins_again = replacing((HeldRoots, "_hold", _with_each_change))
+"""Each change begins the longest wait again."""
+
+only_own_transactions = replacing((HeldRoots, "blocker", _only_own))
+"""A root waits for the transactions that changed it, and for no others."""
+
+fan_outs_found = replacing((keep_changes, "make_portions", _found))
+"""The roots that a fan-out has yet to find wait for nothing."""
+
+ready_at_once = replacing((Start, "expect", lambda _: lambda self, _: setattr(self, "unread", {})))
+"""A run releases roots before it has read what its topics had."""
+
+distance_in_memory = replacing((ReleaseNotes, "reload", lambda _: lambda *_args: None))
+"""A run does not know when the run before it sent messages."""
