@@ -136,6 +136,11 @@ class Driver:
         self.rounds.check_lease()
         self.progress.keep_walks(self.progress.walks.end_hold(self.plan))
 
+    def open_gates(self) -> None:
+        """Lets all roots out that wait, and holds none for the rest of the run."""
+        self.rounds.check_lease()
+        self.progress.open_gates()
+
     def expect(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int]) -> None:
         """Takes where the topics end, and where the run begins to read them. Until it has read so far, a root of whole
         transactions waits for `at_most`: tasks of a run before may have written rows of these records."""

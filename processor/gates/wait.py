@@ -44,9 +44,9 @@ class Wait(NamedTuple):
 
 
 class WaitingDocuments(NamedTuple):
-    """The roots of a product that wait. `since`: the oldest; `transaction`: the first for which this one waits."""
+    """The roots of a product that wait. `since`: when the oldest began to wait; `transaction`: the first for which it waits."""
 
-    count: int
+    documents: int
     since: float
     transaction: AwaitedTransaction | None
 
@@ -84,7 +84,7 @@ def gate_states(held: HeldRoots, now: float, date: float) -> dict[str, dict[str,
     waiting = waiting_documents(held)
     return {
         product: {
-            "waiting": one.count if one else 0,
+            "waiting": one.documents if one else 0,
             "since": round(date - now + one.since, 3) if one else None,
             "transaction": one.transaction._asdict() if one and one.transaction else None,
         }

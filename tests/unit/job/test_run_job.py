@@ -68,6 +68,8 @@ class FakeJob(Job):
             store=SimpleNamespace(close=lambda: None),
             transactions=SimpleNamespace(close=lambda: None),
             pending=False,
+            unsettled=False,
+            note_read=lambda _: None,
             progress=SimpleNamespace(walks=SimpleNamespace(behind=False)),
             rounds=SimpleNamespace(incarnations={}),
         )

@@ -3,8 +3,12 @@
 from dataclasses import replace
 
 from processor.definitions.load import load
+from processor.driver.eraser import Eraser
+from processor.gates.held_portion import read_portion
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
+from processor.progress.erasures import Erasure
+from statestore.versions import encode_version
 from tests.unit.trial.test_gates import ENTITIES, PRODUCT, Shop
 
 ORDER = {"id": 5, "total": 7}
@@ -68,3 +72,18 @@ def test_another_gate_publishes_nothing_again() -> None:
     adopt(shop, plan_with("publish: {every: 3 s}"))
     shop.trial.finish()
     assert shop.documents() == [BILL]
+
+
+def test_an_erasure_leaves_no_item_that_names_the_root_of_the_row() -> None:
+    """Also one that waits next to others, and in an open transaction."""
+    shop = Shop("{transactions: whole, quiet: 1 h, at_most: 2 h}")
+    shop.batch(shop.change("orders", "7", 1, id=5, total=7), shop.change("orders", "7", 2, id=6, total=8))
+    shop.restart()
+    driver = shop.trial.driver
+    assert "5" in str([read_portion(item) for item in shop.trial.store.partition("OPEN")])
+    driver.open_gates()
+    Eraser(driver).erase("order", "5", Erasure({0: encode_version(0, 0, 10)}))
+    shop.trial.finish()
+    assert shop.trial.store.partition("OPEN") == []
+    assert shop.documents() == [{"id": 6, "total": 8, "lines": []}]
+    assert shop.trial.clock.seconds < 60

@@ -88,7 +88,8 @@ def test_get_shows_the_present_state_and_that_it_is_not_out(shop: Shop, capsys: 
     printed = capsys.readouterr()
     assert printed.out == '{"id":5,"total":5,"lines":[3]}\n'
     assert printed.err == (
-        "bill 5: not published as it is now: it waits at its gate, and changed last 0.5 s ago; `statestore explain bill KEY` says why\n"
+        "bill 5: not published as it is now: it waits at its gate, and changed last 0.5 s ago; "
+        "`statestore explain bill KEY` says why\n"
     )
     assert main(["get", "bill", "5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["waits"] is True
