@@ -20,6 +20,7 @@ from processor.driver.clock import Clock
 from processor.driver.executor import Executor, Work
 from processor.driver.round_runner import RoundRunner, no_lease
 from processor.driver.run_progress import RunProgress
+from processor.gates.held_portion import without_roots
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.epochs import Partition
@@ -193,9 +194,14 @@ class Driver:
             self.tally["released incomplete"] += len(due.incomplete)
 
     def release_found(self) -> None:
-        """Publishes what this run has found itself, without a look at the gates: an erasure does not wait."""
-        if found := self.progress.held.found():
+        """Publishes what this run has found itself, whatever the gates say, and takes it out of the items that name it: an
+        erasure does not wait, and leaves no key."""
+        held = self.progress.held
+        if found := held.found():
+            portions = held.portions_of(found)
             self._release(found)
+            for item in self.store.get(list(portions)).values():
+                self.store.write(without_roots(item, found.keys()))
 
     def _release(self, times: Mapping[Root, float]) -> None:
         held, clock = self.progress.held, self.clock

@@ -60,7 +60,7 @@ def run_job(job: Job, *, once: bool) -> None:
         if failure is not None and not isinstance(failure, Stopped | StreamOutdated):
             raise failure
         if once:
-            finish_background_work(job)
+            finish_waits(job)
         elif not job.stopping.wait(SIGNAL_SECONDS):  # the signal may reach Spark first, and end the stream
             raise StatestoreError(ENDED_BY_ITSELF)
     except Exception as failure:
@@ -128,7 +128,7 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
         job.driver.rounds.incarnations = read_epochs(job.registry.epochs(topics)).incarnations
         for portion in portions(letters):
             reports = job.driver.replay([with_whole_record(job.settings, letter) for letter in portion])
-            settle(job)
+            finish_background_work(job)
             if job.stopping.is_set():
                 return
             job.driver.end_replays(reports)
@@ -145,15 +145,14 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
 
 
 def finish_background_work(job: Job) -> None:
-    """Works until no background work remains, or an operator stops the job."""
-    settle(job)
-    while not job.stopping.is_set() and job.pending:
+    """Works until no background work remains, or an operator stops the job. Roots that wait at gates are left to the next run."""
+    while not job.stopping.is_set() and job.unsettled:
         _work(job)
 
 
-def settle(job: Job) -> None:
-    """Works until no root remains to be found, or an operator stops the job. Roots that wait at gates stay for a later run."""
-    while not job.stopping.is_set() and job.unsettled:
+def finish_waits(job: Job) -> None:
+    """Works until no root waits at a gate either, or an operator stops the job."""
+    while not job.stopping.is_set() and job.pending:
         _work(job)
 
 

@@ -5,14 +5,14 @@ All progress is in the table and in the registry. So a later backfill or run con
 
 from processor.job.failures import failure_reason, is_stop
 from processor.job.job import Job
-from processor.job.run_job import keep_last_progress, settle
+from processor.job.run_job import finish_background_work, keep_last_progress
 
 
 def run_backfill(job: Job) -> tuple[str, ...]:
     """Works until no work remains that can go on, or until an operator stops the job. Then gives the lease back. Returns why work
-    remains: nothing when all is done. Documents that wait at gates stay for the next run that reads the topics."""
+    remains: nothing when all is done."""
     try:
-        settle(job)
+        finish_background_work(job)
         left = obstacles(job) or (("stopped on request",) if job.unsettled else ())
         keep_last_progress(job)
     except Exception as failure:
