@@ -9,6 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+GATE = "publish"
+"""The member of a product's definition that says when its documents go out."""
 MAX_SLOTS = 20  # the most indexes that DynamoDB gives a table by default
 Direction = Literal["down", "up"]
 """`down`: from a parent's row to its children; the query reads the child. `up`: from a child's row to its parents; the query
@@ -154,6 +156,11 @@ class ProductEntry:
     version: int = 0
     paused: bool = False
     retracted: bool = False
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """The definition of the documents: without the gate, which says when they go out."""
+        return {name: value for name, value in self.definition.items() if name != GATE}
 
     def entities(self) -> frozenset[str]:
         """The entities that the product reads."""

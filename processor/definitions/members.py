@@ -75,7 +75,10 @@ TEST: Final[Members] = {
     "test": "The name of the test.",
     "product": "The product. Default: the only one.",
     "given": "Rows by entity, stored first.",
-    "changes": "Then lines of recorded topics, in order.",
+    "changes": "Then lines of recorded topics, in order. Between them and at the end, `after: 2 s` lets time pass.",
     "expect": "Whole documents by their keys; null for no document.",
     "contains": "Some members of documents by their keys.",
+}
+PAUSE: Final[Members] = {
+    "after": "So much time passes, e.g. `2 s`, before the next changes come, or before the test looks at the documents.",
 }

@@ -6,6 +6,7 @@
         user: [{id: 1, email: ada@example.org, username: ada}]
       changes:                         # then lines of recorded topics, in order
         - {topic: star, key: {...}, value: {...}}
+        - after: 2 s                   # optional, for a product that documents wait for: so much time passes
       expect:                          # whole documents by key; null: no document
         ada@example.org: {email: ada@example.org, starred_repos: []}
       contains:                        # only these members of documents
@@ -17,9 +18,11 @@ An author writes a key as for `statestore get`: its one value, or a JSON object.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
 
-from processor.definitions.members import TEST
+from processor.definitions.members import PAUSE, TEST
 from processor.definitions.problems import Problems, suggest
+from processor.definitions.read_duration import read_duration
 from processor.definitions.read_yaml import read_yaml
 from processor.definitions.shape import as_map, as_text, check_keys, describe_node
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
@@ -46,16 +49,24 @@ class ExpectedDocument:
     line: int
 
 
+class ChangesPart(NamedTuple):
+    """Records that come together, and the seconds after which the test goes on; None: when all documents are out."""
+
+    records: tuple[Record, ...]
+    after: float | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One test. `given` and `changes`: records. The timestamp of a record is its line in the file."""
+    """One test. `given`: records, whose documents are out before the first of the `changes` comes. The timestamp of a record is
+    its line in the file."""
 
     name: str
     file: str
     line: int
     product: str
     given: tuple[Record, ...]
-    changes: tuple[Record, ...]
+    changes: tuple[ChangesPart, ...]
     expected: tuple[ExpectedDocument, ...]
 
 
@@ -142,11 +153,19 @@ class _Reader:
         line = {"topic": entity.topic, "key": {c: row[c] for c in entity.key}, "value": row_value(row, entity)}
         yield from self._record(line, body)
 
-    def _changes(self, node: YamlNode | None) -> Iterator[Record]:
+    def _changes(self, node: YamlNode | None) -> Iterator[ChangesPart]:
         cure = "write `{topic: user, key: {...}, value: {...}}`"
+        records: list[Record] = []
         for item in self._items(node, "`changes`", cure) if node else ():
-            if body := as_map(item, "a change", cure, self._problems):
-                yield from self._record(as_json(body), body)
+            body = as_map(item, "a change", cure, self._problems)
+            if body and (pause := body.get("after")):
+                check_keys(body, "a pause", PAUSE, self._problems)
+                yield ChangesPart(tuple(records), read_duration(pause, "`after`", self._problems))
+                records = []
+            elif body:
+                records += self._record(as_json(body), body)
+        if records:
+            yield ChangesPart(tuple(records), None)
 
     def _record(self, line: Value, node: YamlNode) -> Iterator[Record]:
         try:
@@ -155,7 +174,8 @@ class _Reader:
             what, _, cure = str(error).partition(": ")
             self._problems.add(node, f"this is not a line of a recorded topic: {what}", cure)
             return
-        topics = {entity.topic for entity in self._definitions.entities.values()}
+        entities = self._definitions.entities.values()
+        topics = {topic for entity in entities for topic in (entity.topic, entity.transactions) if topic}
         if record.topic not in topics:
             self._problems.add(node, f"no entity has the topic `{record.topic}`", suggest(record.topic, topics))
         yield replace(record, timestamp=node.line)

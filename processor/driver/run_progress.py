@@ -12,7 +12,7 @@ from itertools import chain
 from processor.driver.clock import Clock
 from processor.errors import Fenced
 from processor.gates.held_roots import HeldRoots
-from processor.gates.seen_transactions import tables_of, topics_of
+from processor.gates.stored_roots import adopt_plan
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.backlog import PARTITION, Backlog, stopped_line
@@ -169,13 +169,9 @@ class RunProgress:
         self._reload_roots()
 
     def _adopt_gates(self) -> None:
-        """Goes on with the gates of the products that the job publishes now: also with those that hold nothing, since roots may
-        wait that another gate held."""
-        gates = {name: one.product.gate for name, one in self.active.products.items()}
-        topics = {
-            name: topics_of(one, self.active) for name, one in self.active.products.items() if one.product.gate.whole
-        }
-        self.forget(self.held.adopt(gates, topics, tables_of(self.active), self.clock.now()))
+        """Goes on with the gates of the products that the job publishes now. The roots that wait for a gate that is gone go
+        out, and those of other products are forgotten."""
+        self.forget(adopt_plan(self.held, self.active, self.clock.now()))
 
     def _reload_roots(self) -> None:
         """Takes the fan-outs and the backlog from the table, and deletes those that no product needs."""

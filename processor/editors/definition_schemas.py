@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 from processor.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS
 from processor.definitions.joins import MAX_LIMIT
-from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PRODUCT, PUBLISH, TEST, Members
+from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PAUSE, PRODUCT, PUBLISH, TEST, Members
 from processor.definitions.read_duration import DURATION
 from processor.definitions.read_gate import DURATIONS
 from processor.definitions.shape import NAME, TOPIC
@@ -26,6 +26,7 @@ _NOTE: Final[Mapping[str, JsonSchema]] = {name: {"type": "string"} for name in N
 _FLAG: Final[JsonSchema] = {"type": "boolean", "default": False}
 _NAME: Final[JsonSchema] = {"type": "string", "pattern": f"^{NAME.pattern}$"}
 _TOPIC: Final[JsonSchema] = {"type": "string", "pattern": f"^{TOPIC.pattern}$"}
+_DURATION: Final[JsonSchema] = {"type": "string", "pattern": f"^{DURATION.pattern}$"}
 _EXPRESSION: Final[JsonSchema] = {"type": ["string", "number", "boolean", "null"]}
 _COLUMNS: Final[JsonSchema] = {"type": "array", "items": _TEXT}
 _KEEP_TEXT: Final = "The columns that rows of all entities store, where an entity does not say it. Default: all."
@@ -114,11 +115,12 @@ def tests_schema() -> JsonSchema:
         "required": ["topic"],
         "anyOf": [{"required": ["value"]}, {"required": ["value_base64"]}],
     }
+    pause = _mapping(PAUSE, {"after": _DURATION}, required=("after",))
     shapes: dict[str, JsonSchema] = {
         "test": _TEXT,
         "product": _TEXT,
         "given": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "array", "items": row}},
-        "changes": {"type": "array", "items": change},
+        "changes": {"type": "array", "items": {"anyOf": [change, pause]}},
         "expect": {"type": "object", "minProperties": 1},
         "contains": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "object"}},
     }
@@ -128,8 +130,7 @@ def tests_schema() -> JsonSchema:
 
 
 def _publish() -> JsonSchema:
-    duration = {"type": "string", "pattern": f"^{DURATION.pattern}$"}
-    shapes: dict[str, JsonSchema] = {"transactions": {"enum": ["whole"]}, **dict.fromkeys(DURATIONS, duration)}
+    shapes: dict[str, JsonSchema] = {"transactions": {"enum": ["whole"]}, **dict.fromkeys(DURATIONS, _DURATION)}
     return _mapping(PUBLISH, shapes, required=()) | {"minProperties": 1}
 
 

@@ -179,11 +179,24 @@ class HeldRoots:
         self._pop(now, due)
         return due
 
+    def found(self) -> dict[Root, float]:
+        """The roots that wait and that this run has found, each with Kafka's time of the oldest record that led to it."""
+        own = f"held#{self.run:010d}."
+        return {root: one.time for root, one in self.held.items() if any(item.sk.startswith(own) for item in one.items)}
+
+    def portions_of(self, roots: Iterable[Root]) -> set[Key]:
+        """The items that name these roots, which wait."""
+        return set[Key]().union(*(self.held[root].items for root in roots))
+
     def blocker(self, root: Root) -> OpenTransaction | None:
         """The first of the transactions for which a root waits that is held."""
         barrier = self._barriers.get(root[0])
         mark = max(self.held[root].mark, barrier.mark if barrier else 0)
         return self._first_open[root[0]] if self._is_open(root[0], mark) else None
+
+    def apart_until(self, root: Root) -> float:
+        """Until when the root keeps its distance from its last message; minus infinity where it need not."""
+        return self._notes.published_at(root) + self.gates[root[0]].every if self._is_spaced(root) else -inf
 
     def note_release(self, roots: Sequence[Root], round_: int, now: float, date: float) -> list[Write]:
         """Notes, before this round, that it publishes those of these roots whose product has `every`; returns the writes."""
@@ -254,8 +267,7 @@ class HeldRoots:
             return max(last, self.start.until)
         if self.blocker(root) is not None:
             return max(last, self.start.patient_until)
-        spaced = self._notes.published_at(root) + gate.every if gate.every else -inf
-        return min(last, max(held.touched + gate.quiet, spaced))
+        return min(last, max(held.touched + gate.quiet, self.apart_until(root)))
 
     def _is_spaced(self, root: Root) -> bool:
         return self.gates[root[0]].every > 0

@@ -13,7 +13,7 @@ from processor.records.record import Decoded
 def topics_of(planned: ProductPlan, plan: Plan) -> frozenset[str]:
     """The topics of transaction metadata for whose transactions the documents of the product wait."""
     product = planned.product
-    if not product.gate.whole:
+    if not planned.gate.whole:
         return frozenset()
     names = {product.root, *(join.entity for _, join in product.walk())}
     return frozenset(plan.entities[name].entity.transactions for name in names) - {""}

@@ -5,7 +5,8 @@ assemble now, and, with SQL, with the answer of the product's SQL over the state
     2. hash the last message of every key in the product's topic, and count those of an older version of the product
     3. for these keys, and for roots that have no message, or a sample of both, assemble the documents from the state, with open
        changes laid over index answers
-    4. for keys that differ, wait W and read topic, state and SQL again: a job may have been between the readings
+    4. for keys that differ, wait W and read topic, state and SQL again: a job may have been between the readings. A document that
+       waits at the gate of its product is no difference: the job publishes it when its time comes
 
 Promises: a reported difference is one of value. Verify names a document that may depend on a row that Postgres cannot hold, and
 does not compare it with SQL. Numbers are compared by value; with SQL, timestamps are compared in microseconds
@@ -20,14 +21,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
+from time import time
 from typing import NamedTuple
 
+from processor.gates.stored_roots import stored_roots
 from processor.inspect.comparable import comparable
 from processor.inspect.mirror import LeftOutRow, Mirror
 from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
 from processor.plan.root_key import root_of
-from processor.plan.touch import Touch
+from processor.plan.touch import Root, Touch
 from processor.product.json_schema import Schema, document_schema
 from processor.progress.ledger import NO_DOCUMENT, hash_of
 from processor.progress.open_changes import stored_overlay
@@ -48,7 +51,7 @@ TopicReader = Callable[[], Iterable[Record]]
 class Difference:
     """A document that differs. `key`: of the message; `root`: the key as the table encodes it, None if it is not a key of the
     root; values None: no document. `stale`: published and state differ, so publishing again helps; `refuted`: state and SQL
-    differ, so publishing again does not help."""
+    differ, so publishing again does not help; `waits`: the document is only waiting at its gate."""
 
     product: str
     key: str
@@ -58,6 +61,7 @@ class Difference:
     sql: bytes | None = None
     stale: bool = True
     refuted: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +83,14 @@ class _Unpublished(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationResult:
     """The number of documents that were compared, those that differ, and those that were not compared with SQL, in the order of
-    their keys. `outdated`: how many messages of the topic are of an older version of the product."""
+    their keys. `outdated`: how many messages of the topic are of an older version of the product; `waiting`: how many documents
+    wait at the gate of the product."""
 
     compared: int
     differences: tuple[Difference, ...]
     not_compared: tuple[NotCompared, ...] = ()
     outdated: int = 0
+    waiting: int = 0
 
     @property
     def unpublished(self) -> int:
@@ -115,8 +121,8 @@ class Verifier:
         beyond_sql = self._beyond_sql(product)
         known = sorted(published.keys() | answers.keys() | beyond_sql.keys())
         roots = [_Unpublished(root) for root in self._roots_without(product, known)]
-        found: list[str | _Unpublished] = [*known, *roots]
-        drawn = found if sample is None or sample >= len(found) else random.sample(found, sample)
+        every: list[str | _Unpublished] = [*known, *roots]
+        drawn = every if sample is None or sample >= len(every) else random.sample(every, sample)
         chosen = [one for one in drawn if not isinstance(one, _Unpublished)]
         chosen += self._message_keys(product, [one.root for one in drawn if isinstance(one, _Unpublished)])
         suspects = {key for key in chosen if self._root(product, key) is None}
@@ -127,9 +133,12 @@ class Verifier:
                 and answers.get(key, NO_DOCUMENT) != hash_of(_comparable(state, schema))
             ):
                 suspects.add(key)
+        found = tuple(self._second_look(product, topic, suspects)) if suspects else ()
+        differences = tuple(one for one in found if not one.waits)
         return VerificationResult(
             compared=len(chosen),
-            differences=tuple(self._second_look(product, topic, suspects)) if suspects else (),
+            differences=differences,
+            waiting=len(found) - len(differences),
             not_compared=tuple(
                 NotCompared(product=product.product.name, key=key, reason=beyond_sql[key])
                 for key in sorted(set(chosen) & beyond_sql.keys())
@@ -186,25 +195,33 @@ class Verifier:
         schema = self._schema(product)
         answers = {key: text for key, text in self._sql_documents(product) if key in suspects}
         beyond_sql = self._beyond_sql(product)
-        second = replace(self, runner=with_open_changes(self.runner))
+        second, waiting = replace(self, runner=with_open_changes(self.runner)), self._waiting()
         published = {key: record.value for record in topic() if (key := _key_text(record)) in suspects}
         states = dict(second._state_documents(product, sorted(suspects)))
+        waiting |= self._waiting()  # some began to wait meanwhile
         for key in sorted(suspects):
             state, answer = states.get(key), answers.get(key)
             stale = key not in states or not _equal(published.get(key), state)
             asked = self.mirror is not None and key not in beyond_sql
             refuted = asked and not _equal(*(_comparable(v, schema) for v in (state, answer)))
+            root = self._root(product, key)
+            waits = stale and root is not None and (product.product.name, root) in waiting
             if stale or refuted:
                 yield Difference(
                     product=product.product.name,
                     key=key,
-                    root=self._root(product, key),
+                    root=root,
                     published=published.get(key),
                     state=state,
                     sql=answer,
-                    stale=stale,
+                    stale=stale and not waits,
                     refuted=refuted,
+                    waits=waits and not refuted,
                 )
+
+    def _waiting(self) -> set[Root]:
+        """The roots that wait at gates."""
+        return {*stored_roots(self.plan, self.runner.store, time()).held}
 
     def _sql_documents(self, product: ProductPlan) -> Iterator[tuple[str, bytes]]:
         """The documents that SQL answers, by message key; none without a mirror."""

@@ -188,10 +188,15 @@ class Job:
         return self.driver.rounds.number if works else None
 
     @property
+    def unsettled(self) -> bool:
+        """Whether background work remains, now or later, without that of roots that wait at gates."""
+        steward, replays = self.steward, None if self.paused else self.replays
+        return self.driver.unsettled or bool(steward and steward.pending) or bool(replays and replays.pending)
+
+    @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
-        steward, replays = self.steward, None if self.paused else self.replays
-        return self.driver.pending or bool(steward and steward.pending) or bool(replays and replays.pending)
+        return self.unsettled or self.driver.pending
 
     def take_version(self) -> None:
         """Takes the registry's version, once for each micro-batch and between them."""

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from processor.driver.driver import Driver
 from processor.driver.steward import Steward
 from processor.errors import KafkaError
+from processor.gates.wait import gate_states
 from processor.job.lease import LeaseRenewal
 from processor.job.outages.outside_parts import BROKER, broker_away
 from processor.job.outages.silent_parts import SilentParts
@@ -183,6 +184,7 @@ class JobMonitor:
             "fan_outs": len(driver.progress.fan_outs.waiting),
             "backlog": sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
             + len(driver.progress.backlog.own),
+            "gates": gate_states(driver.progress.held, driver.clock.now(), driver.clock.date()),
             "walks": [" ".join(name) for name, walk in dict(driver.progress.walks.walks).items() if not walk.done],
             "stopped_walks": {" ".join(name): why for name, why in dict(driver.progress.walks.stuck).items()},
             "stopped_products": dict(driver.progress.backlog.stopped),

@@ -60,7 +60,7 @@ def run_job(job: Job, *, once: bool) -> None:
         if failure is not None and not isinstance(failure, Stopped | StreamOutdated):
             raise failure
         if once:
-            finish_background_work(job)
+            finish_waits(job)
         elif not job.stopping.wait(SIGNAL_SECONDS):  # the signal may reach Spark first, and end the stream
             raise StatestoreError(ENDED_BY_ITSELF)
     except Exception as failure:
@@ -145,11 +145,21 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
 
 
 def finish_background_work(job: Job) -> None:
-    """Works until no background work remains, or an operator stops the job."""
+    """Works until no background work remains, or an operator stops the job. Roots that wait at gates are left to the next run."""
+    while not job.stopping.is_set() and job.unsettled:
+        _work(job)
+
+
+def finish_waits(job: Job) -> None:
+    """Works until no root waits at a gate either, or an operator stops the job."""
     while not job.stopping.is_set() and job.pending:
-        sleep(0 if job.driver.busy else 0.2)
-        job.idle()
-        job.renewal.check()
+        _work(job)
+
+
+def _work(job: Job) -> None:
+    sleep(0 if job.driver.busy else 0.2)
+    job.idle()
+    job.renewal.check()
 
 
 def stop_query(query: StreamingQuery | None) -> None:

@@ -83,5 +83,13 @@ ALARMS = (
         0,
         "dead_letters",
     ),
+    _alarm(
+        "released_incomplete",
+        "gate_released_incomplete_total",
+        "warning",
+        "Documents went out at `at_most`, and may show a part of a transaction: docs/gates.md has the causes.",
+        0,
+        "released_incomplete",
+    ),
     _alarm("throttles", "throttles_total", "warning", "The store throttles requests of the job.", 0, "throttles"),
 )

@@ -25,6 +25,7 @@ def _metric(kind: Kind, name: str, unit: str, group: str, meaning: str, *labels:
 
 LAG, RECORDS, DOCUMENTS = "Lag", "Records", "Documents"
 TABLE, FOLLOW_UP, JOB, LANDING = "Requests to the table", "Follow-up work", "Job", "A landing (`land --status-port`)"
+GATES = "Gates (`publish` of products)"
 
 METRICS = (
     _metric(
@@ -143,6 +144,30 @@ METRICS = (
         "rows",
         FOLLOW_UP,
         "Stored rows deleted because the source emptied their table.",
+    ),
+    _metric("gauge", "gate_documents", "documents", GATES, "Documents that wait at the gate of a product.", "product"),
+    _metric(
+        "gauge",
+        "gate_oldest_seconds",
+        "seconds",
+        GATES,
+        "For how long the oldest of them waits, 0 without one.",
+        "product",
+    ),
+    _metric(
+        "counter",
+        "gate_held_total",
+        "documents",
+        GATES,
+        "Times that a round left a document to its gate, also one that waits.",
+    ),
+    _metric("counter", "gate_released_total", "documents", GATES, "Documents that gates let go."),
+    _metric(
+        "counter",
+        "gate_released_incomplete_total",
+        "documents",
+        GATES,
+        "Those that went out at `at_most`, and may show a part of a transaction.",
     ),
     _metric("counter", "batches_total", "batches", JOB, "Micro-batches that ended."),
     _metric(

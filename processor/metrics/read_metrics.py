@@ -1,6 +1,6 @@
 """Reads the values of all metrics from the report of a job (`processor.job.monitor`). Pure.
 
-The labels have few values: topics and requests that exist, and fixed words. No label holds a value of a row.
+The labels have few values: topics, products and requests that exist, and fixed words. No label holds a value of a row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,6 +69,14 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
         "walks": _one(len(report["walks"])),
         "walked_rows_total": _one(counts.get("walked", 0)),
         "truncated_rows_total": _one(counts.get("deleted", 0)),
+        "gate_documents": {(product,): gate["waiting"] for product, gate in report["gates"].items()},
+        "gate_oldest_seconds": {
+            (product,): 0.0 if gate["since"] is None else max(0.0, report["at"] - gate["since"])
+            for product, gate in report["gates"].items()
+        },
+        "gate_held_total": _one(counts.get("held", 0)),
+        "gate_released_total": _one(counts.get("released", 0)),
+        "gate_released_incomplete_total": _one(counts.get("released incomplete", 0)),
         "batches_total": _one(counts.get("batches", 0)),
         "batch_seconds_total": _one(counts.get(STAGE + BATCH, 0) / 1000),
         "stage_seconds_total": {(stage,): counts.get(f"{STAGE}{stage}", 0) / 1000 for stage in STAGES},

@@ -12,6 +12,7 @@ from html import escape
 from math import inf
 from typing import Any
 
+from processor.metrics.gate_text import gate_lines
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.metrics.read_metrics import Histogram, Values, read_metrics
 from processor.rounds.freshness import BOUNDS, read_freshness
@@ -156,6 +157,7 @@ def _notes(report: Mapping[str, Any]) -> Iterable[str]:
     for name, title in named.items():
         if report[name]:
             yield f"{title}: {', '.join(report[name])}"
+    yield from gate_lines(report)
     for topic in report["missing_topics"]:
         yield f"topic {topic}: {missing_text(report, topic)}"
     if report["last_dead_letter"]:

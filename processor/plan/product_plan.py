@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from processor.plan.access import Access
+from processor.product.gate import OPEN, Gate
 from processor.product.join_fields import join_keys
 from processor.product.join_sides import Columns
 from processor.product.product import Join, Product
@@ -71,6 +72,11 @@ class ProductPlan:
     used: frozenset[str] | None
     paused: bool = False
     retracted: bool = False
+
+    @property
+    def gate(self) -> Gate:
+        """The gate of its documents. Tombstones of a retracted product wait for nothing: the job removes it after its walk."""
+        return OPEN if self.retracted else self.product.gate
 
     @property
     def ledger(self) -> LedgerPlace:

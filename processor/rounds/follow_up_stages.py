@@ -96,4 +96,5 @@ def repair_stage(roots: Iterable[RootToRepair], round_: Round, runner: StepRunne
 
 def release_stage(roots: Iterable[tuple[Root, float]], _round: Round, _runner: StepRunner) -> StageResult:
     """Publishes roots that their gates let through."""
-    return StageResult(cleared=dict(roots))
+    times = dict(roots)
+    return StageResult(cleared=times, tally=Counter(released=len(times)))

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 from processor.gates.held_portion import Held, make_portions
+from processor.product.gate import OPEN
 from processor.progress.open_changes import OpenChanges
 from processor.progress.segment import Segment
 from processor.rounds.round import Round, StageResult
@@ -36,7 +37,7 @@ def close_open_changes(changes: OpenChanges, store: Store, run: int, round_: int
 def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:
     """The result of a first stage, without the roots that wait at the gates of their products. They are durable when it
     returns."""
-    gated = {name for name, planned in round_.plan.products.items() if planned.product.gated}
+    gated = {name for name, planned in round_.plan.products.items() if planned.gate != OPEN}
     if not gated:
         return replace(result, roots={**result.roots, **result.cleared}, cleared={}) if result.cleared else result
     held = Held(

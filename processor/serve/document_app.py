@@ -17,6 +17,8 @@ from processor.serve.problem_answer import problem_answer
 from processor.serve.state_reader import StateReader
 
 Answer = Callable[[Request], Response]
+_WAITS = "a newer state waits at the gate of the product"
+_DIFFERS = "a newer state waits, or the product publishes Avro"
 
 
 def document_app(reader: StateReader, rules: GuardRules) -> Guard:
@@ -57,8 +59,8 @@ def _document(reader: StateReader, request: Request) -> Response:
     if form == "published" and not found.published:
         raise LookUpProblem(
             409,
-            "the state differs from the published document: a newer state waits, or the product publishes Avro; the topic has "
-            "the published document",
+            f"the state differs from the published document: {_WAITS if found.waits else _DIFFERS}; the topic has the published "
+            "document",
             sequence=found.sequence,
         )
     etag = f'"{found.digest}"'
@@ -66,6 +68,7 @@ def _document(reader: StateReader, request: Request) -> Response:
         "ETag": etag,
         "Statestore-Sequence": str(found.sequence),
         "Statestore-Published": str(found.published).lower(),
+        "Statestore-Waits": str(found.waits).lower(),
     }
     if _matches(request.headers.get("if-none-match", ""), etag):
         return Response(status_code=304, headers=headers)

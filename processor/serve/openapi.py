@@ -67,6 +67,10 @@ def _document(name: str) -> dict[str, Any]:
             "schema": {"type": "boolean"},
             "description": "whether that message has this document",
         },
+        "Statestore-Waits": {
+            "schema": {"type": "boolean"},
+            "description": "whether this document waits at the gate of its product (`publish`)",
+        },
     }
     get["responses"]["304"] = {"description": "The document has the ETag of If-None-Match"}
     return found

@@ -1,8 +1,8 @@
 """Looks documents and rows up in the table, by the definitions of the registry.
 
 Promises: a look-up works by a version of the registry that is at most PLAN_SECONDS old. It reads the table and the registry, and
-nothing of a job. Open changes are laid over index answers, as `get` does; the reader reads them once in OVERLAY_SECONDS. One
-look-up runs at a time, because a store has one connection.
+nothing of a job. Open changes are laid over index answers, as `get` does; the reader reads them, and the roots that wait at
+gates, once in OVERLAY_SECONDS. One look-up runs at a time, because a store has one connection.
 """
 
 from collections import Counter
@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from threading import Lock
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final, NamedTuple, cast
 
+from processor.gates.stored_roots import stored_roots
 from processor.inspect.access_paths import explain
 from processor.inspect.lineage import lineage
 from processor.inspect.row_text import row_object
@@ -20,6 +21,7 @@ from processor.inspect.stored_row import absence_text, former_topics
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.planning import plan_of
 from processor.plan.product_plan import ProductPlan
+from processor.plan.touch import Root
 from processor.product.document_key import read_root_key
 from processor.product.json_schema import document_schema
 from processor.progress.ledger import NO_DOCUMENT, Mark, group_key, hash_of, read_entry, read_run, run_key
@@ -42,12 +44,14 @@ MOST_ROWS: Final = 10_000
 
 class FoundDocument(NamedTuple):
     """A document as the state has it now. `value`: as JSON; `digest`: its hash, as the ledger counts it; `sequence`: of the
-    last message that the ledger knows for this root, 0 for none; `published`: whether that message shows this document."""
+    last message that the ledger knows for this root, 0 for none; `published`: whether that message shows this document;
+    `waits`: whether the root waits at the gate of the product."""
 
     value: bytes
     digest: str
     sequence: int
     published: bool
+    waits: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +68,7 @@ class StateReader:
     _lock: AbstractContextManager[Any] = field(default_factory=Lock)
     _plan: tuple[float, Plan] | None = None
     _overlays: tuple[float, tuple[Overlay, ...]] | None = None
+    _waits: tuple[float, frozenset[Root]] | None = None
 
     def products(self) -> list[dict[str, Any]]:
         """The products, by name."""
@@ -96,7 +101,9 @@ class StateReader:
                 )
             digest = hash_of(body.value)
             shown = digest != NO_DOCUMENT and before.shows(digest, chosen.version, chosen.product.topic)
-            return FoundDocument(body.value, digest, before.seq, shown and self._acknowledged(before.mark))
+            shown = shown and self._acknowledged(before.mark)
+            waits = not shown and (product, root) in self._waiting(plan)
+            return FoundDocument(body.value, digest, before.seq, shown, waits)
 
     def row(self, entity: str, key: str) -> dict[str, Any]:
         """A stored row, as `statestore row --json` shows it. Raises LookUpProblem where the table has none."""
@@ -143,6 +150,13 @@ class StateReader:
         store = cast(Store, BoundedReads(self.store, self.most_rows))
         return StepRunner(store=store, overlays=self._overlays[1])
 
+    def _waiting(self, plan: Plan) -> frozenset[Root]:
+        """The roots that wait at gates."""
+        now = monotonic()
+        if self._waits is None or now - self._waits[0] >= OVERLAY_SECONDS:
+            self._waits = (now, frozenset(stored_roots(plan, self.store, time()).held))
+        return self._waits[1]
+
     def _acknowledged(self, mark: Mark | None) -> bool:
         if mark is None:
             return True
@@ -156,6 +170,7 @@ def document_object(found: FoundDocument) -> dict[str, Any]:
         "document": canonical_json.loads(found.value),
         "sequence": found.sequence,
         "published": found.published,
+        "waits": found.waits,
     }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from processor.definitions.product_tests import Case, ExpectedDocument
+from processor.definitions.read_duration import MOST_SECONDS
 from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.records.dead_letters import rejected_record
@@ -36,11 +37,20 @@ def run_case(case: Case, plan: Plan, settings: Settings) -> tuple[Failure, ...]:
 
 
 def run_trial(case: Case, plan: Plan, settings: Settings) -> Trial:
-    """A finished trial: the given rows are its first batch, the changes its second."""
-    trial = Trial(plan=plan, settings=settings)
+    """The trial of a case, at the moment at which the case looks at the documents. Settling takes no sample: a sample would
+    count as a change of its root."""
+    trial = Trial(plan=plan, settings=settings, batch_seconds=0)
+    trial.driver.progress.open_changes.samples = False
     trial.batch(case.given)
-    trial.batch(case.changes)
     trial.finish()
+    trial.clock.sleep(MOST_SECONDS)  # of a gate: the documents of the given rows are old
+    for records, after in case.changes:
+        trial.batch(records)
+        trial.background_work()
+        if after is None:
+            trial.finish()
+        else:
+            trial.advance(after)
     return trial
 
 

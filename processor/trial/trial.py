@@ -25,6 +25,9 @@ from processor.trial.recorded_ends import RecordedEnds
 from statestore.memory import MemoryStore
 from statestore.store import Store
 
+CLOSE = 1e-6
+"""Seconds between two moments that are one: sums of floats differ."""
+
 
 @dataclass(slots=True)
 class MemoryOutbox:
@@ -41,7 +44,7 @@ class MemoryOutbox:
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
-    """A job in this process: each batch takes one second. `run`: the number of this run. `lag`: how late every index
+    """A job in this process: each batch takes `batch_seconds`. `run`: the number of this run. `lag`: how late every index
     answers, in seconds. `other_store`: in place of memory. `schemas`: of records that a schema registry describes.
     `published` and `rejects` hold the messages that it sent."""
 
@@ -49,6 +52,7 @@ class Trial:
     settings: Settings
     run: int = 1
     lag: float = 0.0
+    batch_seconds: float = 1.0
     other_store: Store | None = None
     schemas: FramedReader = NO_SCHEMAS
     published: MemoryOutbox = field(default_factory=MemoryOutbox)
@@ -107,12 +111,21 @@ class Trial:
             partition = (record.topic, record.partition)
             self.ends[partition] = max(record.offset + 1, self.ends.get(partition, 0))
         self.driver.tally["batches"] += 1
-        self.clock.sleep(1)
+        self.clock.sleep(self.batch_seconds)
         return tally
 
     def background_work(self) -> None:
         """Settles the open changes that are due now, and continues fan-outs."""
         self.driver.background_work()
+
+    def advance(self, seconds: float) -> None:
+        """Lets so much time pass, and does the background work that is due until then."""
+        end = self.clock.seconds + seconds
+        while self.driver.busy or ((due := self.driver.next_due()) is not None and due <= end + CLOSE):
+            if not self.driver.busy:
+                self.clock.seconds = max(self.clock.seconds, due or 0)
+            self.driver.background_work()
+        self.clock.seconds = max(self.clock.seconds, end)
 
     def finish(self) -> None:
         """Lets time pass until no background work remains."""

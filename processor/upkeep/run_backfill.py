@@ -13,7 +13,7 @@ def run_backfill(job: Job) -> tuple[str, ...]:
     remains: nothing when all is done."""
     try:
         finish_background_work(job)
-        left = obstacles(job) or (("stopped on request",) if job.pending else ())
+        left = obstacles(job) or (("stopped on request",) if job.unsettled else ())
         keep_last_progress(job)
     except Exception as failure:
         if is_stop(failure, job.stopping):

@@ -55,7 +55,12 @@ def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) ->
     joins = _joins(paths, [*stored.assignments, *assignments])
     changed, withdrawn = _products(stored, required)
     served = served_joins(joins)
-    live = tuple(one for one in changed if not one.entities() & {*has_run} and served.issuperset(one.joins))
+    versions = {one.name: one.version for one in stored.products}
+    live = tuple(
+        one
+        for one in changed
+        if one.version == versions.get(one.name) or (not one.entities() & {*has_run} and served.issuperset(one.joins))
+    )
     known = {one.name: one for one in stored.entities}
     change = Edit(
         entities=tuple(
@@ -67,7 +72,9 @@ def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) ->
         joins=joins,
         products=live,
         waiting=tuple(one for one in changed if one not in live),
-        withdrawn=(*withdrawn, *(one.name for one in live if find_product(stored.waiting, one.name))),
+        withdrawn=tuple(
+            dict.fromkeys((*withdrawn, *(one.name for one in live if find_product(stored.waiting, one.name))))
+        ),
     )
     change = finish(stored, change)
     check_topics(edited(stored, change), required)
@@ -75,8 +82,9 @@ def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) ->
 
 
 def _products(stored: Snapshot, required: Requirements) -> tuple[tuple[ProductEntry, ...], tuple[str, ...]]:
-    """The products that differ, each with its next version, and the names of those that need not wait any more."""
-    changed, withdrawn = [], []
+    """The products that differ, each with its next version, and the names of those that need not wait any more. A product
+    that differs in its gate alone keeps its version: its documents stay the same, so nothing goes out again."""
+    changed, withdrawn = list[ProductEntry](), list[str]()
     for product in required.products:
         live, waits = find_product(stored.products, product.name), find_product(stored.waiting, product.name)
         new = replace(
@@ -88,9 +96,17 @@ def _products(stored: Snapshot, required: Requirements) -> tuple[tuple[ProductEn
         )
         if live and not live.retracted and same_product(live, new):
             withdrawn += [waits.name] if waits else []
-        elif not (waits and same_product(waits, new)):
+            changed += _with_gate(live, new)
+        elif waits and same_product(waits, new):
+            changed += _with_gate(waits, new)
+        else:
             changed.append(new)
     return tuple(changed), tuple(withdrawn)
+
+
+def _with_gate(known: ProductEntry, new: ProductEntry) -> list[ProductEntry]:
+    """The known product with the gate of the new definition; nothing where they are the same."""
+    return [] if same_json(known.definition, new.definition) else [replace(known, definition=new.definition)]
 
 
 def _paths(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> tuple[JoinPaths, ...]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from registry.json_text import same_json
 from registry.lifecycle import reads, writes
 from registry.model import (
+    GATE,
     AssignedPath,
     Assignment,
     AssignmentState,
@@ -127,9 +128,9 @@ def next_version(stored: Snapshot, name: str) -> int:
 
 
 def same_product(one: ProductEntry, other: ProductEntry) -> bool:
-    """True when two entries ask for the same documents."""
+    """True when two entries ask for the same documents, whenever these go out."""
     keys = [(product.name, product.topic, product.root, product.joins) for product in (one, other)]
-    return keys[0] == keys[1] and same_json(one.definition, other.definition)
+    return keys[0] == keys[1] and same_json(one.content, other.content)
 
 
 def find_product(products: Iterable[ProductEntry], name: str) -> ProductEntry | None:
@@ -218,7 +219,7 @@ def _product_lines(stored: Snapshot, change: Edit) -> Iterator[str]:
 def _live_line(stored: Snapshot, product: ProductEntry) -> str:
     old, waiting = find_product(stored.products, product.name), find_product(stored.waiting, product.name)
     if old and old.version == product.version:
-        return "paused" if product.paused else "resumed"
+        return _same_version(old, product)
     if product.retracted:
         return f"retracted, version {product.version} is tombstones"
     if waiting and waiting.version == product.version:
@@ -229,10 +230,17 @@ def _live_line(stored: Snapshot, product: ProductEntry) -> str:
 def _waiting_line(stored: Snapshot, product: ProductEntry) -> str:
     old, waiting = find_product(stored.products, product.name), find_product(stored.waiting, product.name)
     if waiting and waiting.version == product.version:
-        return f"version {product.version}, which waits, is {'paused' if product.paused else 'resumed'}"
+        return f"version {product.version}, which waits, is {_same_version(waiting, product)}"
     if old and same_product(old, product):
         return f"version {product.version}, of the same documents, waits until its slots are full"
     return f"{'changed' if old else 'added'}, version {product.version} waits until its slots are full"
+
+
+def _same_version(old: ProductEntry, new: ProductEntry) -> str:
+    """What changes of a product that keeps its version."""
+    if old.paused == new.paused:
+        return f"changed in `{GATE}` alone, and keeps its version {new.version}"
+    return "paused" if new.paused else "resumed"
 
 
 def joined_by(access: JoinAccess) -> str:

@@ -175,10 +175,11 @@ def test_get_and_apply_print_one_json_object(finished: tuple[Story, Path], capsy
     story, to = finished
     key, document = largest_document(to)
     assert main(["get", "user_profile", key, "--json", *story.flags]) == 0
-    found = {"product": "user_profile", "key": json.loads(key), "document": document}
+    found = {"product": "user_profile", "key": json.loads(key), "document": document, "waits": False}
     assert json.loads(capsys.readouterr().out) == found
     assert main(["get", "user_profile", "nobody", "--json", *story.flags]) == 1
-    assert json.loads(capsys.readouterr().out) == {"product": "user_profile", "key": "nobody", "document": None}
+    missing = {"product": "user_profile", "key": "nobody", "document": None, "waits": False}
+    assert json.loads(capsys.readouterr().out) == missing
     assert main(["apply", *story.define, "--json", *story.flags]) == 0
     applied = json.loads(capsys.readouterr().out)
     assert (applied["changes"], applied["next"], [job["alive"] for job in applied["jobs"]]) == ([], [], [False])

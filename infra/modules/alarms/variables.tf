@@ -49,6 +49,7 @@ variable "limits" {
     unpublished_seconds = optional(number, 300)
     lease_age_seconds   = optional(number, 60)
     dead_letters        = optional(number, 0)
+    released_incomplete = optional(number, 0)
     throttles           = optional(number, 0)
   })
   default = {}

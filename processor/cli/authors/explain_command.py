@@ -4,10 +4,12 @@ import argparse
 import json
 from collections import Counter
 from dataclasses import asdict
+from time import time
 
 from processor.cli.arrival import add_time, arrivals
 from processor.cli.chosen_document import add_key, requested_document
 from processor.cli.chosen_plan import chosen_plan, stored_boundaries
+from processor.cli.chosen_wait import chosen_wait
 from processor.cli.options import (
     KAFKA,
     REGISTRY,
@@ -20,6 +22,7 @@ from processor.cli.options import (
 from processor.cli.printing.document_text import add_pretty, document_text
 from processor.cli.printing.visible_text import visible, visible_line, visible_lines
 from processor.errors import StatestoreError
+from processor.gates.wait import wait_json, wait_lines
 from processor.inspect.access_paths import explain, explanation_lines
 from processor.inspect.lineage import lineage
 from processor.inspect.lineage_text import lineage_lines
@@ -76,15 +79,19 @@ def _explain_document(options: argparse.Namespace) -> int:
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
         (found,) = runner.run([lineage(plan, product, root, former_topics(boundaries))])
         came = arrivals(settings, found.origins() if options.time else (), boundaries)
+        wait = chosen_wait(requested, body.value, settings)
     if options.json:
         document = None if body.value is None else canonical_json.loads(body.value)
         times = {"came": {str(origin): text for origin, text in came.items()}} if options.time else {}
-        print(visible_line(canonical_json.dumps({"document": document, **asdict(found), **times})))
+        waits = {"waits": None if wait is None else wait_json(wait)}
+        print(visible_line(canonical_json.dumps({"document": document, **waits, **asdict(found), **times})))
         return int(document is None)
     if body.value is None:
         print(visible_line(f"{options.product} has no document for {options.key}: {found.reason}"))
     else:
         print(document_text(body.value, options))
+    for line in wait_lines(wait, time()) if wait else ():
+        print(visible_line(line))
     for line in lineage_lines(found, came):
         print(visible_line(line))
     return int(body.value is None)

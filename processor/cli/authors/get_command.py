@@ -3,12 +3,15 @@
 import argparse
 import sys
 from collections import Counter
+from time import time
 
 from processor.cli.chosen_document import add_key, requested_document
+from processor.cli.chosen_wait import chosen_wait
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.printing.document_text import add_pretty, document_text
 from processor.cli.printing.output import UNFIT_LINE
 from processor.cli.printing.visible_text import visible_line
+from processor.gates.wait import wait_text
 from processor.inspect.lineage import lineage
 from processor.inspect.lineage_text import lost_lines
 from processor.plan.plan import Plan
@@ -23,7 +26,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser("get", help=text, usage="%(prog)s [flags] PRODUCT KEY")
     parser.add_argument("product", metavar="PRODUCT")
     add_key(parser, required=True)
-    parser.add_argument("--json", action="store_true", help="print one JSON object with product, key, document")
+    parser.add_argument("--json", action="store_true", help="print one JSON object with product, key, document, waits")
     add_pretty(parser)
     add_settings(parser, *REGISTRY, *TABLE)
     parser.set_defaults(run=run)
@@ -35,6 +38,10 @@ def run(options: argparse.Namespace) -> int:
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
         lost = list(lost_lines(runner.run([lineage(plan, product, root, {})])[0])) if _may_lack(plan, product) else []
         published = read_entry(runner.store.get([at := group_key(product.ledger, root)]).get(at), product.number)
+        wait = chosen_wait(requested, body.value)
+    if wait is not None:
+        text = f"{options.product} {options.key}: {wait_text(wait, time())}; `statestore explain {options.product} KEY` says why"
+        print(visible_line(text), file=sys.stderr)
     if published.unfit:
         text = f"{options.product} {options.key}: {UNFIT_LINE}"
         print(visible_line(text), file=sys.stderr)
@@ -43,7 +50,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         document = None if body.value is None else canonical_json.loads(body.value)
         key = canonical_json.loads(body.key) if body.key else options.key
-        print(visible_line(canonical_json.dumps({"product": options.product, "key": key, "document": document})))
+        found = {"product": options.product, "key": key, "document": document, "waits": wait is not None}
+        print(visible_line(canonical_json.dumps(found)))
         return int(body.value is None)
     if body.value is None:
         why = f"`statestore explain {options.product} KEY` says why"

@@ -19,6 +19,7 @@ from processor.cli.printing.output import (
     write_rejects,
 )
 from processor.cli.printing.visible_text import visible_line
+from processor.gates.seen_transactions import followed_topics
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
 from processor.records.record import Record, Rejected
@@ -69,10 +70,12 @@ def run(options: argparse.Namespace) -> int:
     )
     unknown: Counter[str] = Counter()
     known = {entity.topic: name for name, entity in definitions.entities.items()}
+    ends = followed_topics(trial.plan)
+    expected = {*known, *ends, *(entity.transactions for entity in definitions.entities.values())}
     seen: set[str] = set()
     rejects: list[Rejected] = []
     try:
-        for chunk in batches(_counted(read_records(options.source), known, unknown, seen), options.batch):
+        for chunk in batches(_counted(read_records(options.source), expected, unknown, seen), options.batch):
             trial.batch(chunk)
             trial.background_work()
         trial.finish()
@@ -80,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         rejects += map(rejected_record, trial.rejects.messages)
         write_rejects(rejects, rejects_path(options.rejects, options.to))
         unseen = {topic: name for topic, name in known.items() if topic not in seen}
-        complaints = _complaints(rejects, unknown, unseen)
+        complaints = [*_complaints(rejects, unknown, unseen), *_part_lines(trial.tally, ends - seen)]
         print("".join(f"{visible_line(line)}\n" for line in complaints), end="", file=sys.stderr)
     published = list(to_records(trial.published.messages))
     if options.to or not options.json:
@@ -102,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 def _counted(
     records: Iterable[Record], known: Collection[str], unknown: Counter[str], seen: set[str]
 ) -> Iterator[Record]:
-    """The records. Counts those of topics that no entity has, and notes the topics."""
+    """The records. Counts those of topics that no entity names, and notes the topics."""
     for record in records:
         seen.add(record.topic)
         if record.topic not in known:
@@ -125,3 +128,11 @@ def _complaints(rejects: Collection[Rejected], unknown: Mapping[str, int], unsee
         near = nearest_topic(topic, unseen)
         hint = f"; did you mean topic {near} of entity {unseen[near]}?" if near else ""
         yield f"topic {topic}: no entity names it, so its {count} records are ignored{hint}"
+
+
+def _part_lines(tally: Mapping[str, int], missing: Collection[str]) -> Iterator[str]:
+    """What an author must know of documents that may show a part of a transaction. `missing`: topics of ends without a record."""
+    for topic in sorted(missing):
+        yield f"topic {topic}: no record of it, so no transaction is complete; add the topic to the records"
+    if count := tally["released incomplete"]:
+        yield f"{count} documents went out at `at_most`, and may show a part of a transaction"

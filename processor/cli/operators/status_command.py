@@ -19,6 +19,7 @@ from processor.cli.printing.visible_text import visible_lines
 from processor.cli.printing.watch import add_forms, print_state
 from processor.cli.printing.wrong_states import moment, wrong_lines
 from processor.errors import KafkaError
+from processor.metrics.gate_text import gate_lines
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.rounds.troubles import degraded_lines
 from processor.settings.open_registry import open_registry
@@ -170,6 +171,7 @@ def _end_line(end: RunEnd) -> str:
 def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
     """What is open: the lines of counts that a job works off."""
     yield f"  {state['open_changes']:,} open changes, {state['fan_outs']:,} fan-outs, {state['backlog']:,} roots in the backlog"
+    yield from (f"  {line}" for line in gate_lines(state))
     if state["walks"]:
         yield f"  walks: {', '.join(state['walks'])}"
     letters = f"  {state['dead_letters']:,} dead letters in this run"

@@ -105,6 +105,7 @@ def _run_documents(options: argparse.Namespace) -> int:
             without = f", {len(result.not_compared)} of them not with SQL" if result.not_compared else ""
             counts = f"{result.compared} documents compared{without}, {len(result.differences)} differ"
             missing = f", {result.unpublished} of them were never published" if result.unpublished else ""
+            missing += f"; {result.waiting} wait at the gate of the product" if result.waiting else ""
             older = f"; {result.outdated} are of an older version of the product" if result.outdated else ""
             print(f"{name}: {counts}{missing}{older}", file=sys.stderr)
         if options.sample:
@@ -176,6 +177,7 @@ def _json(verified: dict[str, VerificationResult], repaired: int, sql: bool) -> 
                 "compared": result.compared,
                 "unpublished": result.unpublished,
                 "older_version": result.outdated,
+                "waiting": result.waiting,
                 "differences": [_difference(d, sql) for d in result.differences],
             }
             | ({"not_compared_with_sql": [_not_compared(d) for d in result.not_compared]} if sql else {})

@@ -25,7 +25,7 @@ COUNTS = (
     "Counts. Of records: applied: written as a row; superseded: a newer change of the row came before, or in the same batch; "
     "ignored: no entity names the topic, or the message changes no row; dead letters: the record breaks its contract. Of "
     "documents: published: a message went out; unchanged: equal to the last message, so none went out; cut: a list longer than "
-    "its `limit`; ambiguous: a `one` without `order_by` that found several rows."
+    "its `limit`; ambiguous: a `one` without `order_by` that found several rows; held: left to the gate of its product."
 )
 """The meaning of the counts of `summary`, for the help of verbs."""
 UNFIT_LINE = (
@@ -132,6 +132,8 @@ def summary(tally: Mapping[str, int]) -> str:
         f"{n} {name.removeprefix('request ')}" for name, n in sorted(tally.items()) if name.startswith("request ")
     )
     others = ", ".join(f"{tally.get(name, 0)} {name}" for name in ("published", "unchanged", "cut", "ambiguous"))
+    if held := tally.get("held"):
+        others += f", {held} held"
     if unfit := tally.get("unfit"):
         others += f", {unfit} unfit (a dead letter takes the place of the document)"
     if unreadable := tally.get(UNREADABLE):

@@ -42,6 +42,23 @@ def test_the_second_apply_changes_nothing(registry: Registry, required: Requirem
     assert (registry.snapshot(), history(psql)) == before
 
 
+def test_another_gate_of_a_product_is_an_edit_under_the_same_version(
+    registry: Registry, required: Requirements
+) -> None:
+    """The database refuses every other content under it (`test_lone_changes`)."""
+    registry.apply(required, who="me", why="first")
+    product = required.products[0]
+    gated = replace(product, definition={**product.definition, "publish": {"quiet": "2 s"}})
+    done = registry.apply(replace(required, products=(gated,)), who="me", why="wait")
+    assert (done.version, done.changes) == (
+        2,
+        (f"product {product.name}: changed in `publish` alone, and keeps its version 1",),
+    )
+    assert registry.snapshot().products == (replace(gated, version=1),)
+    assert registry.apply(required, who="me", why="back").version == 3
+    assert registry.snapshot().products == (replace(product, version=1),)
+
+
 def test_a_join_of_two_columns_to_one_is_stored_with_its_slots(registry: Registry, psql: Engine) -> None:
     """Its two columns equal one column of the other side, so the slot has that column twice."""
     game = "game: {key: [id], columns: {id: int, home: int, away: int}}"

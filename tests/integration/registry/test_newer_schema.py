@@ -12,7 +12,7 @@ from registry.edits.edit import Signature
 from registry.errors import UnknownRevision
 from registry.repository import Registry, migrate
 
-HEAD = "0002_entry_bytes"
+HEAD = "0003_gates"
 NEXT = """
 import sqlalchemy as sa
 from alembic import op
@@ -47,7 +47,7 @@ def upgrade(registry: Registry, tmp_path: Path) -> Upgrade:
 def test_a_release_works_with_a_newer_schema_whose_migration_names_its_revision(
     registry: Registry, upgrade: Upgrade, postgres_url: str, schema: str, psql: Engine
 ) -> None:
-    upgrade("0003_more", HEAD, HEAD)
+    upgrade("0004_more", HEAD, HEAD)
     with Registry(postgres_url, schema) as release_before:
         release_before.migrate(5)
         assert release_before.snapshot() == registry.snapshot()
@@ -55,17 +55,17 @@ def test_a_release_works_with_a_newer_schema_whose_migration_names_its_revision(
         lease = release_before.take_lease("job", "one", 2, take_over=False, expires_after=30)
         release_before.applied(lease, release_before.snapshot().version)
     with psql.begin() as connection:
-        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0003_more"
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0004_more"
     assert registry.snapshot().slots == 6
 
 
-@pytest.mark.parametrize("last", [(), ("0003_more",)])
+@pytest.mark.parametrize("last", [(), ("0004_more",)])
 def test_a_release_refuses_a_newer_schema_whose_last_migration_does_not_name_its_revision(
     upgrade: Upgrade, postgres_url: str, schema: str, last: tuple[str, ...]
 ) -> None:
-    upgrade("0003_more", HEAD, HEAD)
-    upgrade("0004_other", "0003_more", *last)
+    upgrade("0004_more", HEAD, HEAD)
+    upgrade("0005_other", "0004_more", *last)
     with Registry(postgres_url, schema) as release_before:
         for request in (Registry.snapshot, lambda one: one.migrate(5)):
-            with pytest.raises(UnknownRevision, match=r"another release .*0004_other"):
+            with pytest.raises(UnknownRevision, match=r"another release .*0005_other"):
                 request(release_before)

@@ -15,6 +15,7 @@ STATE: dict[str, Any] = {
     "documents_per_second": 30.0,
     "open_changes": 7,
     "fan_outs": 1,
+    "gates": {},
     "dead_letters": 0,
     "last_dead_letter": "",
     "stopped_products": {},

@@ -93,8 +93,11 @@ def run_report() -> dict[str, Any]:
     its overlay leaves nothing to correct. So these counts are put in."""
     trial = busy_trial()
     trial.driver.tally.update(count_ages([0.3, 2.0, 7.0, 1_000.0]) + stage_time(BATCH, 0.0))
-    trial.driver.tally.update(Counter(walked=4, deleted=2, corrections=1))
+    trial.driver.tally.update(Counter(walked=4, deleted=2, corrections=1, held=3, released=2))
+    trial.driver.tally["released incomplete"] = 1
     job = monitored(trial)
     job.troubles.begin("registry", "127.0.0.1:5432/statestore does not answer", "start Postgres")
     monitor = JobMonitor(job, clock=lambda: 100.0)
-    return monitor.state({"user": TopicLag(7, 40.0), "star": TopicLag(0, None)})
+    state = monitor.state({"user": TopicLag(7, 40.0), "star": TopicLag(0, None)})
+    awaited = {"topic": "app.transaction", "id": "760", "missing": {"public.star": [1, 2]}}
+    return state | {"gates": {"badge": {"waiting": 2, "since": 92.0, "transaction": awaited}}}

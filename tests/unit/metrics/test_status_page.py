@@ -49,6 +49,8 @@ def test_the_page_shows_what_status_shows() -> None:
         "oldest unpublished 1 min",
         "user 7 records, 1 min",
         "open changes",
+        "gate of badge: 2 documents wait, the oldest for 8 s; it waits for transaction 760 of topic app.transaction",
+        "gates: 1 documents went out at `at_most`",
         "Query",
         "publish",
         "the last dead letter: user/0 offset 2",

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from processor.serve import state_reader
 from processor.serve.document_app import document_app
 from processor.serve.guard import GuardRules
-from tests.unit.serve.scene import ServedState
+from tests.unit.serve.scene import PRODUCTS, ServedState
 
 LOCAL = "http://127.0.0.1"
 TOKEN = "a-long-random-token"
@@ -48,6 +48,18 @@ def test_a_document_with_its_sequence_and_its_tag(client: TestClient) -> None:
     assert (again.status_code, again.content) == (304, b"")
     assert client.get("/documents/person/ada", headers={"If-None-Match": '"other"'}).status_code == 200
     assert client.get("/documents/person/ada?as=published").content == answer.content
+
+
+def test_a_document_that_waits_at_its_gate_says_so(client: TestClient, state: ServedState) -> None:
+    assert client.get("/documents/person/ada").headers["statestore-waits"] == "false"
+    state.works_by({"person.yaml": PRODUCTS["person.yaml"] + "publish: {quiet: 1 h, at_most: 2 h}\n"})
+    state.takes("user", {"name": "ada", "city": "Rome"})
+    answer = client.get("/documents/person/ada")
+    assert (answer.json()["city"], answer.headers["statestore-published"]) == ("Rome", "false")
+    assert answer.headers["statestore-waits"] == "true"
+    status, detail = problem(client.get("/documents/person/ada?as=published"))
+    assert (status, "a newer state waits at the gate of the product" in detail) == (409, True)
+    assert client.get("/documents/person/Zoë ☃").headers["statestore-waits"] == "false"
 
 
 def test_another_state_has_another_tag(client: TestClient, state: ServedState) -> None:

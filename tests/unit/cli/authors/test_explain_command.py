@@ -62,6 +62,7 @@ def test_json_has_the_same_tree_and_on_request_the_times(capsys: Printed, monkey
     assert main(["explain", "p", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "document": {"id": 1, "active": True},
+        "waits": None,
         "request": "PK = 'TABLE#user' AND SK = '1'",
         "reason": "",
         "root": {

@@ -94,3 +94,42 @@ def test_colours_are_for_terminals_that_want_them(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(["test", str(example)]) == 0
     assert capsys.readouterr().out.startswith(f"{expected} ")
+
+
+def gated(tmp_path: Path, gate: str, *lines: dict[str, Any]) -> list[str]:
+    command = words(tmp_path, *lines)
+    text = "transactions: app.transaction\nuser: {key: [id], columns: {id: int, name: string}, format: debezium}"
+    (tmp_path / "entities.yaml").write_text(text)
+    (tmp_path / "p.yaml").write_text(f"{{product: people, root: user, publish: {gate}}}")
+    return command
+
+
+def changed(name: str, order: int, offset: int) -> dict[str, Any]:
+    source = {"connector": "postgresql", "schema": "public", "table": "user"}
+    block = {"id": "7:1", "total_order": order, "data_collection_order": order}
+    value = {"op": "c", "before": None, "after": {"id": 1, "name": name}, "source": source, "transaction": block}
+    return {"topic": "user", "offset": offset, "value": value}
+
+
+ENDED = {"status": "END", "id": "7:2", "data_collections": [{"data_collection": "public.user", "event_count": 2}]}
+END = {"topic": "app.transaction", "value": ENDED}
+
+
+def test_documents_wait_at_their_gate_as_in_a_job(tmp_path: Path, capsys: Any) -> None:
+    lines = (changed("ann", 1, 0), changed("bea", 2, 1), END)
+    assert main([*gated(tmp_path, "{transactions: whole}", *lines), "--batch", "1", "--strict"]) == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line)["value"] for line in shown.out.splitlines()] == [{"id": 1, "name": "bea"}]
+    assert "1 published, 0 unchanged, 0 cut, 0 ambiguous, 2 held" in shown.err
+    command = [*gated(tmp_path, "{quiet: 1 ms}", *lines), "--batch", "1"]
+    assert main(command) == 0
+    values = [json.loads(line)["value"]["name"] for line in capsys.readouterr().out.splitlines()]
+    assert values == ["ann", "bea"]
+
+
+def test_an_author_is_warned_of_documents_that_may_show_a_part_of_a_transaction(tmp_path: Path, capsys: Any) -> None:
+    assert main(gated(tmp_path, "{transactions: whole}", changed("ann", 1, 0))) == 0
+    assert capsys.readouterr().err.splitlines()[:2] == [
+        "topic app.transaction: no record of it, so no transaction is complete; add the topic to the records",
+        "1 documents went out at `at_most`, and may show a part of a transaction",
+    ]

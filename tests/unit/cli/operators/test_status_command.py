@@ -210,3 +210,28 @@ def test_json_holds_the_report_as_the_job_wrote_it() -> None:
 
 def test_the_requests_of_a_table_in_postgres_have_no_units_and_no_price() -> None:
     assert spending_line({"request Query": 7}).startswith("7 requests (0 throttled, 0 retries); batch ")
+
+
+def test_documents_that_wait_at_gates_are_counted_by_product() -> None:
+    gates = {
+        "bill": {
+            "waiting": 12,
+            "since": AT.timestamp() - 8,
+            "transaction": {"topic": "app.transaction", "id": "760", "missing": None},
+        },
+        "order": {"waiting": 1_000, "since": AT.timestamp() - 61, "transaction": None},
+        "star": {"waiting": 0, "since": None, "transaction": None},
+    }
+    report = REPORT | {"gates": gates, "counts": {"released incomplete": 3}}
+    lines = [line for line in shown(replace(JOB, report=report)) if "gate" in line]
+    assert lines == [
+        "  gate of bill: 12 documents wait, the oldest for 8 s; "
+        "it waits for transaction 760 of topic app.transaction, its end is unknown",
+        "  gate of order: 1,000 documents wait, the oldest for 1 min 1 s",
+        "  gates: 3 documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)",
+    ]
+
+
+def test_the_report_of_an_older_release_has_no_gates() -> None:
+    report = {name: value for name, value in REPORT.items() if name != "gates"}
+    assert not [line for line in shown(replace(JOB, report=report)) if "gate" in line]

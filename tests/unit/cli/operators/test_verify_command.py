@@ -50,6 +50,7 @@ def test_json_counts_what_was_not_compared(not_compared: bool, capsys: Any) -> N
         "compared": 3,
         "unpublished": 0,
         "older_version": 0,
+        "waiting": 0,
         "differences": [],
         "not_compared_with_sql": left,
     }

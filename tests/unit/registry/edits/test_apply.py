@@ -263,3 +263,37 @@ def test_an_index_has_columns() -> None:
 def test_the_sides_of_a_join_pair_up() -> None:
     with pytest.raises(ValueError, match="same number of columns"):
         JoinSpec(child="a", child_columns=("x",), parent="b", parent_columns=())
+
+
+def test_another_gate_keeps_the_version_of_a_live_product(applied: Snapshot, github: Requirements) -> None:
+    gated = with_gate(github, {"quiet": "2 s"})
+    change = apply(applied, gated, has_run=("user", "star"))
+    assert change.changes == ("product user_profile: changed in `publish` alone, and keeps its version 1",)
+    after = edited(applied, change)
+    assert (after.products[0].version, after.products[0].definition) == (1, gated.products[0].definition)
+    assert after.waiting == ()
+    assert apply(after, gated, has_run=("user", "star")) == Edit()
+    assert apply(after, github, has_run=("user", "star")).products == applied.products
+
+
+def test_another_gate_and_another_document_are_one_new_version(applied: Snapshot, github: Requirements) -> None:
+    gated = with_gate(github, {"quiet": "2 s"})
+    both = replace(gated.products[0], definition={**gated.products[0].definition, "fields": ["email"]})
+    change = apply(applied, replace(gated, products=(both,)), has_run=())
+    assert change.changes == ("product user_profile: changed, version 2",)
+
+
+def test_a_product_that_waits_keeps_its_version_too(applied: Snapshot, github: Requirements) -> None:
+    fewer = replace(github.products[0], definition={"root": "user", "fields": ["email"]})
+    required = replace(github, products=(fewer,))
+    waiting = edited(applied, apply(applied, required, has_run=("user",)))
+    change = apply(waiting, with_gate(required, {"every": "1 s"}), has_run=("user",))
+    assert change.changes == (
+        "product user_profile: version 2, which waits, is changed in `publish` alone, and keeps its version 2",
+    )
+    assert [one.version for one in edited(waiting, change).products] == [1]
+
+
+def with_gate(required: Requirements, gate: dict[str, str]) -> Requirements:
+    product = required.products[0]
+    return replace(required, products=(replace(product, definition={**product.definition, "publish": gate}),))
