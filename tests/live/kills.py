@@ -10,21 +10,21 @@ from processor.demo.live.live_documents import LiveDocuments
 from processor.demo.live.live_parts import BROKER, DEBEZIUM, JOB, LiveParts
 
 RESTARTED = (DEBEZIUM, BROKER, JOB)
-LONGEST_PAUSE = 15.0
-"""Seconds between a document after a restart and the next kill."""
 LONGEST_DOWN = 5.0
 """Seconds for which a killed part is down."""
 
 
-def kill_in_turn(parts: LiveParts, documents: LiveDocuments, seconds: float, random: Random) -> Counter[str]:
+def kill_in_turn(
+    parts: LiveParts, documents: LiveDocuments, seconds: float, random: Random, longest_pause: float
+) -> Counter[str]:
     """Kills for `seconds`, and longer until each part was killed once. After a restart, the next kill waits for a new document.
-    Returns how often each part was killed."""
+    `longest_pause`: the most seconds between this document and that kill. Returns how often each part was killed."""
     killed, end = Counter[str](), monotonic() + seconds
     for part in _turns(random):
         _wait_for_document(parts, documents)
         if monotonic() > end and killed.keys() >= {*RESTARTED}:
             break
-        sleep(random.uniform(0, LONGEST_PAUSE))
+        sleep(random.uniform(0, longest_pause))
         list(documents.fresh())
         parts.kill(part)
         sleep(random.uniform(0, LONGEST_DOWN))

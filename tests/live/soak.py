@@ -21,6 +21,9 @@ from processor.demo.live.live_parts import DEBEZIUM, JOB, live_parts
 from processor.stores.kinds import KINDS, embedded_kind
 from tests.live.kills import kill_in_turn
 
+LONGEST_PAUSE = 15.0
+"""Seconds between a document after a restart and the next kill."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoakResult:
@@ -43,7 +46,7 @@ def soak(seconds: float, seed: int, pause: float, store: str) -> SoakResult:
         parts.start(DEBEZIUM)
         parts.start(JOB)
         documents = LiveDocuments(parts)
-        killed = kill_in_turn(parts, documents, seconds, Random(seed))
+        killed = kill_in_turn(parts, documents, seconds, Random(seed), LONGEST_PAUSE)
         parts.stop_writing()
         while parts.writes():
             sleep(LOOK_SECONDS)

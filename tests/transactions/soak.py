@@ -27,16 +27,20 @@ from processor.demo.live.live_documents import LiveDocuments
 from processor.demo.live.live_parts import APPLICATION, DEBEZIUM, JOB, LAST_RUN, LiveParts, live_parts
 from processor.kafka.admin import Admin
 from processor.kafka.reader import read_topic
+from processor.local.readiness import free_port
 from processor.records.recorded_line import to_line
 from processor.records.recorded_topics import open_writer
 from tests.live.kills import kill_in_turn
 from tests.outages.outage_table import markdown
 from tests.transactions.freshness import commits_of
+from tests.transactions.gate_counts import INCOMPLETE, RELEASED, GateCounts
 from tests.transactions.gate_report import GateReport, printed_lines
 from tests.transactions.mariadb_source import mariadb_source
 from tests.transactions.topic_watch import TopicWatch
 
 EXAMPLE = Path(__file__).parent / "orders"
+LONGEST_PAUSE = 30.0
+"""Seconds between a document after a restart and the next kill: a start of the job waits 20 s for its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,7 @@ class TransactionResult:
     documents: int
     wrong: list[str]
     dead_letters: int
+    counts: GateCounts
     transactions: str
     kept: str
 
@@ -76,12 +81,14 @@ class TransactionResult:
 def soak(plan: Plan) -> TransactionResult:
     """Runs once."""
     with ExitStack() as stack:
-        parts = stack.enter_context(live_parts("postgres", JOB_FLAGS, example=EXAMPLE))
+        counts = GateCounts(free_port())
+        flags = {**JOB_FLAGS, "status_port": str(counts.port)}
+        parts = stack.enter_context(live_parts("postgres", flags, example=EXAMPLE))
         copy = stack.enter_context(mariadb_source(parts)) if plan.source == "mariadb" else None
         documents = LiveDocuments(parts)
         products = list(documents.definitions.products.values())
         watch = TopicWatch(bootstrap=parts.bootstrap, topics=[product.topic for product in products])
-        with watch.watching():
+        with watch.watching(), counts.watching():
             parts.create_source(plan.seed)
             if copy:
                 copy()
@@ -108,6 +115,7 @@ def soak(plan: Plan) -> TransactionResult:
             documents=count,
             wrong=wrong,
             dead_letters=documents.dead_letters(),
+            counts=counts,
             transactions=", ".join(parts.application_lines()[-2:]),
             kept=_keep(parts, plan.keep) if plan.keep or report.torn() or wrong else "",
         )
@@ -122,7 +130,9 @@ def _write(parts: LiveParts, documents: LiveDocuments, plan: Plan) -> Counter[st
         assert parts.writes(), "the application ended too early"
         parts.start_again()
         sleep(LOOK_SECONDS)
-    killed = kill_in_turn(parts, documents, plan.kills, Random(plan.seed)) if plan.kills else Counter[str]()
+    killed = (
+        kill_in_turn(parts, documents, plan.kills, Random(plan.seed), LONGEST_PAUSE) if plan.kills else Counter[str]()
+    )
     parts.stop_writing()
     while parts.writes():
         parts.start_again()
@@ -192,6 +202,10 @@ def _lines(result: TransactionResult) -> Iterator[str]:
         f"{result.transactions}; killed: {dict(result.killed)}, ended by themselves: {dict(result.ended)}; "
         f"at the end {result.documents} documents, {len(result.wrong)} differ from the SELECT, "
         f"{result.dead_letters} dead letters"
+    )
+    yield (
+        f"gates let {result.counts.total(RELEASED)} documents go, of these {result.counts.total(INCOMPLETE)} at `at_most` "
+        "while a transaction was open, as far as the job could say before each kill"
     )
     yield from result.wrong
     yield from map(result.report.describe, result.report.torn())

@@ -1,10 +1,11 @@
-"""The report of a run with source transactions says which documents are broken, and how fresh the messages of each product are."""
+"""The report of a run with source transactions: which documents are broken, and how fresh the messages of each product are."""
 
 from typing import Any
 
 from processor.definitions.load import load, read_directory
 from processor.records.record import Record
 from tests.transactions.freshness import Commit, commits_of, freshness
+from tests.transactions.gate_counts import INCOMPLETE, RELEASED, GateCounts
 from tests.transactions.gate_report import GateReport
 from tests.transactions.order_documents import broken
 from tests.transactions.soak import EXAMPLE
@@ -72,3 +73,11 @@ def test_the_line_of_a_broken_document_names_its_place_and_the_contradiction() -
         "total: the order says 7, its rows 3; line_count: the order says 2, its rows 1; "
         "revision: the order says 3, its rows 2"
     )
+
+
+def test_the_counts_of_a_job_go_on_over_its_runs() -> None:
+    counts = GateCounts(0)
+    for released in (3, 5, 2):
+        counts.take(f"statestore_gate_released_total {released}\nstatestore_gate_released_incomplete_total 1\n")
+    counts.take("")
+    assert (counts.total(RELEASED), counts.total(INCOMPLETE)) == (7, 2)
