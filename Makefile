@@ -38,7 +38,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test test-quick test-rest test-all test-spark test-spark-start soak soak-live soak-outages check bench bench-peers docs package clean
+.PHONY: help setup demo demo-live test test-quick test-rest test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages check bench bench-peers docs package clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
@@ -117,6 +117,10 @@ soak: setup ## search for wrong documents: SEEDS=20000 random histories with fau
 soak-live: setup ## kill Debezium, the broker and the job in turn while an application writes for MINUTES=10, and compare the documents with the database
 	@$(DEBEZIUM)
 	@$(PY) -m tests.live.soak --minutes $(MINUTES)
+
+soak-transactions: setup ## the same with transactions over two to five tables: no document behind a gate may show a part of one; the same job also has one without a gate
+	@$(DEBEZIUM)
+	@$(PY) -m tests.transactions.soak --minutes $(MINUTES)
 
 soak-outages: setup ## cut and restart registry, store, broker and schema registry OUTAGES=200 times, alone and together, under load, with the table in Postgres and then in DynamoDB Local, and compare the documents with SQL (four hours)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES)

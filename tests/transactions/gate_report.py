@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from processor.definitions.describe import describe_product
@@ -59,7 +60,7 @@ class GateReport:
         return [one for one in self.arrivals if one.record.topic == product.topic and one.at >= self.began]
 
     def _broken(self, product: Product) -> list[Arrival]:
-        return [one for one in self._messages(product) if one.document is not None and broken(one.document)]
+        return [one for one in self._messages(product) if broken(one.document)]
 
     def _early(self, product: Product) -> list[Arrival]:
         """The broken messages before `at_most`; without a gate, all."""
@@ -67,11 +68,12 @@ class GateReport:
         return [one for one in found if one.at - self._since(one) < longest] if product.gated else found
 
     def _since(self, arrival: Arrival) -> float:
-        """When the oldest change committed that the message before this one could not show."""
+        """When the oldest change committed that no message before this one has shown whole."""
         record = arrival.record
         same = [one for one in self.arrivals if (one.record.topic, one.order) == (record.topic, arrival.order)]
-        before = max((one.revision or 0 for one in same if one.record.offset < record.offset), default=-1)
-        news = (one.at for one in self.commits if one.order == arrival.order and (one.revision or 1e9) > before)
+        before = [one for one in same if one.record.offset < record.offset and not broken(one.document)]
+        shown = max((one.revision or 0 for one in before), default=-1)
+        news = (one.at for one in self.commits if one.order == arrival.order and (one.revision or inf) > shown)
         return min(news, default=arrival.at)
 
     def _freshness(self, product: Product) -> Iterator[str]:

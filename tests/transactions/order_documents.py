@@ -5,8 +5,8 @@ from typing import Any
 
 
 def broken(document: Any) -> list[str]:
-    """What in a document contradicts its order; empty where nothing does."""
-    return list(_contradictions(document))
+    """What in a document contradicts its order; empty where nothing does, and of an order that is gone."""
+    return [] if document is None else list(_contradictions(document))
 
 
 def _contradictions(document: Any) -> Iterator[str]:

@@ -44,9 +44,9 @@ LONGEST_PAUSE = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """`calm`, `kills`: seconds without kills, and then with them. `writers`, `pause`, `keys`: of the application. `keep`: where
-    topics and logs go; None: into a new folder, and only where a gated document is broken."""
+class Transactions:
+    """A run. `calm`, `kills`: seconds without kills, and then with them. `writers`, `pause`, `keys`: of the application.
+    `keep`: where topics and logs go; None: into a new folder, and only where a gated document is broken."""
 
     source: str
     seed: int
@@ -78,7 +78,7 @@ class TransactionResult:
         return not (self.report.torn() or self.wrong or self.dead_letters)
 
 
-def soak(plan: Plan) -> TransactionResult:
+def soak_transactions(plan: Transactions) -> TransactionResult:
     """Runs once."""
     with ExitStack() as stack:
         counts = GateCounts(free_port())
@@ -121,7 +121,7 @@ def soak(plan: Plan) -> TransactionResult:
         )
 
 
-def _write(parts: LiveParts, documents: LiveDocuments, plan: Plan) -> Counter[str]:
+def _write(parts: LiveParts, documents: LiveDocuments, plan: Transactions) -> Counter[str]:
     """Lets the application write, without kills and then with them. Returns how often each part was killed."""
     flags = {"seed": plan.seed, "writers": plan.writers, "pause": plan.pause, "keys": plan.keys}
     parts.start_writing(*(word for name, value in flags.items() for word in (f"--{name}", str(value))))
@@ -179,8 +179,8 @@ def main() -> None:
     )
     options.add_argument("--keep", type=Path, help="a folder for all topics and logs, also where nothing is broken")
     given = options.parse_args()
-    result = soak(
-        Plan(
+    result = soak_transactions(
+        Transactions(
             source=given.source,
             seed=given.seed,
             calm=given.calm * 60,
