@@ -148,9 +148,13 @@ class ReleaseWatch:
             now, held = self._run.world.now, runner.progress.held.held
             late = [root for root in roots if held[root].since + AT_MOST <= runner.progress.clock.now()]
             blocked = [root for root in late if root in self._incomplete]
+            records = [*chain.from_iterable(work.frame.partitions)] if stage is write_stage else []
+            places = {(record.topic, record.partition, record.offset) for record in records}
+            for place in places:
+                self._met.setdefault(self._number_of[place], now)
             outcome = run_round(runner, stage, work, starts)
             if not self._run.world.actor.is_zombie:
-                self._note_batch(stage, work, now)
+                self._read |= places
                 self._check_waits(blocked, held, now)
                 if stage is release_stage and not late:
                     self._check_documents([message for _, message in broker.log[before:]], now)
@@ -167,13 +171,6 @@ class ReleaseWatch:
             return found
 
         return changed
-
-    def _note_batch(self, stage: Any, work: Any, now: float) -> None:
-        if stage is write_stage:
-            for record in chain.from_iterable(work.frame.partitions):
-                at = (record.topic, record.partition, record.offset)
-                self._read.add(at)
-                self._met.setdefault(self._number_of[at], now)
 
     def _check_waits(self, blocked: Sequence[Root], held: Mapping[Root, Any], now: float) -> None:
         """Each root goes out in time, and early where no transaction is open. Looks at runs without faults or a long pause."""
@@ -194,7 +191,8 @@ class ReleaseWatch:
         self._since = {r: before[r] if r in before and before[r][0] is one else (one, now) for r, one in held.items()}
 
     def _check_documents(self, messages: Sequence[Any], now: float) -> None:
-        waited_for = [n for n in set(self._number_of.values()) if now < self._met.get(n, now) + AT_MOST]
+        patience = AT_MOST - 2 * self._run.world.conditions.max_clock_skew
+        waited_for = [n for n in set(self._number_of.values()) if now < self._met.get(n, now) + patience]
         for message in messages:
             self._run.facts["looked at"] += 1
             found = self._look.shown_in(message.topic, message_key_text(message), waited_for)
