@@ -15,7 +15,7 @@ from tests.simulator.without.switch import replacing
 
 REPEATING = {"delivered late", "acknowledgement lost", "not delivered", "zombie task", "zombie job"}
 """After these faults a message may be out of which no driver knows."""
-ROUND = 4.0
+ROUND = 10.0
 """How long a round may last. A round that fails has noted its begin only."""
 
 
