@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, field
 from typing import Any
 
 from processor.definitions.describe import describe_product
 from processor.product.product import Product
 from processor.wording.durations import duration_text
+from tests.transactions.broken_messages import Place, longest_waits, place_of
 from tests.transactions.freshness import Commit, freshness
 from tests.transactions.order_documents import broken
 from tests.transactions.topic_watch import Arrival
@@ -23,7 +23,7 @@ def printed_lines(lines: Iterable[str]) -> list[Mapping[str, Any]]:
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class GateReport:
     """`arrivals`: all messages, in the order in which they came; `began`: the end of the first load; `kills`: their begin."""
 
@@ -32,6 +32,10 @@ class GateReport:
     commits: Sequence[Commit]
     began: float
     kills: float
+    _waits: Mapping[Place, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._waits = longest_waits(self.arrivals, self.commits)
 
     def table(self) -> Iterator[tuple[str, ...]]:
         """A line for each product."""
@@ -53,8 +57,8 @@ class GateReport:
         """A line for a broken message."""
         record = arrival.record
         place = f"{record.topic}, partition {record.partition}, offset {record.offset}, at {arrival.at:.3f}"
-        waited = duration_text(arrival.at - self._since(arrival))
-        return f"{place}: order {arrival.order}, {waited} after its change: {'; '.join(broken(arrival.document))}"
+        waited = duration_text(self._waits[place_of(arrival)])
+        return f"{place}: order {arrival.order}, waited {waited}: {'; '.join(broken(arrival.document))}"
 
     def _messages(self, product: Product) -> list[Arrival]:
         return [one for one in self.arrivals if one.record.topic == product.topic and one.at >= self.began]
@@ -65,16 +69,7 @@ class GateReport:
     def _early(self, product: Product) -> list[Arrival]:
         """The broken messages before `at_most`; without a gate, all."""
         found, longest = self._broken(product), product.gate.at_most
-        return [one for one in found if one.at - self._since(one) < longest] if product.gated else found
-
-    def _since(self, arrival: Arrival) -> float:
-        """When the oldest change committed that no message before this one has shown whole."""
-        record = arrival.record
-        same = [one for one in self.arrivals if (one.record.topic, one.order) == (record.topic, arrival.order)]
-        before = [one for one in same if one.record.offset < record.offset and not broken(one.document)]
-        shown = max((one.revision or 0 for one in before), default=-1)
-        news = (one.at for one in self.commits if one.order == arrival.order and (one.revision or inf) > shown)
-        return min(news, default=arrival.at)
+        return [one for one in found if self._waits[place_of(one)] < longest] if product.gated else found
 
     def _freshness(self, product: Product) -> Iterator[str]:
         """The median and the 99th of 100, in each of the two times."""

@@ -20,6 +20,8 @@ NAME, LOGIN = "public", "debezium"
 """The database; its user, who is also the password."""
 TABLES = ("orders", "line", "payment", "shipment", "receipt")
 HISTORY = "schema.history.internal"
+ONLY_POSTGRES = ("plugin.name", "publication.autocreate.mode", "database.dbname")
+"""Debezium for MySQL refuses them."""
 
 
 @contextmanager
@@ -38,10 +40,7 @@ def mariadb_source(parts: LiveParts) -> Iterator[Callable[[], None]]:
 
 
 def _properties(of_postgres: dict[str, str], port: int, history: Path) -> dict[str, str]:
-    kept = {
-        name: value for name, value in of_postgres.items() if name.partition(".")[0] not in ("plugin", "publication")
-    }
-    return kept | {
+    return {name: value for name, value in of_postgres.items() if name not in ONLY_POSTGRES} | {
         "connector.class": "io.debezium.connector.mysql.MySqlConnector",
         "database.hostname": "127.0.0.1",
         "database.port": str(port),

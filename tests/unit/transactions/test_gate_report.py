@@ -17,7 +17,7 @@ BROKEN = {**WHOLE, "revision": 3, "lines": [3]}
 
 
 def arrival(at: float, document: Any, product: str = "order_whole") -> Arrival:
-    record = Record(topic=product, partition=0, offset=int(at), timestamp=0, key=b'{"id":1}', value=b"{}")
+    record = Record(topic=product, partition=0, offset=int(at), timestamp=int(at * 1000), key=b'{"id":1}', value=b"{}")
     return Arrival(order=1, document=document, at=at, record=record)
 
 
@@ -59,6 +59,12 @@ def test_a_broken_document_of_whole_transactions_counts_unless_it_had_to_go_out(
     assert report(arrival(4, BROKEN), arrival(21, BROKEN, "order_plain")).torn() == []
 
 
+def test_a_gate_begins_to_wait_anew_after_each_message_however_old_a_change_is() -> None:
+    late, soon = arrival(85, BROKEN), arrival(100, {**BROKEN, "lines": [9]})
+    assert report(arrival(11, WHOLE), late, soon).torn() == [soon]
+    assert report(arrival(11, WHOLE), late, arrival(100, BROKEN)).torn() == []
+
+
 def test_the_table_has_the_broken_messages_and_the_freshness_of_each_product() -> None:
     found = {line[0]: line[1:] for line in report(arrival(11, WHOLE), arrival(85, BROKEN)).table()}
     assert found["order_whole"][:4] == ("transactions: whole, at_most: 1 min", "2", "0", "1")
@@ -69,7 +75,7 @@ def test_the_table_has_the_broken_messages_and_the_freshness_of_each_product() -
 def test_the_line_of_a_broken_document_names_its_place_and_the_contradiction() -> None:
     torn = arrival(22, BROKEN)
     assert report(arrival(11, WHOLE), torn).describe(torn) == (
-        "order_whole, partition 0, offset 22, at 22.000: order 1, 2 s after its change: "
+        "order_whole, partition 0, offset 22, at 22.000: order 1, waited 2 s: "
         "total: the order says 7, its rows 3; line_count: the order says 2, its rows 1; "
         "revision: the order says 3, its rows 2"
     )
