@@ -9,9 +9,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
-import pymysql
+import pymysql  # type: ignore[import-untyped]
 
 from processor.demo.live.live_parts import LiveParts
 from tests.capture.servers import mariadb
@@ -56,7 +57,7 @@ def _properties(of_postgres: dict[str, str], port: int, history: Path) -> dict[s
     }
 
 
-def _connect(port: int, database: str | None = None) -> "pymysql.Connection":
+def _connect(port: int, database: str | None = None) -> Any:
     return pymysql.connect(host="127.0.0.1", port=port, user=LOGIN, password=LOGIN, database=database)
 
 

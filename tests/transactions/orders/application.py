@@ -77,12 +77,12 @@ class Orders:
         paid = self.sql("select coalesce(sum(amount), 0) from payment where order_id = %s", order)[0][0]
         parcels = len(self.rows("shipment", "id", order))
         change = "update orders set revision = %s, total = %s, line_count = %s, paid = %s, parcels = %s where id = %s"
-        writes = [
-            (change, revision, int(total), lines, int(paid), parcels, order),
-            ("update receipt set revision = %s where order_id = %s", revision, order),
+        writes: list[tuple[str, list[Any]]] = [
+            (change, [revision, int(total), lines, int(paid), parcels, order]),
+            ("update receipt set revision = %s where order_id = %s", [revision, order]),
         ]
-        for write in self.random.sample(writes, 2):
-            self.sql(*write)
+        for statement, values in self.random.sample(writes, 2):
+            self.sql(statement, *values)
         self.revisions[order] = revision
 
 
@@ -213,7 +213,7 @@ class Application:
             with psycopg.connect(self.url, dbname="shop") as connection:
                 yield connection
             return
-        import pymysql
+        import pymysql  # type: ignore[import-untyped]
 
         login = {"host": address.hostname, "port": address.port, "user": address.username, "password": address.password}
         connection = pymysql.connect(**login, database="public")

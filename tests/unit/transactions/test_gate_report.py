@@ -11,7 +11,7 @@ from tests.transactions.order_documents import broken
 from tests.transactions.soak import EXAMPLE
 from tests.transactions.topic_watch import Arrival
 
-WHOLE = {"revision": 2, "total": 7, "line_count": 2, "paid": 5, "parcels": 1}
+WHOLE: dict[str, Any] = {"revision": 2, "total": 7, "line_count": 2, "paid": 5, "parcels": 1}
 WHOLE |= {"lines": [3, 4], "payments": [5], "shipments": [9], "receipt": 2}
 BROKEN = {**WHOLE, "revision": 3, "lines": [3]}
 
@@ -59,7 +59,7 @@ def test_a_broken_document_of_whole_transactions_counts_unless_it_had_to_go_out(
     assert report(arrival(4, BROKEN), arrival(21, BROKEN, "order_plain")).torn() == []
 
 
-def test_a_gate_begins_to_wait_anew_after_each_message_however_old_a_change_is() -> None:
+def test_a_gate_begins_to_wait_again_after_each_message_however_old_a_change_is() -> None:
     late, soon = arrival(85, BROKEN), arrival(100, {**BROKEN, "lines": [9]})
     assert report(arrival(11, WHOLE), late, soon).torn() == [soon]
     assert report(arrival(11, WHOLE), late, arrival(100, BROKEN)).torn() == []
