@@ -20,7 +20,9 @@ from processor.driver.clock import Clock
 from processor.driver.executor import Executor, Work
 from processor.driver.round_runner import RoundRunner, no_lease
 from processor.driver.run_progress import RunProgress
+from processor.gates.held_portion import without_roots
 from processor.plan.plan import Plan
+from processor.plan.touch import Root
 from processor.progress.epochs import Partition
 from processor.progress.ledger import Run
 from processor.progress.replays import ReplayReport, end_replay, refuse_replay
@@ -136,11 +138,6 @@ class Driver:
         self.rounds.check_lease()
         self.progress.keep_walks(self.progress.walks.end_hold(self.plan))
 
-    def open_gates(self) -> None:
-        """Lets all roots out that wait, and holds none for the rest of the run."""
-        self.rounds.check_lease()
-        self.progress.open_gates()
-
     def expect(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int]) -> None:
         """Takes where the topics end, and where the run begins to read them. Until it has read so far, a root of whole
         transactions waits for `at_most`: tasks of a run before may have written rows of these records."""
@@ -192,15 +189,27 @@ class Driver:
         for topic, since in held.transactions.missing_ends().items():
             held.take_ends(topic, self.transactions.ends(topic, since))
         due = held.due(clock.now())
-        if not due.times:
-            return
+        if due.times:
+            self._release(due.times)
+            self.tally["released incomplete"] += len(due.incomplete)
+
+    def release_found(self) -> None:
+        """Publishes what this run has found itself, whatever the gates say, and takes it out of the items that name it: an
+        erasure does not wait, and leaves no key."""
+        held = self.progress.held
+        if found := held.found():
+            portions = held.portions_of(found)
+            self._release(found)
+            for item in self.store.get(list(portions)).values():
+                self.store.write(without_roots(item, found.keys()))
+
+    def _release(self, times: Mapping[Root, float]) -> None:
+        held, clock = self.progress.held, self.clock
         self.rounds.check_lease()
-        number, roots = self.rounds.number, list(due.times)
-        for write in held.note_release(roots, number, clock.now(), clock.date()):
+        for write in held.note_release(list(times), self.rounds.number, clock.now(), clock.date()):
             self.store.write(write)
-        self._round("released", release_stage, split(list(due.times.items()), min(len(roots), self.settings.lanes)))
-        self.tally["released incomplete"] += len(due.incomplete)
-        self.progress.forget(held.released(roots, clock.now()))
+        self._round("released", release_stage, split(list(times.items()), min(len(times), self.settings.lanes)))
+        self.progress.forget(held.released(list(times), clock.now()))
 
     def walk(self) -> None:
         """Continues the walks: some pages, at the rate of the settings."""

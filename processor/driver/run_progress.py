@@ -12,7 +12,7 @@ from itertools import chain
 from processor.driver.clock import Clock
 from processor.errors import Fenced
 from processor.gates.held_roots import HeldRoots
-from processor.gates.stored_roots import adopt_plan, without_gates
+from processor.gates.stored_roots import adopt_plan
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.backlog import PARTITION, Backlog, stopped_line
@@ -44,7 +44,7 @@ from statestore.store import Delete, Done, Store, Write
 class RunProgress:
     """run: the number of the run, which never overwrites the work of a later one.
     setup: the facts that the run knows of the topics to publish to.
-    active: the plan without the products that wait for their walks. gates_open: whether this run holds no root.
+    active: the plan without the products that wait for their walks.
     unfit: the roots whose last document did not fit, with the reason.
     erased: the rows that an operator erased. forms: of decimals, as records settled them.
     """
@@ -65,7 +65,6 @@ class RunProgress:
     unfit: dict[Root, str] = field(default_factory=dict)
     erased: Erased = frozenset()
     forms: Forms = field(default_factory=dict)
-    gates_open: bool = False
 
     def __post_init__(self) -> None:
         settle = 0.0 if self.store.consistent else self.settings.settle_seconds
@@ -110,11 +109,6 @@ class RunProgress:
             self.keep(request)
         self.plan = plan
         self._forget_forms()
-        self._activate()
-
-    def open_gates(self) -> None:
-        """Holds no root from now on. What waits goes out, and nobody needs the records of transactions."""
-        self.gates_open = True
         self._activate()
 
     def take(self, lanes: Sequence[LaneResult], next_round: int) -> Counter[str]:
@@ -164,8 +158,6 @@ class RunProgress:
         """Publishes from now on what the walks allow. A product that waits for its walk needs no fan-outs and no backlog: the
         walk finds all its roots. A product that failed stays stopped, but another version of it begins again."""
         before, self.active = self.active, self.plan.without(self.walks.held)
-        if self.gates_open:
-            self.active = without_gates(self.active)
         versions = {name: product.version for name, product in self.active.products.items()}
         stopped = self.backlog.stopped.items()
         kept = {name: reason for name, reason in stopped if versions.get(name) == before.products[name].version}

@@ -7,7 +7,7 @@ changes. Its name comes from its content, so a retried task writes the same item
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
@@ -84,6 +84,13 @@ def read_portion(item: Item) -> HeldPortion | None:
         return None
     text = unpack(item["held"])
     return HeldPortion(key_of_item(item), float(item["at"]), _decode(text), text)
+
+
+def without_roots(item: Item, roots: Container[Root]) -> Write:
+    """The write of a portion's item without these roots."""
+    entries = json.loads(unpack(item["held"]))
+    left = [entry for entry in entries if entry[0] != "root" or (entry[1], entry[2]) not in roots]
+    return write_note(key_of_item(item), {"held": pack(_encode(left).encode()), "at": item["at"]})
 
 
 def _entries(held: Held) -> Iterator[list[Any]]:

@@ -179,6 +179,15 @@ class HeldRoots:
         self._pop(now, due)
         return due
 
+    def found(self) -> dict[Root, float]:
+        """The roots that wait and that this run has found, each with Kafka's time of the oldest record that led to it."""
+        own = f"held#{self.run:010d}."
+        return {root: one.time for root, one in self.held.items() if any(item.sk.startswith(own) for item in one.items)}
+
+    def portions_of(self, roots: Iterable[Root]) -> set[Key]:
+        """The items that name these roots, which wait."""
+        return set[Key]().union(*(self.held[root].items for root in roots))
+
     def blocker(self, root: Root) -> OpenTransaction | None:
         """The first of the transactions for which a root waits that is held."""
         barrier = self._barriers.get(root[0])

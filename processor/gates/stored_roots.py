@@ -4,12 +4,10 @@ Promises: changes nothing. A verb sees what the job would take over if it began 
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from processor.gates.held_roots import HeldRoots
 from processor.gates.seen_transactions import tables_of, topics_of
 from processor.plan.plan import Plan
-from processor.product.gate import OPEN
 from processor.progress.backlog import PARTITION
 from statestore.store import Delete, Item, Store
 
@@ -20,12 +18,6 @@ def adopt_plan(held: HeldRoots, plan: Plan, now: float) -> list[Delete]:
     gates = {name: one.gate for name, one in active.items()}
     topics = {name: topics_of(one, plan) for name, one in active.items() if one.gate.whole}
     return held.adopt(gates, topics, tables_of(plan), now)
-
-
-def without_gates(plan: Plan) -> Plan:
-    """The plan of a run that holds no root."""
-    products = {name: replace(one, product=replace(one.product, gate=OPEN)) for name, one in plan.products.items()}
-    return replace(plan, products=products)
 
 
 def stored_roots(plan: Plan, store: Store, date: float) -> HeldRoots:

@@ -1,9 +1,8 @@
 """Erases a row in an open job without a stream (`statestore erase`).
 
     1. Ask the source topic, and each topic that the entity read before, where it ends: records from there on are new.
-    2. Open all gates: what waits there goes out, so that no item names a root of the row. Erase the row, take its join keys out
-       of the statistics, and work until all documents are published and the indexes have shown the marker. Look whether a task of
-       an earlier run has written the row again.
+    2. Erase the row, take its join keys out of the statistics, and work until all documents are published, whatever their gates
+       say, and the indexes have shown the marker. Look whether a task of an earlier run has written the row again.
     3. Let the ledger's entries of the row's own documents expire.
     4. Remove the row's dead letters.
     5. Look at what the erasure does not reach, for the certificate.
@@ -18,7 +17,7 @@ from processor.driver.eraser import Eraser
 from processor.errors import Stopped
 from processor.job.failures import failure_reason, is_stop
 from processor.job.job import Job
-from processor.job.run_job import finish_waits
+from processor.job.run_job import finish_background_work
 from processor.progress.erasures import Erasure
 from processor.records.record import Record, Value
 from processor.records.settled_form import NO_FORMS
@@ -66,12 +65,12 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
     source = driver.plan.entities[entity].entity
     try:
         erasure, new = _erasure(job, entity, source.topic)
-        driver.open_gates()
         eraser = Eraser(driver)
         erased = eraser.erase(entity, sk, erasure)
         statistics = job.registry.statistics.forget(_join_keys(erased.before))
-        finish_waits(job)
-        left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.pending else ())
+        finish_background_work(job)
+        driver.release_found()
+        left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.unsettled else ())
         if eraser.is_back(entity, sk):
             left = (*left, IS_BACK)
         retired = eraser.retire_entries(entity, sk)

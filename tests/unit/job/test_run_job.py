@@ -65,11 +65,11 @@ class FakeJob(Job):
             plan=SimpleNamespace(entities=entities),
             busy=False,
             background_work=lambda: None,
+            note_read=lambda _positions: None,
             store=SimpleNamespace(close=lambda: None),
             transactions=SimpleNamespace(close=lambda: None),
             pending=False,
             unsettled=False,
-            note_read=lambda _: None,
             progress=SimpleNamespace(walks=SimpleNamespace(behind=False)),
             rounds=SimpleNamespace(incarnations={}),
         )
