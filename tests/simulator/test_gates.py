@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulator.gated_products import GatedSimulation
+from tests.simulator.gated_products import GatedSetSimulation, GatedSimulation
 from tests.simulator.seeds import at_least, share
 from tests.simulator.simulate import simulate
 from tests.simulator.source_transactions import TransactionSimulation
@@ -20,6 +20,13 @@ def test_every_history_ends_right_and_messages_keep_their_distance(overrides: di
     runs = [simulate(seed, simulation_class=GatedSimulation, overrides=overrides) for seed in range(max(1, SEEDS // 3))]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
     assert sum(run.total_tally()["held"] for run in runs) >= at_least(SEEDS)
+
+
+def test_gates_change_while_the_job_runs_and_every_history_ends_right() -> None:
+    runs = [
+        simulate(seed, simulation_class=GatedSetSimulation, overrides={"shape": "edits"}) for seed in range(share(200))
+    ]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
 
 
 @WORLDS
