@@ -4,13 +4,15 @@ import pytest
 
 from processor.cli.printing.plan_text import plan_lines
 from processor.definitions.load import load
-from processor.plan.planning import plan_alone
+from processor.plan.planning import plan_alone, requirements_of
 from processor.pricing.gate_price import price_gates
 from processor.pricing.preview import preview
 from processor.pricing.price import BATCH, price_events
 from processor.pricing.price_list import DEFAULT
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
+from registry.edits.apply import apply
+from registry.edits.edit import edited
 from registry.model import Snapshot
 from statestore.metered import MeteredStore
 from tests.unit.trial.test_gates import ENTITIES, PRODUCT, Shop
@@ -63,10 +65,20 @@ def test_the_price_of_an_event_has_holding_and_the_document_that_waited() -> Non
         assert with_gate[event].write_units - cost.write_units == 2 * waits, event
 
 
+EMPTY = Snapshot(version=0, slots=5, entities=(), products=(), assignments=(), joins=())
+
+
+def test_plan_shows_another_gate_as_a_change_without_another_version() -> None:
+    live = edited(EMPTY, apply(EMPTY, requirements_of(load(files("{quiet: 2 s}"))), frozenset()))
+    found = preview(load(files("{quiet: 3 s}")), live, frozenset({"order", "line"}))
+    (entry,) = found.entries
+    assert (entry.name, entry.version, entry.waits) == ("bill", 1, False)
+    assert entry.details == ("publish.quiet: 2 s -> 3 s", "the version stays, and no document goes out again")
+
+
 def test_plan_says_what_holding_costs() -> None:
-    empty = Snapshot(version=0, slots=5, entities=(), products=(), assignments=(), joins=())
-    found = preview(load(files("{quiet: 2 s}")), empty, frozenset(), Settings())
+    found = preview(load(files("{quiet: 2 s}")), EMPTY, frozenset(), Settings())
     text = "\n".join(plan_lines(found, DEFAULT))
     assert "\n  bill: 2 alone, 0.0" in text
     assert "gates: write units of holding" in text
-    assert preview(load(files("")), empty, frozenset(), Settings()).gates == ()
+    assert preview(load(files("")), EMPTY, frozenset(), Settings()).gates == ()
