@@ -35,12 +35,14 @@ ROOTS_PER_ROUND = 5_000
 @dataclass(slots=True, kw_only=True)
 class HeldRoot:
     """A root that waits. `since`: its first change since its last message; `touched`: its last change; on the job's clock.
-    `mark`: the number of the newest transaction then. `time`: Kafka's of its oldest record. `items`: the portions of it."""
+    `mark`: the number of the newest transaction then. `time`: Kafka's of its oldest record. `items`: the portions of it.
+    `reloaded`: since the start, so it may have gone out before; its next change then begins to wait anew."""
 
     since: float
     touched: float
     mark: int = 0
     time: float = inf
+    reloaded: bool = False
     items: set[Key] = field(default_factory=set)
 
 
@@ -93,10 +95,10 @@ class HeldRoots:
         portions = sorted(filter(None, map(read_portion, items)), key=lambda portion: portion.item)
         unused: list[Delete] = []
         for _, group in groupby(portions, key=lambda portion: portion.round_name):
-            of_round = list(group)
+            of_round = list(map(self._closed.left_out, group))
             unused += self._take(of_round, [now - max(0.0, date - portion.at) for portion in of_round])
         for held in self.held.values():
-            held.since = held.touched  # an earlier portion may name a root that went out before the last one
+            held.since, held.reloaded = held.touched, True  # its portions before the last may be of earlier messages
         if self.run > 1:
             self.start = Start(until=now + self.longest, patient_until=inf)
         self._look(now)
@@ -227,9 +229,8 @@ class HeldRoots:
         deletes of those that nobody needs."""
         for portion, at in zip(portions, times, strict=True):
             for name, seen in portion.held.seen.items():
-                if name in self._closed.portions:
-                    self._closed.portions[name].add(portion.item)
-                elif self.transactions.see(name, seen, portion.item, at, self.batch):
+                self._closed.portions.pop(name, None)  # the connector sends it again
+                if self.transactions.see(name, seen, portion.item, at, self.batch):
                     self._users[portion.item] += 1
         for portion, at in zip(portions, times, strict=True):
             for product in portion.held.unfound & self.topics.keys():
@@ -243,6 +244,8 @@ class HeldRoots:
 
     def _hold(self, root: Root, time: float, item: Key, at: float) -> None:
         held = self.held.setdefault(root, HeldRoot(since=at, touched=at))
+        if held.reloaded:
+            held.since, held.reloaded = at, False
         held.touched, held.time = max(held.touched, at), min(held.time, time)
         held.mark = self.transactions.last
         self._use(item, held.items)

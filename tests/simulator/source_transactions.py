@@ -6,7 +6,7 @@ without this part, or with the rest, unless it had to go out (`at_most`).
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import chain
@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from processor.driver.round_runner import RoundRunner
+from processor.gates.held_portion import HeldPortion
 from processor.gates.held_roots import DueRoots, HeldRoots
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
@@ -100,7 +101,11 @@ class TransactionSimulation(Simulation):
 
     def run(self) -> None:
         watch = ReleaseWatch(self)
-        with replacing((RoundRunner, "run_round", watch.around), (HeldRoots, "due", watch.noting))():
+        with replacing(
+            (RoundRunner, "run_round", watch.around),
+            (HeldRoots, "due", watch.noting),
+            (HeldRoots, "add", watch.touched),
+        )():
             Simulation.run(self)
         self.problem = self.problem or watch.problem
 
@@ -137,7 +142,7 @@ class ReleaseWatch:
         self._read: set[tuple[str, int, int]] = set()
         self._met: dict[int, float] = {}
         self._incomplete: set[Root] = set()
-        self._since: dict[Root, tuple[Any, float]] = {}
+        self._since: dict[Root, float] = {}
 
     def around(self, run_round: Any) -> Any:
         """`RoundRunner.run_round`, watched."""
@@ -146,11 +151,18 @@ class ReleaseWatch:
             broker, before = self._run.world.broker, len(self._run.world.broker.log)
             roots = [root for root, _ in chain.from_iterable(work)] if stage is release_stage else []
             now, held = self._run.world.now, runner.progress.held.held
-            late = [root for root in roots if held[root].since + AT_MOST <= runner.progress.clock.now()]
+            patience = AT_MOST - 0.01 - 2 * self._run.world.conditions.max_clock_skew
+            late = [root for root in roots if self._since.get(root, now) + patience <= now]
             blocked = [root for root in late if root in self._incomplete]
+            records = [*chain.from_iterable(work.frame.partitions)] if stage is write_stage else []
+            places = {(record.topic, record.partition, record.offset) for record in records}
+            for place in places:
+                self._met.setdefault(self._number_of[place], now)
             outcome = run_round(runner, stage, work, starts)
             if not self._run.world.actor.is_zombie:
-                self._note_batch(stage, work, now)
+                self._read |= places
+                for root in roots:
+                    self._since.pop(root, None)
                 self._check_waits(blocked, held, now)
                 if stage is release_stage and not late:
                     self._check_documents([message for _, message in broker.log[before:]], now)
@@ -168,33 +180,32 @@ class ReleaseWatch:
 
         return changed
 
-    def _note_batch(self, stage: Any, work: Any, now: float) -> None:
-        if stage is write_stage:
-            for record in chain.from_iterable(work.frame.partitions):
-                at = (record.topic, record.partition, record.offset)
-                self._read.add(at)
-                self._met.setdefault(self._number_of[at], now)
+    def touched(self, add: Any) -> Any:
+        """`HeldRoots.add`, whose roots begin to wait."""
+
+        def changed(held: HeldRoots, portions: Iterable[HeldPortion], now: float) -> Any:
+            portions = list(portions)
+            if not self._run.world.actor.is_zombie:
+                for root in chain.from_iterable(portion.held.roots for portion in portions):
+                    self._since.setdefault(root, self._run.world.now)
+            return add(held, portions, now)
+
+        return changed
 
     def _check_waits(self, blocked: Sequence[Root], held: Mapping[Root, Any], now: float) -> None:
         """Each root goes out in time, and early where no transaction is open. Looks at runs without faults or a long pause."""
-        over = [
-            root
-            for root, (one, since) in self._since.items()
-            if held.get(root) is one and now > since + AT_MOST + SLACK
-        ]
+        over = [root for root, since in self._since.items() if root in held and now > since + AT_MOST + SLACK]
         conditions = self._run.world.conditions
         is_calm = not (conditions.max_faults or conditions.late_events or conditions.tick_chance > 0.2)
         if over and is_calm:
-            self.problem = (
-                self.problem or f"{over[0]} waits for longer than at_most: {now - self._since[over[0]][1]:.1f} s"
-            )
+            wait = now - self._since[over[0]]
+            self.problem = self.problem or f"{over[0]} waits for longer than at_most: {wait:.1f} s"
         if blocked and is_calm and not any(self._is_open(n, now) for n in set(self._number_of.values())):
             self.problem = self.problem or f"{blocked[0]} waited for at_most, and no transaction is open"
-        before = self._since
-        self._since = {r: before[r] if r in before and before[r][0] is one else (one, now) for r, one in held.items()}
 
     def _check_documents(self, messages: Sequence[Any], now: float) -> None:
-        waited_for = [n for n in set(self._number_of.values()) if now < self._met.get(n, now) + AT_MOST]
+        patience = AT_MOST - 0.01 - 2 * self._run.world.conditions.max_clock_skew
+        waited_for = [n for n in set(self._number_of.values()) if now < self._met.get(n, now) + patience]
         for message in messages:
             self._run.facts["looked at"] += 1
             found = self._look.shown_in(message.topic, message_key_text(message), waited_for)

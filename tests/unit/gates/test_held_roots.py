@@ -138,6 +138,18 @@ def test_a_crash_keeps_the_roots_the_records_and_the_time() -> None:
     assert gates.held.next_due() == 200.0 + PATIENCE_SECONDS
 
 
+def test_a_change_after_a_start_does_not_inherit_the_time_of_a_hold_that_was_released() -> None:
+    gates = Gates(whole=True, at_most=60.0)
+    seen = {(TOPIC, "t1"): SeenRecords(1.0, {"public.orders": ranges_of([1])})}
+    gates.add(Held(roots={ORDER: 1.0, ("order", "8"): 1.0}, seen=seen), 0.0)
+    gates.ends("t1", orders=1)
+    gates.delete(gates.held.released([ORDER], 1.0))  # its portion stays: another root uses it
+    gates.start(50.0).expect({}, {}, 50.0)
+    gates.ends("t1", orders=1)
+    gates.touch(55.0, "t2", orders=1)
+    assert not gates.release(61.0)
+
+
 def test_after_a_start_a_root_waits_until_the_job_has_read_what_its_topics_had() -> None:
     gates = Gates(whole=True)
     gates.touch(0.0)
