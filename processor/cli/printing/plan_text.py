@@ -40,6 +40,7 @@ def plan_lines(found: Preview, prices: Prices, details: Iterable[str] = ()) -> I
     if len(priced) > NAMED:
         yield ""
         yield from _price_table(priced, found, prices)
+    yield from _gate_lines(found)
     yield from details
     if found.warnings:
         yield ""
@@ -155,6 +156,21 @@ def backfill_text(backfill: Backfill, prices: Prices) -> str:
     dollars = prices.dollars(backfill.write_units, Decimal(0)) / 1_000_000
     time = f"about {timedelta(seconds=backfill.seconds)} at {BACKFILL_UNITS:,} write units a second and shard"
     return f"{backfill.rows:,} {rows}: {backfill.write_units:,} write units, ${dollars:,.2f}, {time}"
+
+
+def _gate_lines(found: Preview) -> Iterator[str]:
+    """What holding costs, which is in the prices of events, but for the growth of the items."""
+    if found.gates:
+        yield ""
+        yield from wrapped_lines(
+            "gates: write units of holding, for an event alone in its batch and for one in a batch of "
+            f"{BATCH:,}. Changes that wait together make one document, and the prices do not count this:",
+            WIDTH,
+        )
+    for one in found.gates:
+        yield from wrapped_lines(
+            visible_line(f"{one.product}: {one.alone:g} alone, {one.in_batch:.3f} in a batch"), WIDTH, "  "
+        )
 
 
 def _price_table(priced: Sequence[ProductPrice], found: Preview, prices: Prices) -> Iterator[str]:
