@@ -93,7 +93,12 @@ def test_an_assistant_reads_over_standard_input_and_output(environment: dict[str
             return await client.call_tool("get", {"product": "profile", "key": "1"})
 
     answer = anyio.run(ask)
-    assert answer.structured_content == {"document": {"id": 1, "name": "ada"}, "sequence": 1, "published": True, "age": None}
+    assert answer.structured_content == {
+        "document": {"id": 1, "name": "ada"},
+        "sequence": 1,
+        "published": True,
+        "age": None,
+    }
 
 
 class _Authority:
