@@ -84,8 +84,8 @@ class StateReader:
         looked, plan, jobs = self.view.now()
         chosen = _product(plan, product)
         root = _encoded(plan.entities[chosen.product.root], key)
-        age = state_age(jobs, {plan.entities[name].entity.topic for name in _entities(chosen)})
-        age = None if age is None else ceil(age + monotonic() - looked)
+        seconds = state_age(jobs, {plan.entities[name].entity.topic for name in _entities(chosen)})
+        age = None if seconds is None else ceil(seconds + monotonic() - looked)
         at = group_key(chosen.ledger, root)
         with self.stores.lent() as store:
             before = read_entry(store.get([at]).get(at), chosen.number)

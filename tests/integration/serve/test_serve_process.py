@@ -97,6 +97,7 @@ def test_an_assistant_reads_over_standard_input_and_output(environment: dict[str
         "document": {"id": 1, "name": "ada"},
         "sequence": 1,
         "published": True,
+        "waits": False,
         "age": None,
     }
 

@@ -10,7 +10,7 @@ import pytest
 from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
-from processor.serve import open_view, plan_view, state_reader
+from processor.serve import gate_view, open_view, plan_view, state_reader
 from processor.serve.document_app import document_app
 from processor.serve.guard import GuardRules
 from processor.serve.store_pool import StorePool
@@ -37,6 +37,7 @@ def state() -> ServedState:
 def client(state: ServedState, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.setattr(plan_view, "PLAN_SECONDS", 0.0)
     monkeypatch.setattr(open_view, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(gate_view, "LOOK_SECONDS", 0.0)
     return TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
 
 
