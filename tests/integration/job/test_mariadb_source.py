@@ -3,7 +3,7 @@ it while the application writes."""
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,7 +92,7 @@ def writing(engine: Engine) -> Iterator[None]:
 
     def write() -> None:
         n = 100
-        while not ends.wait(0.05):
+        while not ends.wait(0.5):
             change(
                 engine,
                 f"insert into user values ({n}, 'name{n}')",
@@ -125,8 +125,13 @@ def verify(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, dict[t
 
 
 def test_what_never_arrived_from_mariadb_is_named_and_repaired_while_the_application_writes(
-    scene: Scene, source: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    new_scene: Callable[..., Scene],
+    source: Engine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    scene = new_scene(store="postgres")
     set_environment(monkeypatch, scene.settings)
     broker, admin, stars = scene.settings.bootstrap_servers, scene.admin(), scene.topic("star")
     with connect_worker(tmp_path / "connect", broker, MARIADB_SOURCE, connector(scene, source, tmp_path)):
@@ -136,7 +141,9 @@ def test_what_never_arrived_from_mariadb_is_named_and_repaired_while_the_applica
             )
         )
         admin.delete_before(stars, dict.fromkeys(admin.ends(stars), 3))  # a lost segment
-        kept = {f"{key['who']}/{key['repo']}" for key in (json.loads(r.key) for r in read_topic(broker, {}, stars))}
+        kept = {
+            f"{key['who']}/{key['repo']}" for key in (json.loads(r.key or b"") for r in read_topic(broker, {}, stars))
+        }
         lost = {f"name{n % USERS}/repo{n}" for n in range(2 * USERS)} - kept
         with running(scene) as job:
             wait_until(lambda: len(scene.documents()) == USERS, job)
