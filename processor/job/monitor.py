@@ -164,6 +164,7 @@ class JobMonitor:
         return {
             "at": now,
             "began": self._began,
+            "looked": self._lag.looked,
             "job": job.lease.job,
             "statestore": statestore_version(),
             "host": socket.gethostname(),

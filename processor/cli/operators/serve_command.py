@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from processor.serve.state_reader import StateReader
 
 PORT = 8280
+LOOK_UPS = 4
+MOST_ROWS = 10_000
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -32,11 +34,21 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     serve.add_argument("--rate", type=positive, default=200, help="most requests a second (200)")
     serve.add_argument("--at-once", type=positive, default=16, help="most requests in work (16)")
+    serve.add_argument(
+        "--look-ups", type=positive, default=LOOK_UPS, help=f"look-ups that read at the same time ({LOOK_UPS})"
+    )
     serve.set_defaults(run=run_serve)
     mcp = verbs.add_parser("mcp", help="answer look-ups of an assistant (MCP, over standard input and output)")
-    mcp.set_defaults(run=run_mcp)
+    mcp.set_defaults(run=run_mcp, look_ups=1)
     for parser in (serve, mcp):
-        parser.add_argument("--most-rows", type=positive, default=10_000, help="rows that a look-up may read (10000)")
+        parser.add_argument(
+            "--most-rows",
+            metavar="[PRODUCT=]N",
+            type=_row_limit,
+            action="append",
+            default=[],
+            help=f"rows that a look-up may read ({MOST_ROWS}); with PRODUCT=, one of this product; may repeat",
+        )
         add_settings(parser, *REGISTRY, *TABLE)
 
 
@@ -74,17 +86,29 @@ def run_mcp(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _reader(options: argparse.Namespace, settings: Settings) -> Iterator["StateReader"]:
-    from processor.job.binding import readable_store
+    from processor.job.binding import look_up_stores
+    from processor.serve.plan_view import PlanView
     from processor.serve.state_reader import StateReader
+    from processor.serve.store_pool import StorePool
 
-    with ExitStack() as stack:
-        registry = stack.enter_context(open_registry(settings))
+    limits = {"": MOST_ROWS} | dict(options.most_rows)
+    with open_registry(settings) as registry, look_up_stores(settings, registry, options.look_ups) as stores:
+        view = PlanView(snapshot=registry.snapshot, jobs=registry.jobs)
+        if unknown := sorted(limits.keys() - {"", *view.now().plan.products}):
+            raise SettingError(f"--most-rows: there is no product `{unknown[0]}`")
         yield StateReader(
-            store=stack.enter_context(readable_store(settings, registry)),
-            snapshot=registry.snapshot,
+            stores=StorePool(stores),
+            view=view,
             boundaries=lambda entities: registry.epochs([], list(entities)),
-            most_rows=options.most_rows,
+            most_rows=limits.pop(""),
+            most_rows_of=limits,
         )
+
+
+def _row_limit(text: str) -> tuple[str, int]:
+    """A product and its limit; an empty name for all others."""
+    product, _, number = text.rpartition("=")
+    return product, positive(number)
 
 
 def _token(reference: str) -> str:
