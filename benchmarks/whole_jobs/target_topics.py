@@ -84,7 +84,7 @@ class TargetTopics:
             sleep(0.2)
 
     def _unfinished(self, answer: Documents, wrong: Collection[tuple[str, str]], silent: float) -> str:
-        """Where a system stands that has not ended its work."""
+        """How far a system came that has not ended its work."""
         cpu = ", ".join(f"{program} {seconds:.0f}" for program, seconds in cpu_seconds().items())
         came = f"{self.count:,} messages came, the last one {silent:.0f} s ago" if self.count else "no message came"
         topic, key = min(wrong, default=("", ""))

@@ -163,10 +163,11 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     for name in ("QUIET_SECONDS", "SILENT_SECONDS", "LIMIT_SECONDS"):
         monkeypatch.setattr(target_topics, name, 0.0)
-    return target_topics.TargetTopics(SimpleNamespace()), SimpleNamespace(check=lambda: None, ordered=True)
+    consumer: Any = SimpleNamespace()
+    return target_topics.TargetTopics(consumer), SimpleNamespace(check=lambda: None, ordered=True)
 
 
-def test_a_system_that_does_not_show_its_documents_in_time_says_where_it_stands(waiting: Any) -> None:
+def test_a_system_that_does_not_show_its_documents_in_time_says_how_far_it_came(waiting: Any) -> None:
     target, system = waiting
     target.last, target.count = {("profiles", '"a"'): b"1", ("profiles", '"b"'): b"2"}, 2
     expected = (
