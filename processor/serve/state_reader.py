@@ -6,7 +6,7 @@ for itself. It reads the table and the registry, and nothing of a job. Open chan
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from math import ceil
 from time import monotonic
@@ -14,13 +14,23 @@ from typing import Any, NamedTuple, cast
 
 from processor.inspect.access_paths import explain
 from processor.inspect.lineage import lineage
+from processor.inspect.listing import document_keys, page_of
 from processor.inspect.row_text import row_object
 from processor.inspect.stored_row import absence_text, former_topics
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import ProductPlan
 from processor.product.document_key import read_root_key
 from processor.product.json_schema import document_schema
-from processor.progress.ledger import NO_DOCUMENT, Mark, group_key, hash_of, read_entry, read_run, run_key
+from processor.progress.ledger import (
+    NO_DOCUMENT,
+    Mark,
+    group_key,
+    group_partition,
+    hash_of,
+    read_entry,
+    read_run,
+    run_key,
+)
 from processor.records import canonical_json
 from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.publish_stage import encoded_document
@@ -34,14 +44,15 @@ from processor.serve.state_age import state_age
 from processor.serve.store_pool import StorePool
 from registry.model import EpochBoundary
 from statestore import keys
-from statestore.store import Store
+from statestore.keys import Key
+from statestore.store import Item, Store
 
 
 class FoundDocument(NamedTuple):
     """A document as the state has it now. `value`: as JSON; `digest`: its hash, as the ledger counts it; `sequence`: of the
     last message that the ledger knows for this root, 0 for none; `published`: whether that message shows this document; `waits`:
     whether the root waits at the gate of the product; `age`: of the state at most, in seconds (`processor.serve.state_age`), None
-    where no job says it."""
+    where no job says it. `key`: of its messages."""
 
     value: bytes
     digest: str
@@ -49,6 +60,7 @@ class FoundDocument(NamedTuple):
     published: bool
     waits: bool
     age: int | None
+    key: str | bytes = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,20 +112,31 @@ class StateReader:
             shown = digest != NO_DOCUMENT and before.shows(digest, chosen.version, chosen.product.topic)
             published = shown and _acknowledged(store, before.mark)
             waits = not published and (product, root) in self._gates.waiting(plan, store)
-        return FoundDocument(body.value, digest, before.seq, published, waits, age)
+        return FoundDocument(body.value, digest, before.seq, published, waits, age, body.key)
 
     def row(self, entity: str, key: str) -> dict[str, Any]:
         """A stored row, as `statestore row --json` shows it. Raises LookUpProblem where the table has none."""
         plan = self.plan()
-        if entity not in plan.entities:
-            raise LookUpProblem(404, f"there is no entity `{entity}`; there are {', '.join(sorted(plan.entities))}")
-        chosen = plan.entities[entity]
-        at = chosen.key(_encoded(chosen, key))
+        chosen = _entity(plan, entity)
+        return self._row(plan, chosen, _encoded(chosen, key))
+
+    def row_at(self, entity: str, sk: str) -> dict[str, Any]:
+        """The same by the row's encoded key, as a lineage has it."""
+        plan = self.plan()
+        return self._row(plan, _entity(plan, entity), sk)
+
+    def keys(self, product: str, after: str, most: int) -> list[str]:
+        """The keys of some documents: those that follow the text `after` in the ledger. Reads at most so many items of it."""
+        chosen = _product(self.plan(), product)
+        begin = group_key(chosen.ledger, after) if after else None
         with self.stores.lent() as store:
-            item = store.get([at]).get(at)
-        if item is None:
-            raise LookUpProblem(404, absence_text(chosen, at.sk))
-        return row_object(item, chosen, former_topics(self.boundaries(plan.entities)))
+            page = page_of(store, [group_partition(chosen.ledger)], begin, most)
+        return list(document_keys(page.items, chosen.number))
+
+    def items(self, keys: Collection[Key]) -> list[Item]:
+        """The items with these keys, as far as the table has them."""
+        with self.stores.lent() as store:
+            return list(store.get(keys).values())
 
     def access_paths(self, product: str) -> dict[str, Any]:
         """The access paths of a product."""
@@ -129,6 +152,14 @@ class StateReader:
         with self.stores.lent() as store:
             (found,) = self._runner(store, product).run([lineage(plan, chosen, root, topics)])
         return asdict(found)
+
+    def _row(self, plan: Plan, entity: EntityPlan, sk: str) -> dict[str, Any]:
+        at = entity.key(sk)
+        with self.stores.lent() as store:
+            item = store.get([at]).get(at)
+        if item is None:
+            raise LookUpProblem(404, absence_text(entity, sk))
+        return row_object(item, entity, former_topics(self.boundaries(plan.entities)))
 
     def _runner(self, store: Store, product: str) -> StepRunner:
         bounded = cast(Store, BoundedReads(store, self.most_rows_of.get(product, self.most_rows)))
@@ -161,6 +192,12 @@ def _product(plan: Plan, name: str) -> ProductPlan:
     if name not in plan.products:
         raise LookUpProblem(404, f"there is no product `{name}`; there are {', '.join(sorted(plan.products))}")
     return plan.products[name]
+
+
+def _entity(plan: Plan, name: str) -> EntityPlan:
+    if name not in plan.entities:
+        raise LookUpProblem(404, f"there is no entity `{name}`; there are {', '.join(sorted(plan.entities))}")
+    return plan.entities[name]
 
 
 def _encoded(entity: EntityPlan, text: str) -> str:

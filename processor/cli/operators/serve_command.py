@@ -3,15 +3,13 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from processor.cli.arguments import positive
+from processor.cli.http_options import add_listener, require_packages, token_of
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.errors import SettingError
 from processor.settings.open_registry import open_registry
-from processor.settings.resolve_secrets import resolve_reference
-from processor.settings.secret_references import EXAMPLES, is_reference
 from processor.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,16 +22,10 @@ MOST_ROWS = 10_000
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     serve = verbs.add_parser("serve", help="answer look-ups of documents and rows over HTTP")
-    serve.add_argument("--host", default="127.0.0.1", help="address (127.0.0.1); another needs a token or mTLS")
-    serve.add_argument("--port", type=positive, default=PORT, help=f"port ({PORT})")
-    serve.add_argument("--token", metavar="REF", default="", help="token of each request: env:, file: or secret:")
-    serve.add_argument("--certificate", metavar="FILE", default="", help="certificate of the server (PEM)")
-    serve.add_argument("--key", metavar="FILE", default="", help="key of the certificate (PEM)")
+    add_listener(serve, PORT, "a token or mTLS")
     serve.add_argument(
         "--client-ca", metavar="FILE", default="", help="authority of the clients' certificates, for mTLS"
     )
-    serve.add_argument("--rate", type=positive, default=200, help="most requests a second (200)")
-    serve.add_argument("--at-once", type=positive, default=16, help="most requests in work (16)")
     serve.add_argument(
         "--look-ups", type=positive, default=LOOK_UPS, help=f"look-ups that read at the same time ({LOOK_UPS})"
     )
@@ -53,12 +45,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run_serve(options: argparse.Namespace) -> int:
-    _require("uvicorn", "serve")
+    require_packages("serve", "uvicorn")
     from processor.serve.document_app import document_app
     from processor.serve.guard import GuardRules
     from processor.serve.listener import Listener
 
-    token = _token(options.token)
+    token = token_of(options)
     listener = Listener(
         host=options.host,
         port=options.port,
@@ -76,7 +68,7 @@ def run_serve(options: argparse.Namespace) -> int:
 
 
 def run_mcp(options: argparse.Namespace) -> int:
-    _require("mcp", "mcp")
+    require_packages("mcp", "mcp")
     from processor.serve.mcp_server import mcp_server
 
     with reachable_settings(options) as settings, _reader(options, settings) as reader:
@@ -109,18 +101,3 @@ def _row_limit(text: str) -> tuple[str, int]:
     """A product and its limit; an empty name for all others."""
     product, _, number = text.rpartition("=")
     return product, positive(number)
-
-
-def _token(reference: str) -> str:
-    """The token. Raises SettingError for one in the command itself, where other users may read it."""
-    if reference and not is_reference(reference):
-        raise SettingError(f"--token holds the token itself: {EXAMPLES}")
-    token = resolve_reference("--token", reference)
-    if reference and len(token) < 16:
-        raise SettingError(f"--token: {reference} has fewer than 16 characters: use a longer random text")
-    return token
-
-
-def _require(module: str, extra: str) -> None:
-    if find_spec(module) is None:
-        raise SettingError(f"this verb needs more packages: pip install 'statestore[{extra}]'")

@@ -240,8 +240,15 @@ def test_a_token(state: ServedState) -> None:
     ):
         answer = client.get("/health", headers=[(name.encode(), text.encode()) for name, text in headers.items()])
         assert problem(answer)[0] == 401
-        assert answer.headers["www-authenticate"] == "Bearer"
+        assert answer.headers["www-authenticate"].startswith("Bearer, Basic ")
     assert client.get("/health", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_a_token_as_the_password_of_a_user(state: ServedState) -> None:
+    client = TestClient(document_app(state.reader(), GuardRules(token=TOKEN)), base_url=LOCAL)
+    assert client.get("/health", auth=("ada", TOKEN)).status_code == 200
+    assert client.get("/health", auth=("ada", "another")).status_code == 401
+    assert problem(client.get("/health", headers={"Authorization": "Basic no-base64"}))[0] == 401
 
 
 def test_a_name_that_is_not_this_machine(client: TestClient) -> None:
