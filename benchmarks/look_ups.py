@@ -20,7 +20,9 @@ from processor.records import canonical_json
 from processor.records.record import Record
 from processor.serve.document_app import document_app
 from processor.serve.guard import GuardRules
+from processor.serve.plan_view import PlanView
 from processor.serve.state_reader import StateReader
+from processor.serve.store_pool import StorePool
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from registry.model import Snapshot
@@ -41,7 +43,11 @@ def main() -> None:
     trial.batch(list(_records()))
     trial.finish()
     snapshot = Snapshot(version=1, slots=20, entities=(), products=(), assignments=(), joins=())
-    reader = StateReader(store=store, snapshot=lambda: snapshot, boundaries=lambda _: (), plan_of=lambda _: plan)
+    reader = StateReader(
+        stores=StorePool([store]),
+        view=PlanView(snapshot=lambda: snapshot, plan_of=lambda _: plan),
+        boundaries=lambda _: (),
+    )
     port = free_port()
     app = document_app(reader, GuardRules(rate=1_000_000))
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning", lifespan="off"))

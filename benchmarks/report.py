@@ -99,6 +99,7 @@ def _steps(size: BenchmarkSize, speeds: Sequence[Speed], consistent: Sequence[Sp
             *min_median_max([s.events / (s.cpu + s.settling) for s in consistent], ",.0f"),
         ),
         ("CPU ms per event", *min_median_max([1000 * s.cpu / s.events for s in speeds], ".3f")),
+        ("times the CPU of JSON, settling included", *min_median_max([s.against_json for s in speeds], ".1f")),
     ]
     title = (
         f"**Steps alone**, one core: {size.events:,} events, {size.users:,} users, batches of {BATCH:,}, "

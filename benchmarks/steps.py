@@ -5,6 +5,7 @@ collector does not look at the benchmark's own records. Does not: measure Dynamo
 """
 
 import gc
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,13 +34,19 @@ BATCH = 2_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
     """One repetition over `events` events: seconds of the clock and of the CPU for the batches, CPU seconds for the settle work
-    after them, and documents sent."""
+    after them, those of `json.loads` and `json.dumps` for the same keys and values, and documents sent."""
 
     events: int
     wall: float
     cpu: float
     settling: float
+    json: float
     documents: int
+
+    @property
+    def against_json(self) -> float:
+        """How many times the CPU of `json` the steps with settling take."""
+        return (self.cpu + self.settling) / self.json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +142,18 @@ def _run_once(records: list[Record], compiled: Plan, consistent: bool) -> Speed:
     trial.finish()
     settling += process_time()
     documents = len(trial.published.messages)
-    return Speed(events=len(records), wall=wall, cpu=cpu, settling=settling, documents=documents)
+    return Speed(
+        events=len(records), wall=wall, cpu=cpu, settling=settling, json=_json_seconds(records), documents=documents
+    )
+
+
+def _json_seconds(records: list[Record]) -> float:
+    """CPU seconds that parsing and printing all keys and values takes."""
+    began = process_time()
+    for record in records:
+        json.dumps(json.loads(record.key or b"null"))
+        json.dumps(json.loads(record.value or b"null"))
+    return process_time() - began
 
 
 def _later(records: list[Record], by: int) -> Iterator[Record]:

@@ -31,6 +31,7 @@ SETTINGS = {
     "rest.bind-port": "0",
     "heartbeat.timeout": "600 s",
     "pekko.ask.timeout": "600 s",
+    "pipeline.object-reuse": "true",
     "restart-strategy.type": "none",
     "taskmanager.memory.managed.size": "1g",
     "taskmanager.memory.network.min": "512m",

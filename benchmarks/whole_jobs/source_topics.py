@@ -23,12 +23,20 @@ class SourceTopics:
     def __init__(self, servers: str) -> None:
         self.records: list[Record] = []
         self.number = 0
+        self._known: set[str] = set()
         self._producer = Producer(settings(servers, {"linger.ms": "5", "enable.idempotence": "true"}))
 
     def send(self, records: Iterable[Record]) -> None:
-        """Sends records, and waits until the broker has them."""
+        """Sends records in their order, and waits until the broker has them.
+
+        The broker has the first record of a topic before the producer gets the next one. Else the producer does not know the
+        topic's partitions yet, and librdkafka 2.16 mixes the records that wait for them with later ones of the same partition.
+        """
         for record in records:
             self._send(record)
+            if record.topic not in self._known:
+                self._producer.flush()
+                self._known.add(record.topic)
         self._producer.flush()
 
     def _send(self, record: Record) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from benchmarks.job_process import background
-from benchmarks.whole_jobs.system import System
+from benchmarks.whole_jobs.system import System, cpu_seconds
 from processor.errors import StatestoreError
 from processor.kafka.client import make_consumer
 from processor.records import canonical_json
@@ -21,8 +21,10 @@ Documents = Mapping[str, Mapping[str, Any]]
 """Topic -> message key -> document."""
 QUIET_SECONDS = 3.0
 """The reader compares after so long without a message, so that it takes no time from the system."""
-SILENT_SECONDS = 600.0
-"""A system without a message for so long has ended its work."""
+SILENT_SECONDS = 120.0
+"""A system without another message for so long has ended its work: twelve checkpoints of Flink."""
+LIMIT_SECONDS = 600.0
+"""A system that needs longer for its documents is not measured."""
 TITLE = "event {:06}"
 _NUMBER = re.compile(rb'"event (\d{6})"')
 
@@ -62,33 +64,42 @@ class TargetTopics:
 
     def wait_until_right(self, answer: Documents, system: System) -> int:
         """Waits until each document equals the answer, or the system ends its work: the number of wrong documents.
-        Raises StatestoreError if the system has none."""
+        Raises StatestoreError if the system has not ended after LIMIT_SECONDS."""
         began, wrong = perf_counter(), set[tuple[str, str]]()
         todo = {(topic, key) for topic, documents in answer.items() for key in documents} | self.last.keys()
         while True:
             system.check()
-            if perf_counter() - self.at > QUIET_SECONDS:
+            now = perf_counter()
+            if now - self.at > QUIET_SECONDS:
                 changed, self.fresh = self.fresh | todo, set()
                 todo = set()
                 for topic, key in changed:
                     expected = answer.get(topic, {}).get(key)
                     is_right = same(self.last.get((topic, key)), expected, ordered=system.ordered)
                     (wrong.discard if is_right else wrong.add)((topic, key))
-                if not wrong:
-                    return 0
-                if perf_counter() - max(self.at, began) > SILENT_SECONDS:
-                    if self.at < began:
-                        raise StatestoreError(f"no document came within {SILENT_SECONDS:.0f} s")
+                if not wrong or (self.at > began and now - self.at > SILENT_SECONDS):
                     return len(wrong)
+            if now - began > LIMIT_SECONDS:
+                raise StatestoreError(self._unfinished(answer, wrong, now - self.at))
             sleep(0.2)
+
+    def _unfinished(self, answer: Documents, wrong: Collection[tuple[str, str]], silent: float) -> str:
+        """How far a system came that has not ended its work."""
+        cpu = ", ".join(f"{program} {seconds:.0f}" for program, seconds in cpu_seconds().items())
+        came = f"{self.count:,} messages came, the last one {silent:.0f} s ago" if self.count else "no message came"
+        topic, key = min(wrong, default=("", ""))
+        return (
+            f"after {LIMIT_SECONDS:.0f} s, {len(wrong):,} of {sum(map(len, answer.values())):,} documents are not right, such as "
+            f"{key} of topic {topic}; {came}; CPU seconds: {cpu}"
+        )
 
     def wait_for_event(self, number: int, system: System) -> float:
         """Waits for a document that shows this event or a later one: when it came."""
         began = perf_counter()
         while self.shown < number:
             system.check()
-            if perf_counter() - began > SILENT_SECONDS:
-                raise StatestoreError(f"no document shows an event {SILENT_SECONDS:.0f} s after it")
+            if perf_counter() - began > LIMIT_SECONDS:
+                raise StatestoreError(f"no document shows event {number} after {LIMIT_SECONDS:.0f} s")
             sleep(0.02)
         return self.shown_at
 

@@ -47,7 +47,7 @@ def stored_diff(
         raise StatestoreError(NO_STATE)
     state = planned_state(definitions, stored, has_run)
     live = plan_of(stored)
-    names = _names(state)
+    names = _names(state, stored)
     with readable_store(settings, registry) as store:
         runner = with_open_changes(StepRunner(store=store))
         products = [state.plan.products[name] for name in names]
@@ -68,16 +68,18 @@ def recorded_diff(options: argparse.Namespace, definitions: Definitions, stored:
     before = plan_of(stored) if stored.entities else plan_alone(Definitions(entities={}, products={}), settings.slots)
     records = list(read_records(options.source))
     live, planned = (_trial(plan, settings, records) for plan in (before, state.plan))
-    report = _report(options, _side(live), _side(planned), _names(state))
+    report = _report(options, _side(live), _side(planned), _names(state, stored))
     letters = [len(trial.rejects.messages) for trial in (live, planned)]
     note = f"dead letters of the records: {letters[0]:,} by the live definitions, {letters[1]:,} by the new ones"
     return replace(report, notes=(note,) if any(letters) else ())
 
 
-def _names(state: PlannedState) -> dict[str, bool]:
-    """The products to compare, and whether the apply publishes them: those that it adds or changes, and those over an entity that
-    it changes."""
-    published = {one.name for one in (*state.change.products, *state.change.waiting)}
+def _names(state: PlannedState, stored: Snapshot) -> dict[str, bool]:
+    """The products to compare, and whether the apply publishes them: those that get another version, and those over an entity
+    that it changes."""
+    known = {(one.name, one.version) for one in (*stored.products, *stored.waiting)}
+    put = (*state.change.products, *state.change.waiting)
+    published = {one.name for one in put if (one.name, one.version) not in known}
     changed = {one.name for one in state.change.entities}
     reads = {one.name: one.entities() for one in (*state.after.products, *state.after.waiting)}
     return {name: name in published for name in state.plan.products if name in published or reads[name] & changed}

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
-from processor.cli.printing.visible_text import visible
 from processor.errors import StatestoreError
 from processor.wording.nearest_name import nearest, nearest_of
+from processor.wording.visible_text import visible
 
 VERBS = {
     "init": "authors.init_command",
@@ -48,6 +48,7 @@ VERBS = {
     "land": "operators.land_command",
     "serve": "operators.serve_command",
     "mcp": "operators.serve_command",
+    "console": "operators.console_command",
     "rejects": "operators.rejects_command",
     "erase": "operators.erase_command",
     "roles": "edits.roles_command",

@@ -46,13 +46,14 @@ def describe_product(product: Product) -> dict[str, Any]:
     if product.format != "json":
         heading["format"] = product.format
     if product.gated:
-        heading["publish"] = _gate(product.gate)
+        heading["publish"] = describe_gate(product.gate)
     if product.where is not None:
         heading["where"] = write_expression(product.where)
     return heading | _selection(product.selection) | _joins(product.joins)
 
 
-def _gate(gate: Gate) -> dict[str, Any]:
+def describe_gate(gate: Gate) -> dict[str, str]:
+    """The value of `publish` of a product with this gate."""
     waits = {"quiet": gate.quiet, "every": gate.every, "at_most": gate.at_most}
     whole = {"transactions": "whole"} if gate.whole else {}
     return whole | {name: write_duration(seconds) for name, seconds in waits.items() if seconds}

@@ -37,7 +37,7 @@ from processor.rounds.index_lag import count_lags
 from processor.rounds.job_event import JobEvent, Report, no_report
 from processor.rounds.round import LaneResult, PublishSetup, StageResult
 from processor.settings.settings import Settings
-from statestore.store import Delete, Done, Store, Write
+from statestore.store import Delete, Done, Item, Store, Write
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,8 +90,9 @@ class RunProgress:
         """Takes over the work that earlier runs left in the table."""
         self.erased = erased_in(self.store.partition(ERASED))
         self.forms = with_notes({}, map(read_form, self.store.partition(FORMS)))
-        self._reload_roots()
-        self.forget(self.held.reload(self.store.partition(PARTITION), self.clock.now(), self.clock.date()))
+        items = self.store.partition(PARTITION)
+        self._reload_roots(items)
+        self.forget(self.held.reload(items, self.clock.now(), self.clock.date()))
         self.open_changes.reload(open_items(self.store), self.store.get, self.clock.now())
 
     def adopt(self, plan: Plan, setup: PublishSetup | None) -> None:
@@ -166,16 +167,15 @@ class RunProgress:
         self.unfit = {root: reason for root, reason in self.unfit.items() if root[0] in versions}
         self._stop({name: reason for name, reason in self.setup.unready.items() if name in versions})
         self._adopt_gates()
-        self._reload_roots()
+        self._reload_roots(self.store.partition(PARTITION))
 
     def _adopt_gates(self) -> None:
         """Goes on with the gates of the products that the job publishes now. The roots that wait for a gate that is gone go
         out, and those of other products are forgotten."""
         self.forget(adopt_plan(self.held, self.active, self.clock.now()))
 
-    def _reload_roots(self) -> None:
-        """Takes the fan-outs and the backlog from the table, and deletes those that no product needs."""
-        items = self.store.partition(PARTITION)
+    def _reload_roots(self, items: Sequence[Item]) -> None:
+        """Takes the fan-outs and the backlog from the items of `PARTITION`, and deletes those that no product needs."""
         for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
             self.store.delete(obsolete)
 

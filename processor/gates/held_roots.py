@@ -36,7 +36,7 @@ ROOTS_PER_ROUND = 5_000
 class HeldRoot:
     """A root that waits. `since`: its first change since its last message; `touched`: its last change; on the job's clock.
     `mark`: the number of the newest transaction then. `time`: Kafka's of its oldest record. `items`: the portions of it.
-    `reloaded`: since the start, so it may have gone out before; its next change then begins to wait anew."""
+    `reloaded`: since the start, so it may have gone out before; its next change then begins a new wait."""
 
     since: float
     touched: float

@@ -1,6 +1,7 @@
 """Why a root waits at its gate, and how many do, for people and programs. Pure."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from math import inf
 from typing import Any, NamedTuple
@@ -68,7 +69,7 @@ def waiting_documents(held: HeldRoots) -> dict[str, WaitingDocuments]:
         count[root[0]] = count.get(root[0], 0) + 1
         oldest[root[0]] = min((one.since, root), oldest.get(root[0], (one.since, root)))
     return {
-        product: WaitingDocuments(count[product], since, _awaited(held, root) if root in held.held else None)
+        product: WaitingDocuments(count[product], since, _awaited(held, root))
         for product, (since, root) in oldest.items()
     }
 
@@ -127,8 +128,10 @@ def _reasons(wait: Wait, now: float) -> Iterator[str]:
 
 
 def _awaited(held: HeldRoots, root: Root) -> AwaitedTransaction | None:
-    blocker = held.blocker(root)
-    return None if blocker is None else AwaitedTransaction(*blocker.name, held.transactions.missing(blocker.name))
+    with suppress(KeyError):  # in another thread the driver has let the root go, or forgotten the transaction
+        if (blocker := held.blocker(root)) is not None:
+            return AwaitedTransaction(*blocker.name, held.transactions.missing(blocker.name))
+    return None
 
 
 def _moment(at: float) -> str:

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from processor.definitions.describe import write_expression
+from processor.definitions.describe import describe_gate, write_expression
 from processor.plan.access import Access, EdgeRead, KeyRead, SlotRead
 from processor.plan.plan import Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.tree_text import product_names
+from processor.product.gate import OPEN
 from processor.product.join_sides import Columns
 from statestore.keys import edge_partition, index_rows, partition, partition_prefix
 
@@ -48,8 +49,8 @@ class ExplainedJoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedProduct:
-    """A product. `used`: the root's columns whose change rebuilds the document, None for all of them; `requests`: the number of
-    requests for one document if every join finds one row."""
+    """A product. `used`: the root's columns whose change rebuilds the document, None for all of them; `publish`: the gate of its
+    documents, None without one; `requests`: the number of requests for one document if every join finds one row."""
 
     product: str
     version: int
@@ -58,6 +59,7 @@ class ExplainedProduct:
     where: str | None
     key: tuple[str, ...]
     used: tuple[str, ...] | None
+    publish: dict[str, str] | None
     requests: dict[str, int]
     joins: tuple[ExplainedJoin, ...]
 
@@ -73,6 +75,7 @@ def explain(plan: Plan, product: ProductPlan) -> ExplainedProduct:
         where=None if product.product.where is None else write_expression(product.product.where),
         key=root.entity.key,
         used=None if product.used is None else tuple(sorted({*product.used, *root.entity.key})),
+        publish=None if product.gate == OPEN else describe_gate(product.gate),
         requests=dict(_requests(product)),
         joins=_joins(plan, product, product.top),
     )
@@ -83,6 +86,8 @@ def explanation_lines(explained: ExplainedProduct) -> Iterator[str]:
     used = "any column" if explained.used is None else ", ".join(explained.used)
     yield f"{explained.product}, version {explained.version}: {_root_text(explained)}"
     yield f"  topic {explained.topic}; rebuilt when {used} of {explained.root} changes"
+    if explained.publish:
+        yield f"  a document waits at its gate: {', '.join(f'{word} {value}' for word, value in explained.publish.items())}"
     for join in explained.joins:
         yield from _join_lines(join, "  ")
     requests = ", ".join(f"{n} {name}" for name, n in explained.requests.items())

@@ -7,7 +7,7 @@ two of these leaves a first start that can be repeated.
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 
 from processor.errors import ForeignPart
@@ -27,6 +27,7 @@ from processor.progress.identity import (
 from processor.settings.settings import Settings
 from processor.spark.checkpoint import Checkpoint
 from processor.stores.kinds import open_store
+from processor.stores.store_kind import Effort
 from registry.errors import RegistryMissing
 from registry.model import Binding
 from registry.repository import Registry
@@ -80,6 +81,13 @@ def readable_store(settings: Settings, registry: Registry) -> Iterator[Store]:
     with closing(open_store(settings)) as store:
         check_readable(registry.binding(), settings.place, _identity(store)[0])
         yield store
+
+
+@contextmanager
+def look_up_stores(settings: Settings, registry: Registry, count: int) -> Iterator[list[Store]]:
+    """So many stores inside the block, for look-ups, which soon give up a silent store. Raises as `readable_store`."""
+    with readable_store(settings, registry), ExitStack() as stack:
+        yield [stack.enter_context(closing(open_store(settings, Effort.LOOK_UP))) for _ in range(count)]
 
 
 def widen_table(settings: Settings, registry: Registry, slots: int, progress: ReportIndex) -> None:

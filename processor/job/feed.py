@@ -33,7 +33,10 @@ class Feed:
 
 def produce_records(settings: Settings, records: Iterable[Record], partitions: Mapping[str, int]) -> None:
     """Makes those of the topics that are missing, with these numbers of partitions. Then produces the records in their order,
-    each into its partition, and waits for the broker. Raises KafkaError where a topic has fewer partitions."""
+    each into its partition, and waits for the broker. Raises KafkaError where a topic has fewer partitions.
+
+    The broker has the first record of a topic before the producer gets the next one. Else the producer does not know the topic's
+    partitions yet, and librdkafka 2.16 mixes the records that wait for them with later ones of the same partition."""
     admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
     for topic, found in admin.topics(sorted(partitions)).items():
         if found.partitions < partitions[topic]:
@@ -43,10 +46,13 @@ def produce_records(settings: Settings, records: Iterable[Record], partitions: M
             )
     for topic, count in sorted(partitions.items()):
         admin.ensure([topic], partitions=count, compacted=False)
-    outbox = KafkaOutbox(settings.bootstrap_servers, dict(settings.kafka))
+    outbox, known = KafkaOutbox(settings.bootstrap_servers, dict(settings.kafka)), set[str]()
     for record in records:
         message = Message(topic=record.topic, key=record.key, value=record.value, headers=record.headers)
         outbox.produce(message, record.partition, max(record.timestamp, 0))
+        if record.topic not in known:
+            outbox.flush()
+            known.add(record.topic)
     outbox.flush()
 
 

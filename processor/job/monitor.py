@@ -25,6 +25,7 @@ from processor.gates.wait import gate_states
 from processor.job.lease import LeaseRenewal
 from processor.job.outages.outside_parts import BROKER, broker_away
 from processor.job.outages.silent_parts import SilentParts
+from processor.job.sample_ring import SampleRing
 from processor.job.state_keeper import StateKeeper
 from processor.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.metrics.emf_lines import EmfWriter
@@ -96,6 +97,7 @@ class JobMonitor:
         self._rates = (0.0, 0.0)
         self._behind_since: float | None = None
         self._lag = LagWatch()
+        self._samples = SampleRing()
         self._silent = SilentParts(job, clock)
         self.report: dict[str, Any] | None = None
 
@@ -151,7 +153,7 @@ class JobMonitor:
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""
-        fields = {name: value for name, value in state.items() if name != "counts"}
+        fields = {name: value for name, value in state.items() if name not in ("counts", "samples")}
         self._job.driver.report(JobEvent(what="status", fields=fields))
         if self._job.settings.cloudwatch_namespace:
             print(self._emf.line(state), flush=True)
@@ -161,9 +163,12 @@ class JobMonitor:
         job, driver, now = self._job, self._job.driver, self._clock()
         steward, snapshot = job.steward, job.steward.snapshot if job.steward else None
         events, documents = self._rates_until(now)
+        backlog = sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
+        backlog += len(driver.progress.backlog.own)
         return {
             "at": now,
             "began": self._began,
+            "looked": self._lag.looked,
             "job": job.lease.job,
             "statestore": statestore_version(),
             "host": socket.gethostname(),
@@ -182,8 +187,8 @@ class JobMonitor:
             "open_changes": driver.progress.open_changes.count,
             "settle_due": driver.progress.open_changes.count_due(driver.clock.now()),
             "fan_outs": len(driver.progress.fan_outs.waiting),
-            "backlog": sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
-            + len(driver.progress.backlog.own),
+            "backlog": backlog,
+            "samples": self._samples.add(now, events, documents, backlog),
             "gates": gate_states(driver.progress.held, driver.clock.now(), driver.clock.date()),
             "walks": [" ".join(name) for name, walk in dict(driver.progress.walks.walks).items() if not walk.done],
             "stopped_walks": {" ".join(name): why for name, why in dict(driver.progress.walks.stuck).items()},

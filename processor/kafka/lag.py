@@ -48,16 +48,16 @@ class Unread(NamedTuple):
 
 
 class LagWatch:
-    """The lags of a job between two looks at the broker."""
+    """The lags of a job between two looks at the broker. `looked`: when the last look began, in seconds since 1970; 0 before."""
 
     def __init__(self) -> None:
         self._unread: Mapping[Partition, Unread] = {}
-        self._looked = 0.0
+        self.looked = 0.0
         self._read_all: dict[Partition, float] = {}
 
     def keep(self, unread: Mapping[Partition, Unread], at: float) -> None:
         """Takes the answer to a look that began at this time."""
-        self._unread, self._looked = unread, at
+        self._unread, self.looked = unread, at
 
     def lags(self, topics: Collection[str], read: Mapping[Partition, int]) -> dict[str, TopicLag]:
         """The lag of each of these topics, unknown where the last look did not find it. `read`: where the job reads on in each
@@ -70,7 +70,7 @@ class LagWatch:
             topic, begin = at[0], max(offsets.start, read.get(at, 0))
             records[topic] += max(0, offsets.stop - begin)
             if begin >= offsets.stop:
-                self._read_all[at] = self._looked
+                self._read_all[at] = self.looked
             elif begin == offsets.start and oldest is not None:
                 since[topic].append(max(oldest, self._read_all.get(at, oldest)))
         return {

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
 from math import ceil
 
 from processor.plan.plan import Plan
 from processor.pricing.estimate import StatisticsIndex
+from processor.pricing.price_list import Prices
 from registry.model import Snapshot
 from statestore.items import slot_name
 from statestore.metered import WRITE_BYTES
@@ -26,6 +29,16 @@ class Backfill:
     rows: int | None
     write_units: int | None
     seconds: int | None
+
+
+def backfill_text(backfill: Backfill, prices: Prices) -> str:
+    """The rows of a backfill, with its write units, dollars and time where they are known."""
+    rows = f"rows of {backfill.entity} to fill"
+    if backfill.rows is None or backfill.write_units is None or backfill.seconds is None:
+        return f"{rows}: `statestore statistics` counts them"
+    dollars = prices.dollars(backfill.write_units, Decimal(0)) / 1_000_000
+    time = f"about {timedelta(seconds=backfill.seconds)} at {BACKFILL_UNITS:,} write units a second and shard"
+    return f"{backfill.rows:,} {rows}: {backfill.write_units:,} write units, ${dollars:,.2f}, {time}"
 
 
 def needed_backfills(

@@ -49,6 +49,8 @@ def _product(stored: Snapshot, product: ProductEntry, *, waits: bool) -> Planned
     if old is None:
         return PlannedEntry(kind="product", name=product.name, action="add", version=product.version, waits=waits)
     details = tuple(definition_changes(old.definition, product.definition))
+    if details and old.version == product.version:
+        details = (*details, "the version stays, and no document goes out again")
     if old.retracted:
         details = (*details, f"version {old.version} is retracted")
     return PlannedEntry(

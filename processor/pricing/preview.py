@@ -11,6 +11,7 @@ from processor.plan.planning import check_dropped, plan_after, requirements_of
 from processor.plan.tree_text import shared_tree_lines
 from processor.pricing.backfill_estimate import Backfill
 from processor.pricing.estimate import Estimate, estimate_events, index_statistics
+from processor.pricing.gate_price import GatePrice, price_gates
 from processor.pricing.planned_entries import PlannedEntry, planned_entries
 from processor.pricing.price import Cost, price_events
 from processor.pricing.sizes import size_warnings
@@ -46,7 +47,8 @@ class Preview:
     and joins that no product uses any more; `kept`: entities and products of the registry that the definitions do not name, and
     that stay; `free`: free slots by entity; `backfills`: of stored rows, for which products wait; `costs`: empty without prices;
     `estimates`: of the same events, by the statistics of `taken_at`, empty without statistics; `reads`: the entities that each
-    product of the definitions reads; `trees`: the joins that products of one root share."""
+    product of the definitions reads; `trees`: the joins that products of one root share; `gates`: what holding costs those of the
+    definitions that have a gate."""
 
     plan: str
     version: int
@@ -64,6 +66,7 @@ class Preview:
     estimates: tuple[Estimate, ...]
     reads: Mapping[str, tuple[str, ...]]
     trees: tuple[str, ...]
+    gates: tuple[GatePrice, ...]
 
 
 def preview(
@@ -101,6 +104,7 @@ def preview(
         estimates=estimate_events(plan, costs, index) if index and costs else (),
         reads={product.name: tuple(sorted(product.entities())) for product in wanted.products},
         trees=tuple(shared_tree_lines(plan.trees.values())),
+        gates=tuple(one for one in price_gates(plan) if one.product in definitions.products) if settings else (),
     )
 
 

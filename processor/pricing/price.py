@@ -42,7 +42,8 @@ BATCH = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of one kind of event. `documents`: published; `requests`: of its batch, by DynamoDB's names; `later`: of settling;
+    """The cost of one kind of event. `documents`: published; `requests`: of its batch, by DynamoDB's names; `later`: of settling,
+    and of the release of what waited;
     `write_units`, `read_units`: of both. All these are of the event alone; `batch_write_units`, `batch_read_units`: its share in
     a batch of `BATCH` events."""
 
@@ -118,7 +119,7 @@ class EventTrials:
         batch = trial.batch(self._changes(events))
         trial.finish()
         return BatchCost(
-            documents=batch["published"],
+            documents=trial.tally["published"],  # also those that waited at a gate
             requests={name: batch[f"request {name}"] for name in REQUESTS},
             later={name: trial.tally[f"request {name}"] - batch[f"request {name}"] for name in REQUESTS},
             write_units=store.written - written,

@@ -10,6 +10,7 @@ This module fetches nothing and knows no format. `processor.schema_registry` has
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
+from processor.records import canonical_json
 from processor.records.mismatch import Mismatch
 from processor.records.record import Record, Value
 
@@ -76,3 +77,18 @@ def schema_ids(record: Record) -> set[int]:
     """The ids of the schemas that a record needs: of its key, and of its value."""
     ids = (framed_id(data) for data in (record.key, record.value) if data is not None and is_framed(data))
     return {number for number in ids if number is not None}
+
+
+def bare_value(record: Record, schemas: FramedReader) -> Any:
+    """The value of a record without its schema; None where nobody can read it. Raises SchemaRegistryAway."""
+    try:
+        if is_framed(record.value):
+            schemas.fetch(schema_ids(record))
+            value: Any = schemas.read(record.value or b"")
+        else:
+            value = None if record.value is None else canonical_json.loads(record.value)
+    except ValueError:
+        return None
+    if type(value) is SchemedValue:
+        return value.payload
+    return value["payload"] if type(value) is dict and value.keys() == {"schema", "payload"} else value

@@ -69,7 +69,7 @@ def _document(reader: StateReader, request: Request) -> Response:
         "Statestore-Sequence": str(found.sequence),
         "Statestore-Published": str(found.published).lower(),
         "Statestore-Waits": str(found.waits).lower(),
-    }
+    } | ({} if found.age is None else {"Statestore-Age": str(found.age)})
     if _matches(request.headers.get("if-none-match", ""), etag):
         return Response(status_code=304, headers=headers)
     return Response(found.value, headers=headers, media_type="application/json")

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from processor.serve.credentials import read_credentials
 from processor.serve.problem import LookUpProblem
 from processor.serve.problem_answer import problem_answer
 
@@ -28,11 +29,12 @@ HEADERS: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRules:
     """The rules of a guard. `token`: that each request shows, empty for none; `local`: whether it takes only requests that name
-    this machine, so that no site in a browser reads it under a name of its own; `rate`: requests a second; `at_once`: requests
-    in work."""
+    this machine, so that no site in a browser reads it under a name of its own; `refuses`: a further rule of the application;
+    `rate`: requests a second; `at_once`: requests in work."""
 
     token: str = ""
     local: bool = True
+    refuses: Callable[[Scope], LookUpProblem | None] = lambda _: None
     rate: int = 200
     at_once: int = 16
     clock: Callable[[], float] = monotonic
@@ -57,7 +59,7 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        refused = self._refusal(Headers(scope=scope))
+        refused = self._refusal(scope, Headers(scope=scope))
         if refused is not None:
             await problem_answer(refused)(scope, receive, send_safely)
             return
@@ -67,11 +69,16 @@ class Guard:
         finally:
             self._working -= 1
 
-    def _refusal(self, headers: Headers) -> LookUpProblem | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> LookUpProblem | None:
         if self._rules.local and urlsplit(f"//{headers.get('host', '')}").hostname not in LOCAL_NAMES:
             return LookUpProblem(421, "the Host of the request is not this machine")
         if self._rules.token and not self._shows_token(headers.get("authorization", "")):
-            return LookUpProblem(401, "the request needs the header `Authorization: Bearer TOKEN`")
+            return LookUpProblem(
+                401,
+                "the request needs the header `Authorization: Bearer TOKEN`, or the token as the password of a user",
+            )
+        if refused := self._rules.refuses(scope):
+            return refused
         if not self._allowed():  # after the token, so that a stranger takes none of the requests of others
             return LookUpProblem(429, f"more than {self._rules.rate} requests a second: ask again in a second")
         if self._working >= self._rules.at_once:
@@ -88,6 +95,4 @@ class Guard:
         return True
 
     def _shows_token(self, header: str) -> bool:
-        scheme, _, token = header.partition(" ")
-        same = hmac.compare_digest(token.strip().encode(), self._rules.token.encode())
-        return scheme.lower() == "bearer" and same
+        return hmac.compare_digest(read_credentials(header).token.encode(), self._rules.token.encode())

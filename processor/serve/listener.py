@@ -34,10 +34,7 @@ class Listener:
     @property
     def is_local(self) -> bool:
         """Whether only this machine reaches it."""
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
     def run(self, app: ASGIApp) -> None:
         """Serves until SIGTERM or Ctrl-C. Raises SettingError for files that are no certificates."""
@@ -64,3 +61,11 @@ class Listener:
                 f"--certificate, --key or --client-ca cannot be used: {error.strerror or error}"
             ) from None
         uvicorn.Server(config).run()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -11,6 +11,10 @@ PUBLISHED = (
     "so the server compares the hash of the present document. If they differ, a newer state waits for its publication, and the "
     "answer is 409: the topic has the published text. Only for products in JSON."
 )
+AGE = (
+    "Seconds: the document shows each change that Kafka had so long ago, by the last report of the job. There is no such header "
+    "without a report, or where the job does not see the ends of the topics."
+)
 _TEXT = {"type": "string"}
 _PROBLEM = {"$ref": "#/components/responses/Problem"}
 
@@ -71,6 +75,7 @@ def _document(name: str) -> dict[str, Any]:
             "schema": {"type": "boolean"},
             "description": "whether this document waits at the gate of its product (`publish`)",
         },
+        "Statestore-Age": {"schema": {"type": "integer"}, "description": AGE},
     }
     get["responses"]["304"] = {"description": "The document has the ETag of If-None-Match"}
     return found

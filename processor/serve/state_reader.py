@@ -1,98 +1,107 @@
 """Looks documents and rows up in the table, by the definitions of the registry.
 
-Promises: a look-up works by a version of the registry that is at most PLAN_SECONDS old. It reads the table and the registry, and
-nothing of a job. Open changes are laid over index answers, as `get` does; the reader reads them, and the roots that wait at
-gates, once in OVERLAY_SECONDS. One look-up runs at a time, because a store has one connection.
+Promises: a look-up works by a version of the registry that is at most a second old (`processor.serve.plan_view`), and has a store
+for itself. It reads the table and the registry, and nothing of a job. Open changes are laid over index answers
+(`processor.serve.open_view`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from threading import Lock
-from time import monotonic, time
-from typing import Any, Final, NamedTuple, cast
+from math import ceil
+from time import monotonic
+from typing import Any, NamedTuple, cast
 
-from processor.gates.stored_roots import stored_roots
 from processor.inspect.access_paths import explain
 from processor.inspect.lineage import lineage
+from processor.inspect.listing import document_keys, page_of
 from processor.inspect.row_text import row_object
 from processor.inspect.stored_row import absence_text, former_topics
 from processor.plan.plan import EntityPlan, Plan
-from processor.plan.planning import plan_of
 from processor.plan.product_plan import ProductPlan
-from processor.plan.touch import Root
 from processor.product.document_key import read_root_key
 from processor.product.json_schema import document_schema
-from processor.progress.ledger import NO_DOCUMENT, Mark, group_key, hash_of, read_entry, read_run, run_key
-from processor.progress.open_changes import stored_overlay
-from processor.progress.overlay import Overlay
+from processor.progress.ledger import (
+    NO_DOCUMENT,
+    Mark,
+    group_key,
+    group_partition,
+    hash_of,
+    read_entry,
+    read_run,
+    run_key,
+)
 from processor.records import canonical_json
 from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.publish_stage import encoded_document
 from processor.rounds.step_runner import StepRunner
 from processor.serve.bounded_reads import BoundedReads
+from processor.serve.gate_view import GateView
+from processor.serve.open_view import OpenView
+from processor.serve.plan_view import PlanView
 from processor.serve.problem import LookUpProblem
-from registry.model import EpochBoundary, Snapshot
+from processor.serve.state_age import state_age
+from processor.serve.store_pool import StorePool
+from registry.model import EpochBoundary
 from statestore import keys
-from statestore.store import Store
-
-PLAN_SECONDS: Final = 1.0
-OVERLAY_SECONDS: Final = 1.0
-MOST_ROWS: Final = 10_000
+from statestore.keys import Key
+from statestore.store import Item, Store
 
 
 class FoundDocument(NamedTuple):
     """A document as the state has it now. `value`: as JSON; `digest`: its hash, as the ledger counts it; `sequence`: of the
-    last message that the ledger knows for this root, 0 for none; `published`: whether that message shows this document;
-    `waits`: whether the root waits at the gate of the product."""
+    last message that the ledger knows for this root, 0 for none; `published`: whether that message shows this document; `waits`:
+    whether the root waits at the gate of the product; `age`: of the state at most, in seconds (`processor.serve.state_age`), None
+    where no job says it. `key`: of its messages."""
 
     value: bytes
     digest: str
     sequence: int
     published: bool
     waits: bool
+    age: int | None
+    key: str | bytes = ""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateReader:
-    """Answers look-ups. `snapshot`, `boundaries`: of the registry. `most_rows`: that a look-up reads; `most_bytes`: of a
-    document."""
+    """Answers look-ups. `boundaries`: of the registry. `most_rows`: that a look-up reads, `most_rows_of`: one of this product;
+    `most_bytes`: of a document."""
 
-    store: Store
-    snapshot: Callable[[], Snapshot]
+    stores: StorePool
+    view: PlanView
     boundaries: Callable[[Iterable[str]], tuple[EpochBoundary, ...]]
-    plan_of: Callable[[Snapshot], Plan] = plan_of
-    most_rows: int = MOST_ROWS
+    most_rows: int = 10_000
+    most_rows_of: Mapping[str, int] = field(default_factory=dict)
     most_bytes: int = MAX_MESSAGE_BYTES
-    _lock: AbstractContextManager[Any] = field(default_factory=Lock)
-    _plan: tuple[float, Plan] | None = None
-    _overlays: tuple[float, tuple[Overlay, ...]] | None = None
-    _waits: tuple[float, frozenset[Root]] | None = None
+    _open: OpenView = field(default_factory=OpenView)
+    _gates: GateView = field(default_factory=GateView)
 
     def products(self) -> list[dict[str, Any]]:
         """The products, by name."""
-        with self._look() as plan:
-            return [_product_object(plan, one) for _, one in sorted(plan.products.items())]
+        plan = self.plan()
+        return [_product_object(plan, one) for _, one in sorted(plan.products.items())]
 
     def schema(self, product: str) -> dict[str, Any]:
         """The JSON Schema of the documents of a product."""
-        with self._look() as plan:
-            return document_schema(_product(plan, product).product, plan.declared_entities)
+        plan = self.plan()
+        return document_schema(_product(plan, product).product, plan.declared_entities)
 
     def plan(self) -> Plan:
         """The plan of the registry as it is now."""
-        with self._look() as plan:
-            return plan
+        return self.view.now().plan
 
     def document(self, product: str, key: str) -> FoundDocument:
         """The document of a root. Raises LookUpProblem where there is none."""
-        with self._look() as plan:
-            chosen = _product(plan, product)
-            root = _encoded(plan.entities[chosen.product.root], key)
-            at = group_key(chosen.ledger, root)
-            before = read_entry(self.store.get([at]).get(at), chosen.number)
-            (body,) = self._runner().run([encoded_document(plan, chosen, root, Counter())])
+        looked, plan, jobs = self.view.now()
+        chosen = _product(plan, product)
+        root = _encoded(plan.entities[chosen.product.root], key)
+        seconds = state_age(jobs, {plan.entities[name].entity.topic for name in _entities(chosen)})
+        age = None if seconds is None else ceil(seconds + monotonic() - looked)
+        at = group_key(chosen.ledger, root)
+        with self.stores.lent() as store:
+            before = read_entry(store.get([at]).get(at), chosen.number)
+            (body,) = self._runner(store, product).run([encoded_document(plan, chosen, root, Counter())])
             if body.value is None:
                 raise LookUpProblem(404, f"{product} has no document for {key}", sequence=before.seq)
             if len(body.value) > self.most_bytes:
@@ -101,67 +110,71 @@ class StateReader:
                 )
             digest = hash_of(body.value)
             shown = digest != NO_DOCUMENT and before.shows(digest, chosen.version, chosen.product.topic)
-            shown = shown and self._acknowledged(before.mark)
-            waits = not shown and (product, root) in self._waiting(plan)
-            return FoundDocument(body.value, digest, before.seq, shown, waits)
+            published = shown and _acknowledged(store, before.mark)
+            waits = not published and (product, root) in self._gates.waiting(plan, store)
+        return FoundDocument(body.value, digest, before.seq, published, waits, age, body.key)
 
     def row(self, entity: str, key: str) -> dict[str, Any]:
         """A stored row, as `statestore row --json` shows it. Raises LookUpProblem where the table has none."""
-        with self._look() as plan:
-            if entity not in plan.entities:
-                raise LookUpProblem(404, f"there is no entity `{entity}`; there are {', '.join(sorted(plan.entities))}")
-            chosen = plan.entities[entity]
-            at = chosen.key(_encoded(chosen, key))
-            item = self.store.get([at]).get(at)
-            if item is None:
-                raise LookUpProblem(404, absence_text(chosen, at.sk))
-            return row_object(item, chosen, former_topics(self.boundaries(plan.entities)))
+        plan = self.plan()
+        chosen = _entity(plan, entity)
+        return self._row(plan, chosen, _encoded(chosen, key))
+
+    def row_at(self, entity: str, sk: str) -> dict[str, Any]:
+        """The same by the row's encoded key, as a lineage has it."""
+        plan = self.plan()
+        return self._row(plan, _entity(plan, entity), sk)
+
+    def keys(self, product: str, after: str, most: int) -> list[str]:
+        """The keys of some documents: those that follow the text `after` in the ledger. Reads at most so many items of it."""
+        chosen = _product(self.plan(), product)
+        begin = group_key(chosen.ledger, after) if after else None
+        with self.stores.lent() as store:
+            page = page_of(store, [group_partition(chosen.ledger)], begin, most)
+        return list(document_keys(page.items, chosen.number))
+
+    def items(self, keys: Collection[Key]) -> list[Item]:
+        """The items with these keys, as far as the table has them."""
+        with self.stores.lent() as store:
+            return list(store.get(keys).values())
 
     def access_paths(self, product: str) -> dict[str, Any]:
         """The access paths of a product."""
-        with self._look() as plan:
-            return asdict(explain(plan, _product(plan, product)))
+        plan = self.plan()
+        return asdict(explain(plan, _product(plan, product)))
 
     def lineage(self, product: str, key: str) -> dict[str, Any]:
         """Why a document is as it is."""
-        with self._look() as plan:
-            chosen = _product(plan, product)
-            root = _encoded(plan.entities[chosen.product.root], key)
-            topics = former_topics(self.boundaries(plan.entities))
-            (found,) = self._runner().run([lineage(plan, chosen, root, topics)])
-            return asdict(found)
+        plan = self.plan()
+        chosen = _product(plan, product)
+        root = _encoded(plan.entities[chosen.product.root], key)
+        topics = former_topics(self.boundaries(plan.entities))
+        with self.stores.lent() as store:
+            (found,) = self._runner(store, product).run([lineage(plan, chosen, root, topics)])
+        return asdict(found)
 
-    @contextmanager
-    def _look(self) -> Iterator[Plan]:
-        """The plan for one look-up, alone in this process."""
-        with self._lock:
-            now = monotonic()
-            if self._plan is None or now - self._plan[0] >= PLAN_SECONDS:
-                snapshot = self.snapshot()
-                known = self._plan[1] if self._plan else None
-                same = known is not None and known.version == snapshot.version
-                self._plan = (now, known if known is not None and same else self.plan_of(snapshot))
-            yield self._plan[1]
+    def _row(self, plan: Plan, entity: EntityPlan, sk: str) -> dict[str, Any]:
+        at = entity.key(sk)
+        with self.stores.lent() as store:
+            item = store.get([at]).get(at)
+        if item is None:
+            raise LookUpProblem(404, absence_text(entity, sk))
+        return row_object(item, entity, former_topics(self.boundaries(plan.entities)))
 
-    def _runner(self) -> StepRunner:
-        now = monotonic()
-        if self._overlays is None or now - self._overlays[0] >= OVERLAY_SECONDS:
-            self._overlays = (now, tuple(stored_overlay(self.store)))
-        store = cast(Store, BoundedReads(self.store, self.most_rows))
-        return StepRunner(store=store, overlays=self._overlays[1])
+    def _runner(self, store: Store, product: str) -> StepRunner:
+        bounded = cast(Store, BoundedReads(store, self.most_rows_of.get(product, self.most_rows)))
+        return StepRunner(store=bounded, overlays=self._open.overlays(store))
 
-    def _waiting(self, plan: Plan) -> frozenset[Root]:
-        """The roots that wait at gates."""
-        now = monotonic()
-        if self._waits is None or now - self._waits[0] >= OVERLAY_SECONDS:
-            self._waits = (now, frozenset(stored_roots(plan, self.store, time()).held))
-        return self._waits[1]
 
-    def _acknowledged(self, mark: Mark | None) -> bool:
-        if mark is None:
-            return True
-        at = run_key(mark.run)
-        return read_run(mark.run, self.store.get([at]).get(at)).acknowledges(mark)
+def _acknowledged(store: Store, mark: Mark | None) -> bool:
+    if mark is None:
+        return True
+    at = run_key(mark.run)
+    return read_run(mark.run, store.get([at]).get(at)).acknowledges(mark)
+
+
+def _entities(chosen: ProductPlan) -> set[str]:
+    return {chosen.product.root, *(join.entity for _, join in chosen.product.walk())}
 
 
 def document_object(found: FoundDocument) -> dict[str, Any]:
@@ -171,6 +184,7 @@ def document_object(found: FoundDocument) -> dict[str, Any]:
         "sequence": found.sequence,
         "published": found.published,
         "waits": found.waits,
+        "age": found.age,
     }
 
 
@@ -178,6 +192,12 @@ def _product(plan: Plan, name: str) -> ProductPlan:
     if name not in plan.products:
         raise LookUpProblem(404, f"there is no product `{name}`; there are {', '.join(sorted(plan.products))}")
     return plan.products[name]
+
+
+def _entity(plan: Plan, name: str) -> EntityPlan:
+    if name not in plan.entities:
+        raise LookUpProblem(404, f"there is no entity `{name}`; there are {', '.join(sorted(plan.entities))}")
+    return plan.entities[name]
 
 
 def _encoded(entity: EntityPlan, text: str) -> str:

@@ -37,6 +37,7 @@ def _open(settings: DynamoSettings, effort: Effort, fence: FencingToken | None) 
 
     patience = {
         Effort.ONCE: Patience(attempts=1),
+        Effort.LOOK_UP: Patience(attempts=3),
         Effort.VERB: Patience(),
         Effort.JOB: Patience(slow_s=180.0, throttled_for_s=60.0),  # then the job does the batch again
     }

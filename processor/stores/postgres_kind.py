@@ -58,7 +58,7 @@ def _open(settings: PostgresSettings, effort: Effort, fence: FencingToken | None
         table=settings.table,
         fence=fence,
         unlogged=settings.store_unlogged,
-        attempts=1 if effort is Effort.ONCE else ATTEMPTS,
+        attempts={Effort.ONCE: 1, Effort.LOOK_UP: 5}.get(effort, ATTEMPTS),
         show_keys=settings.log_values,
     )
 

@@ -36,9 +36,11 @@ class TableSettings:
 
 
 class Effort(Enum):
-    """How long a store tries a request again: a check does not, a verb does so for seconds, a job for minutes."""
+    """How long a store tries a request again: a check does not, a look-up does so for about a second, a verb for seconds, a job
+    for minutes."""
 
     ONCE = "once"
+    LOOK_UP = "look-up"
     VERB = "verb"
     JOB = "job"
 

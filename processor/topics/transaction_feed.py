@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from processor.errors import StatestoreError
 from processor.kafka.timed_reader import TimedReader
-from processor.records import canonical_json
-from processor.records.framing import FramedReader, SchemedValue, is_framed, schema_ids
+from processor.records.framing import FramedReader, bare_value
 from processor.records.record import Record
 from processor.records.source_transaction import TransactionEnd, read_transaction_end
 from processor.rounds.job_event import JobEvent, Report
@@ -118,7 +117,7 @@ class KafkaTransactionFeed:
 
     def _read(self, topic: str, records: list[Record]) -> Iterator[TransactionEnd]:
         for record in records:
-            value = self._value(record)
+            value = bare_value(record, self.schemas)
             end = read_transaction_end(value)
             if end is not None:
                 yield end
@@ -130,20 +129,6 @@ class KafkaTransactionFeed:
                     "unreadable",
                     f"{place} is no begin and no end of a transaction, and the job skips it; {CURE}",
                 )
-
-    def _value(self, record: Record) -> Any:
-        """The value without its schema; None where it cannot be read. Raises SchemaRegistryAway."""
-        try:
-            if is_framed(record.value):
-                self.schemas.fetch(schema_ids(record))
-                value: Any = self.schemas.read(record.value or b"")
-            else:
-                value = None if record.value is None else canonical_json.loads(record.value)
-        except ValueError:
-            return None
-        if type(value) is SchemedValue:
-            return value.payload
-        return value["payload"] if type(value) is dict and value.keys() == {"schema", "payload"} else value
 
     def _say(self, topic: str, kind: str, text: str) -> None:
         """Reports a kind of failure of a topic once, until it is over."""

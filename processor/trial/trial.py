@@ -60,9 +60,10 @@ class Trial:
     clock: VirtualClock = field(default_factory=VirtualClock)
     driver: Driver = field(init=False)
     ends: dict[Partition, int] = field(default_factory=dict)
-    transactions: RecordedEnds = field(default_factory=RecordedEnds)
+    transactions: RecordedEnds = field(init=False)
 
     def __post_init__(self) -> None:
+        self.transactions = RecordedEnds(self.schemas)
         store = self.other_store or MemoryStore(self.settings.slots, lag=self.lag, clock=self.clock.now)
         executor = InProcessExecutor(
             store=store,

@@ -4,6 +4,7 @@ The owner is the user who migrates. Each role is a group without login, named af
 users. The rules of the schema hold for every role. Only the owner may change the schema, its triggers and its functions.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from registry.migrations.edit_rules import DERIVED, EDITED
@@ -50,7 +51,16 @@ def role_statements(schema: str) -> list[str]:
 
 def job_rights() -> list[tuple[str, str]]:
     """The rights of a job: (table, right)."""
-    return [(table, right) for table, rights in (_JOB | _EDITOR).items() for right in ("SELECT", *rights.split(", "))]
+    return _rights(_JOB | _EDITOR)
+
+
+def operator_rights() -> list[tuple[str, str]]:
+    """The rights of an operator: (table, right)."""
+    return _rights(_OPERATOR | _EDITOR)
+
+
+def _rights(of: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(table, right) for table, rights in of.items() for right in ("SELECT", *rights.split(", "))]
 
 
 def _create(role: str) -> str:

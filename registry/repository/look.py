@@ -1,10 +1,11 @@
 """Looks at a registry for a person who checks a set-up: also at a schema without a registry, and at one of another release."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import Connection, text
 
-from registry.migrations.roles import job_rights
+from registry.migrations.roles import job_rights, operator_rights
 from registry.registry_state import RegistryState
 from registry.repository.migrate import head_revision, is_readable, known_revisions
 
@@ -32,13 +33,21 @@ def look(connection: Connection, schema: str) -> RegistryState:
     if not connection.scalar(text("SELECT has_table_privilege(to_regclass(:v)::oid, 'SELECT')"), {"v": versions}):
         return RegistryState(**server, missing=("SELECT on all tables",))
     revision = connection.scalar(text(f"SELECT version_num FROM {versions}")) or ""
-    wanted = job_rights()
-    rights, names = [right for _, right in wanted], [name for name, _ in wanted]
-    missing = connection.scalars(text(_LACKS), {"schema": schema, "rights": rights, "names": names})
     return RegistryState(
         **server,
         revision=revision,
         known=revision in known_revisions() or is_readable(connection, schema),
         current=revision == head_revision(),
-        missing=tuple(missing),
+        missing=_lacks(connection, schema, job_rights()),
     )
+
+
+def may_edit(connection: Connection, schema: str) -> bool:
+    """Whether the user of the connection has all rights of an operator."""
+    return not _lacks(connection, schema, operator_rights())
+
+
+def _lacks(connection: Connection, schema: str, wanted: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Those of these rights, as (table, right), that the user of the connection lacks."""
+    rights, names = [right for _, right in wanted], [name for name, _ in wanted]
+    return tuple(connection.scalars(text(_LACKS), {"schema": schema, "rights": rights, "names": names}))

@@ -30,7 +30,7 @@ from registry.repository import identity_store as identities
 from registry.repository import lease_store as leases
 from registry.repository.connection import Database, addresses_of
 from registry.repository.kept_statistics import KeptStatistics
-from registry.repository.look import look
+from registry.repository.look import look, may_edit
 from registry.repository.migrate import migrate
 from registry.repository.read import has_run, read
 from registry.repository.requested_replays import RequestedReplays
@@ -99,6 +99,11 @@ class Registry:
         """The schema and the user's rights there, also where there is no registry, or one of another release."""
         with self._database.transaction(migrates=True) as connection:
             return look(connection, self._database.schema)
+
+    def may_edit(self) -> bool:
+        """Whether the role of the connection may make the edits of an operator. The database decides again at each edit."""
+        with self._database.reading() as connection:
+            return may_edit(connection, self._database.schema)
 
     def snapshot(self) -> Snapshot:
         """The whole registry at one version."""

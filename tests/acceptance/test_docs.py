@@ -88,6 +88,7 @@ def test_every_block_is_in_a_known_language(page: Path) -> None:
         "sh",
         "json",
         "yaml",
+        "properties",  # of Kafka Connect
         "toml",
         "text",
     }

@@ -34,8 +34,9 @@ def postgres(programs: Path, folder: Path) -> Iterator[int]:
 
 
 @contextmanager
-def mariadb(folder: Path) -> Iterator[int]:
-    """A server with a row-based binary log, whose user `debezium` (password `debezium`) may do anything; gives its port."""
+def mariadb(folder: Path, announced: str = "5.7.19") -> Iterator[int]:
+    """A server with a row-based binary log, whose user `debezium` (password `debezium`) may do anything; gives its port.
+    `announced`: its version as clients see it. MariaDB 10 would be too new for the statements of Debezium for MySQL 8."""
     _own(folder)
     data, port = folder / "data", _free_port()
     setup = folder / "setup.sql"
@@ -66,7 +67,7 @@ def mariadb(folder: Path) -> Iterator[int]:
         "character-set-server": "utf8mb4",
         "init-file": setup,
         "sql-mode": "",
-        "version": "5.7.19",  # MariaDB 10 would be too new for the statements of Debezium for MySQL 8
+        "version": announced,
     }
     words = [f"--{name}={value}" for name, value in settings.items()]
     with _serve(["mariadbd", "--no-defaults", *words], folder / "log"):

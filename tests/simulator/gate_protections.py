@@ -44,6 +44,12 @@ def gate_protections() -> Iterator[Protection]:
     )
     yield whole("a fan-out holds its product", "roots that a later page finds", s.fan_outs_found, PAGES)
     yield whole(
+        "a change after a start begins a new wait",
+        "the age of a message that is out",
+        s.waits_go_on,
+        {**CRASHES, "late_events": False},
+    )
+    yield whole(
         "a run reads what its topics had before it releases a root",
         "rows of a batch that failed",
         s.ready_at_once,

@@ -151,7 +151,7 @@ class ReleaseWatch:
             broker, before = self._run.world.broker, len(self._run.world.broker.log)
             roots = [root for root, _ in chain.from_iterable(work)] if stage is release_stage else []
             now, held = self._run.world.now, runner.progress.held.held
-            patience = AT_MOST - 2 * self._run.world.conditions.max_clock_skew
+            patience = AT_MOST - 0.01 - 2 * self._run.world.conditions.max_clock_skew
             late = [root for root in roots if self._since.get(root, now) + patience <= now]
             blocked = [root for root in late if root in self._incomplete]
             records = [*chain.from_iterable(work.frame.partitions)] if stage is write_stage else []
@@ -204,7 +204,7 @@ class ReleaseWatch:
             self.problem = self.problem or f"{blocked[0]} waited for at_most, and no transaction is open"
 
     def _check_documents(self, messages: Sequence[Any], now: float) -> None:
-        patience = AT_MOST - 2 * self._run.world.conditions.max_clock_skew
+        patience = AT_MOST - 0.01 - 2 * self._run.world.conditions.max_clock_skew
         waited_for = [n for n in set(self._number_of.values()) if now < self._met.get(n, now) + patience]
         for message in messages:
             self._run.facts["looked at"] += 1

@@ -61,3 +61,16 @@ def _is_here(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # of a package without its parent
         return False
+
+
+def require_playwright() -> None:
+    """Wants the driver of a browser, and axe-core, which looks for barriers in a page."""
+    if missing := [name for name in ("playwright", "axe_playwright_python") if find_spec(name) is None]:
+        pytest.skip(f"no {', '.join(missing)}: pip install 'statestore[dev]'")
+
+
+def required_browser() -> str:
+    """The path of Chromium, or of Chrome."""
+    if found := shutil.which("chromium") or shutil.which("google-chrome"):
+        return found
+    pytest.skip("no `chromium` or `google-chrome` on the path: `apt-get install -y chromium`")

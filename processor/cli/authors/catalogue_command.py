@@ -10,7 +10,6 @@ from processor.catalogue.site_files import Catalogue, site_files
 from processor.catalogue.write_site import write_site
 from processor.cli.chosen_plan import empty_registry
 from processor.cli.options import REGISTRY, add_settings, load_settings, reachable_settings
-from processor.cli.printing.visible_text import visible_line
 from processor.definitions.load import files_below, load_directory, read_tests
 from processor.definitions.product_tests import read_cases
 from processor.plan.planning import plan_alone
@@ -19,6 +18,7 @@ from processor.pricing.price_list import DEFAULT, read_prices
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from processor.wording.visible_text import visible_line
 from registry.model import HistoryEntry, Snapshot
 
 

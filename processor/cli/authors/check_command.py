@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processor.cli.printing.visible_text import visible, visible_line
+from processor.wording.visible_text import visible, visible_line
 
 if TYPE_CHECKING:
     from processor.product.product import Definitions, Join

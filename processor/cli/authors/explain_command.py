@@ -20,7 +20,6 @@ from processor.cli.options import (
     require_settings,
 )
 from processor.cli.printing.document_text import add_pretty, document_text
-from processor.cli.printing.visible_text import visible, visible_line, visible_lines
 from processor.errors import StatestoreError
 from processor.gates.wait import wait_json, wait_lines
 from processor.inspect.access_paths import explain, explanation_lines
@@ -32,6 +31,7 @@ from processor.plan.planning import product_of
 from processor.product.sql_printer.product_query import product_sql
 from processor.records import canonical_json
 from processor.rounds.publish_stage import encoded_document
+from processor.wording.visible_text import visible, visible_line, visible_lines
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -10,7 +10,6 @@ from processor.cli.chosen_wait import chosen_wait
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.printing.document_text import add_pretty, document_text
 from processor.cli.printing.output import UNFIT_LINE
-from processor.cli.printing.visible_text import visible_line
 from processor.gates.wait import wait_text
 from processor.inspect.lineage import lineage
 from processor.inspect.lineage_text import lost_lines
@@ -19,6 +18,7 @@ from processor.plan.product_plan import ProductPlan
 from processor.progress.ledger import group_key, read_entry
 from processor.records import canonical_json
 from processor.rounds.publish_stage import encoded_document
+from processor.wording.visible_text import visible_line
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

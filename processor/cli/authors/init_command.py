@@ -12,7 +12,6 @@ from typing import get_args
 
 from processor.cli.arguments import natural
 from processor.cli.options import add_settings, load_settings, reachable_settings
-from processor.cli.printing.visible_text import visible, visible_line
 from processor.definitions.load import ENTITIES, load_directory
 from processor.drafts.declared_types import ConnectorModes, DecimalMode, TimeMode
 from processor.drafts.draft import DraftEntity
@@ -24,6 +23,7 @@ from processor.editors.schema_files import schema_line, write_schemas
 from processor.errors import SettingError, StatestoreError
 from processor.settings.resolve_secrets import database_address
 from processor.wording.nearest_name import nearest
+from processor.wording.visible_text import visible, visible_line
 
 SOURCES = "--database URL, --from FILE, or --bootstrap-servers"
 DEPTH = 1

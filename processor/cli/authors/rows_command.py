@@ -9,7 +9,6 @@ from processor.cli.arrival import add_time, arrivals
 from processor.cli.chosen_plan import stored_boundaries, stored_state
 from processor.cli.chosen_row import KEY_TEXT, chosen_entity, typed_key
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings, require_settings
-from processor.cli.printing.visible_text import visible_line, visible_lines
 from processor.inspect.listing import document_keys, page_of, recorded_rows
 from processor.inspect.row_text import row_lines, row_object
 from processor.inspect.stored_row import absence_text, former_topics, origin_of
@@ -17,6 +16,7 @@ from processor.plan.planning import product_of
 from processor.progress.ledger import group_key, group_partition
 from processor.records import canonical_json
 from processor.records.recorded_line import to_line
+from processor.wording.visible_text import visible_line, visible_lines
 from statestore import keys
 from statestore.store import Page
 

@@ -6,13 +6,13 @@ from typing import get_args
 
 from processor.cli.chosen_plan import chosen_plan
 from processor.cli.options import REGISTRY, add_definitions, add_settings
-from processor.cli.printing.visible_text import visible
 from processor.errors import StatestoreError
 from processor.plan.planning import product_of
 from processor.product.avro_document import NAMES_CURE, avro_schema
 from processor.product.index_mapping import index_mapping
 from processor.product.json_schema import document_schema
 from processor.product.product import DocumentFormat
+from processor.wording.visible_text import visible
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -18,7 +18,6 @@ from processor.cli.printing.output import (
     write_published,
     write_rejects,
 )
-from processor.cli.printing.visible_text import visible_line
 from processor.gates.seen_transactions import followed_topics
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
@@ -32,6 +31,7 @@ from processor.settings.resolve_secrets import resolve_schema_registry
 from processor.settings.settings import read_settings
 from processor.trial.trial import Trial, batches
 from processor.wording.nearest_name import nearest_topic
+from processor.wording.visible_text import visible_line
 
 SHOWN = 5
 """Dead letters that `try` prints with their reasons."""

@@ -16,13 +16,13 @@ from processor.cli.options import (
     require_settings,
 )
 from processor.cli.printing.edit_report import applied_json, print_applied, user_name, wait_for_jobs
-from processor.cli.printing.plan_text import backfill_text
-from processor.cli.printing.visible_text import visible_line
 from processor.plan.planning import check_after, plan_of, requirements_of
+from processor.pricing.backfill_estimate import backfill_text
 from processor.pricing.estimate import index_statistics
 from processor.pricing.price_list import DEFAULT
 from processor.pricing.stored_columns import row_effects
 from processor.settings.open_registry import open_registry
+from processor.wording.visible_text import visible_line
 from registry.edits.advance import completed
 from registry.edits.edit import plan_id
 from registry.errors import PlanOutdated

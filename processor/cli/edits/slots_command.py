@@ -5,10 +5,10 @@ import json
 from typing import TYPE_CHECKING
 
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
-from processor.cli.printing.visible_text import visible
 from processor.cli.printing.watch import add_forms, print_state
 from processor.settings.open_registry import open_registry
 from processor.wording.text_table import column_widths, fitted, table_lines
+from processor.wording.visible_text import visible
 from registry.model import Snapshot
 from registry.slot_board import board_json, board_rows, status_lines
 

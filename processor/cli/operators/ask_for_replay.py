@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.progress_bar import ProgressBar
-from processor.cli.printing.visible_text import visible_line
 from processor.errors import StatestoreError
 from processor.progress.replays import ReplayOutcome, ReplayReport, letter_position
+from processor.wording.visible_text import visible_line
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.job_status import JobStatus
 from registry.replay_request import LetterOutcome, ReplayRequest
@@ -125,21 +125,6 @@ def request_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
             f"request {one.number} of {one.who}{why} since {one.at.astimezone():%Y-%m-%d %H:%M:%S}: the job has replayed "
             f"{one.ended} of {one.letters} dead letters"
         )
-
-
-def requests_json(requests: Sequence[ReplayRequest]) -> list[Mapping[str, object]]:
-    """The requests that wait, as JSON values."""
-    return [
-        {
-            "request": one.number,
-            "who": one.who,
-            "why": one.why,
-            "at": one.at.isoformat(),
-            "letters": one.letters,
-            "ended": one.ended,
-        }
-        for one in requests
-    ]
 
 
 def _cures(number: int) -> str:

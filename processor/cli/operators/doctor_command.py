@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.arguments import add_source, source_address
 from processor.cli.options import JOB, add_settings, load_settings, reachable_settings, settings_of_shared_parts
-from processor.cli.printing.visible_text import visible_lines
 from processor.errors import PartError, SettingError, StatestoreError
 from processor.settings.settings import Settings
 from processor.stores.kinds import kind_of
 from processor.wording.text_table import fitted, table_lines
+from processor.wording.visible_text import visible_lines
 
 if TYPE_CHECKING:
     from processor.doctor.examine import CheckedFinding

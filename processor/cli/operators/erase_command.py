@@ -17,7 +17,6 @@ from processor.cli.options import JOB, add_settings, reachable_settings, require
 from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.cli.printing.job_log import JobLog, add_log_flags
-from processor.cli.printing.visible_text import visible_line, visible_lines
 from processor.errors import SettingError
 from processor.inspect.references import Reference, references
 from processor.inspect.verification import with_open_changes
@@ -26,6 +25,7 @@ from processor.records import canonical_json
 from processor.records.record import Value
 from processor.rounds.step_runner import StepRunner
 from processor.settings.open_registry import open_registry
+from processor.wording.visible_text import visible_line, visible_lines
 from statestore import keys
 
 if TYPE_CHECKING:

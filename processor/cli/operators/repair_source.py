@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from processor.cli.operators.ask_for_replay import follow, living_job
 from processor.cli.operators.stored_letters import read_stored_letters
 from processor.cli.printing.edit_report import user_name
-from processor.cli.printing.visible_text import visible_line
 from processor.plan.declared_columns import declared_columns
 from processor.plan.plan import Plan
 from processor.progress.replays import letter_position
@@ -18,6 +17,7 @@ from processor.records.record import Rejected
 from processor.rounds.shown_keys import shown_keys
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from processor.wording.visible_text import visible_line
 from statestore import keys
 from statestore.store import Store
 

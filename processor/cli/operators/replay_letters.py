@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from processor.cli.operators.ask_for_replay import ask, living_job, withdraw
 from processor.cli.operators.stored_letters import waiting_letters
 from processor.cli.options import reachable_settings
-from processor.cli.printing.dead_letter_text import record_position
-from processor.cli.printing.visible_text import visible_line
 from processor.progress.replays import ReplayReport
 from processor.settings.open_registry import open_registry
+from processor.topics.letter_fates import record_position
+from processor.wording.visible_text import visible_line
 
 if TYPE_CHECKING:
     from processor.records.dead_letters import DeadLetter

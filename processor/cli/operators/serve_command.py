@@ -2,51 +2,55 @@
 
 import argparse
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from processor.cli.arguments import positive
+from processor.cli.http_options import add_listener, require_packages, token_of
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.errors import SettingError
 from processor.settings.open_registry import open_registry
-from processor.settings.resolve_secrets import resolve_reference
-from processor.settings.secret_references import EXAMPLES, is_reference
 from processor.settings.settings import Settings
 
 if TYPE_CHECKING:
     from processor.serve.state_reader import StateReader
 
 PORT = 8280
+LOOK_UPS = 4
+MOST_ROWS = 10_000
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     serve = verbs.add_parser("serve", help="answer look-ups of documents and rows over HTTP")
-    serve.add_argument("--host", default="127.0.0.1", help="address (127.0.0.1); another needs a token or mTLS")
-    serve.add_argument("--port", type=positive, default=PORT, help=f"port ({PORT})")
-    serve.add_argument("--token", metavar="REF", default="", help="token of each request: env:, file: or secret:")
-    serve.add_argument("--certificate", metavar="FILE", default="", help="certificate of the server (PEM)")
-    serve.add_argument("--key", metavar="FILE", default="", help="key of the certificate (PEM)")
+    add_listener(serve, PORT, "a token or mTLS")
     serve.add_argument(
         "--client-ca", metavar="FILE", default="", help="authority of the clients' certificates, for mTLS"
     )
-    serve.add_argument("--rate", type=positive, default=200, help="most requests a second (200)")
-    serve.add_argument("--at-once", type=positive, default=16, help="most requests in work (16)")
+    serve.add_argument(
+        "--look-ups", type=positive, default=LOOK_UPS, help=f"look-ups that read at the same time ({LOOK_UPS})"
+    )
     serve.set_defaults(run=run_serve)
     mcp = verbs.add_parser("mcp", help="answer look-ups of an assistant (MCP, over standard input and output)")
-    mcp.set_defaults(run=run_mcp)
+    mcp.set_defaults(run=run_mcp, look_ups=1)
     for parser in (serve, mcp):
-        parser.add_argument("--most-rows", type=positive, default=10_000, help="rows that a look-up may read (10000)")
+        parser.add_argument(
+            "--most-rows",
+            metavar="[PRODUCT=]N",
+            type=_row_limit,
+            action="append",
+            default=[],
+            help=f"rows that a look-up may read ({MOST_ROWS}); with PRODUCT=, one of this product; may repeat",
+        )
         add_settings(parser, *REGISTRY, *TABLE)
 
 
 def run_serve(options: argparse.Namespace) -> int:
-    _require("uvicorn", "serve")
+    require_packages("serve", "uvicorn")
     from processor.serve.document_app import document_app
     from processor.serve.guard import GuardRules
     from processor.serve.listener import Listener
 
-    token = _token(options.token)
+    token = token_of(options)
     listener = Listener(
         host=options.host,
         port=options.port,
@@ -64,7 +68,7 @@ def run_serve(options: argparse.Namespace) -> int:
 
 
 def run_mcp(options: argparse.Namespace) -> int:
-    _require("mcp", "mcp")
+    require_packages("mcp", "mcp")
     from processor.serve.mcp_server import mcp_server
 
     with reachable_settings(options) as settings, _reader(options, settings) as reader:
@@ -74,29 +78,26 @@ def run_mcp(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _reader(options: argparse.Namespace, settings: Settings) -> Iterator["StateReader"]:
-    from processor.job.binding import readable_store
+    from processor.job.binding import look_up_stores
+    from processor.serve.plan_view import PlanView
     from processor.serve.state_reader import StateReader
+    from processor.serve.store_pool import StorePool
 
-    with ExitStack() as stack:
-        registry = stack.enter_context(open_registry(settings))
+    limits = {"": MOST_ROWS} | dict(options.most_rows)
+    with open_registry(settings) as registry, look_up_stores(settings, registry, options.look_ups) as stores:
+        view = PlanView(snapshot=registry.snapshot, jobs=registry.jobs)
+        if unknown := sorted(limits.keys() - {"", *view.now().plan.products}):
+            raise SettingError(f"--most-rows: there is no product `{unknown[0]}`")
         yield StateReader(
-            store=stack.enter_context(readable_store(settings, registry)),
-            snapshot=registry.snapshot,
+            stores=StorePool(stores),
+            view=view,
             boundaries=lambda entities: registry.epochs([], list(entities)),
-            most_rows=options.most_rows,
+            most_rows=limits.pop(""),
+            most_rows_of=limits,
         )
 
 
-def _token(reference: str) -> str:
-    """The token. Raises SettingError for one in the command itself, where other users may read it."""
-    if reference and not is_reference(reference):
-        raise SettingError(f"--token holds the token itself: {EXAMPLES}")
-    token = resolve_reference("--token", reference)
-    if reference and len(token) < 16:
-        raise SettingError(f"--token: {reference} has fewer than 16 characters: use a longer random text")
-    return token
-
-
-def _require(module: str, extra: str) -> None:
-    if find_spec(module) is None:
-        raise SettingError(f"this verb needs more packages: pip install 'statestore[{extra}]'")
+def _row_limit(text: str) -> tuple[str, int]:
+    """A product and its limit; an empty name for all others."""
+    product, _, number = text.rpartition("=")
+    return product, positive(number)

@@ -1,46 +1,37 @@
 """`statestore status`: what runs, how far it is behind, and what is wrong. The verb needs only the registry: the running job
 writes its state into its lease every 5 s. Where the settings name a broker, the verb asks it for the landings.
 
-`processor.cli.printing.wrong_states` says which states are wrong. A job that waits for a part outside of it is degraded: it goes
+`processor.metrics.wrong_states` says which states are wrong. A job that waits for a part outside of it is degraded: it goes
 on by itself, so the exit status stays 0.
 """
 
 import argparse
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from processor.cli.operators.ask_for_replay import request_lines, requests_json
+from processor.cli.operators.ask_for_replay import request_lines
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
-from processor.cli.printing.output import spending_line, throttled
-from processor.cli.printing.visible_text import visible_lines
 from processor.cli.printing.watch import add_forms, print_state
-from processor.cli.printing.wrong_states import moment, wrong_lines
 from processor.errors import KafkaError
 from processor.metrics.gate_text import gate_lines
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
+from processor.metrics.state_json import requests_json, status_json
+from processor.metrics.wrong_states import moment, wrong_lines
+from processor.pricing.spending_text import spending_line, throttled
 from processor.rounds.troubles import degraded_lines
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from processor.wording.durations import duration_text
+from processor.wording.visible_text import visible_lines
 from registry.edits.pending import pending_lines
-from registry.job_status import How, JobStatus, RunEnd
+from registry.job_status import ENDS, JobStatus, RunEnd
 from registry.model import Snapshot
 
 if TYPE_CHECKING:
     from processor.landing.landing_states import LandingState
     from registry.repository import Registry
-
-ENDS: Mapping[How, str] = {
-    "stopped": "stopped on request",
-    "finished": "finished all records (--once)",
-    "failed": "ended with an error",
-    "lost": "lost its lease to another run",
-    "killed": "gave its last sign of life",
-}
-"""How a run ended, in words."""
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -92,31 +83,6 @@ def landing_line(one: "LandingState") -> str:
     runs = f"{one.processes} processes" if one.processes else "does not run"
     last = moment(datetime.fromtimestamp(one.landed_at))
     return f"landing of {one.product} in {one.place}: {runs}, {one.behind:,} messages behind, the last landed at {last}"
-
-
-def status_json(
-    snapshot: Snapshot, jobs: Collection[JobStatus], problems: list[str], degraded: list[str]
-) -> dict[str, Any]:
-    """The state as JSON values. `report`: see `processor.job.monitor`."""
-    return {
-        "version": snapshot.version,
-        "paused": snapshot.paused,
-        "wrong": problems,
-        "degraded": degraded,
-        "jobs": [
-            {
-                "job": job.job,
-                "owner": job.owner,
-                "alive": job.alive,
-                "since": job.acquired_at.isoformat() if job.acquired_at else None,
-                "ended": asdict(end) | {"at": end.at.isoformat()} if (end := job.last_end) else None,
-                "applied_version": job.applied_version,
-                "report_age": job.report_age,
-                "report": job.report,
-            }
-            for job in jobs
-        ],
-    }
 
 
 def status_text(

@@ -3,14 +3,14 @@
 import argparse
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from processor.cli.chosen_plan import stored_state
 from processor.cli.operators.dead_letter_choice import is_chosen
 from processor.cli.options import require_settings
-from processor.progress.replays import PARTITION, ended_replays, refused_replays, replay_key
+from processor.progress.replays import PARTITION
 from processor.records.record import Record
+from processor.topics.letter_fates import with_fates
 from statestore.store import Item
 
 if TYPE_CHECKING:
@@ -34,15 +34,7 @@ def read_stored_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
     if found:
         with stored_state(settings) as (_, store):
             items = store.partition(PARTITION)
-    ended, refused = ended_replays(items), refused_replays(items)
-    letters = []
-    for letter in found:
-        key = replay_key(letter.rejected.record)
-        if key in refused:
-            at, why = refused[key]
-            letter = replace(letter, last_seen=max(at.timestamp(), letter.last_seen), refused_again=why)
-        letters.append((letter, ended.get(key, "")))
-    return letters
+    return with_fates(found, items)
 
 
 def waiting_letters(options: argparse.Namespace, settings: "Settings") -> "Iterator[DeadLetter]":

@@ -25,7 +25,6 @@ from processor.cli.options import (
 )
 from processor.cli.printing.difference_lines import difference_lines
 from processor.cli.printing.output import UNFIT_LINE
-from processor.cli.printing.visible_text import visible_line, visible_lines
 from processor.errors import SettingError
 from processor.inspect.mirror import Mirror
 from processor.inspect.verification import (
@@ -45,6 +44,7 @@ from processor.settings.open_registry import open_registry
 from processor.settings.owner_name import owner_name
 from processor.settings.resolve_secrets import resolve_schema_registry
 from processor.settings.settings import Settings
+from processor.wording.visible_text import visible_line, visible_lines
 from statestore.store import Store
 
 

@@ -17,12 +17,12 @@ from processor.cli.operators.repair_source import repair_from_source
 from processor.cli.options import print_progress, reachable_settings, require_settings
 from processor.cli.printing.progress_bar import ProgressBar
 from processor.cli.printing.source_text import is_equal, source_json, source_lines
-from processor.cli.printing.visible_text import visible_line
 from processor.errors import SettingError, StatestoreError
 from processor.plan.plan import EntityPlan
 from processor.records import canonical_json
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from processor.wording.visible_text import visible_line
 from statestore.store import HALF_UNITS, Store
 
 if TYPE_CHECKING:

@@ -4,25 +4,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from processor.cli.printing.visible_text import visible_line, visible_lines
 from processor.plan.plan import Plan
 from processor.progress.replays import DROPPED
-from processor.records.record import Record, Rejected
+from processor.records.record import Rejected
 from processor.records.recorded_line import to_reject_line
 from processor.records.reject_reasons import REASONS
 from processor.records.settled_form import NO_FORMS
 from processor.steps.decode import compare_columns
+from processor.topics.letter_fates import LetterFate, age, record_position
+from processor.topics.readable_bytes import readable_lines
+from processor.wording.visible_text import visible_line, visible_lines
 
 if TYPE_CHECKING:
     from processor.progress.form_notes import Forms
     from processor.records.dead_letters import DeadLetter
 
-Fate = tuple["DeadLetter", str]
-"""A dead letter, and what became of it; empty while it waits."""
-HEX_COLUMNS = 16
 
-
-def group_lines(found: Iterable[Fate]) -> Iterator[str]:
+def group_lines(found: Iterable[LetterFate]) -> Iterator[str]:
     """A line for each topic and code: how many, the age of the oldest, and the meaning. The largest group comes first."""
     groups: dict[str, list[float]] = {}
     for letter, _ in found:
@@ -77,8 +75,14 @@ def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: Plan, f
     }
     lines = [record_position(record), *(f"  {name:<14}{text}" for name, text in facts.items() if text)]
     for number, (name, value) in enumerate(record.headers, start=1):
-        lines += [f"  header {number} {name!r}", *_content(value)]
-    lines += ["  key", *_content(record.key), "  value", *_content(record.value), *_columns(whole, plan, forms)]
+        lines += [f"  header {number} {name!r}", *readable_lines(value)]
+    lines += [
+        "  key",
+        *readable_lines(record.key),
+        "  value",
+        *readable_lines(record.value),
+        *_columns(whole, plan, forms),
+    ]
     return visible_lines(lines)
 
 
@@ -99,38 +103,9 @@ def _columns(rejected: Rejected, plan: Plan, forms: "Forms") -> Sequence[str]:
     return ["  columns", *(f"    {line}" for line in lines or ["all are as declared"])]
 
 
-def _content(data: bytes | None) -> Iterator[str]:
-    """Bytes as text, else in hexadecimal; each line is indented, so none looks like a line of statestore."""
-    if data is None:
-        yield "    null"
-        return
-    try:
-        for line in data.decode().split("\n"):
-            yield f"    {line}"
-    except UnicodeDecodeError:
-        for first in range(0, len(data), HEX_COLUMNS):
-            row = data[first : first + HEX_COLUMNS]
-            text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-            yield f"    {first:08x}  {row.hex(' '):<{3 * HEX_COLUMNS}} |{text}|"
-
-
 def fate(outcome: str) -> str:
     """What became of a dead letter that does not wait, for a person."""
     return outcome if outcome.startswith(DROPPED) else f"replayed: {outcome}"
-
-
-def age(since: float) -> str:
-    """How long ago a time (in seconds since 1970) is, in its largest unit."""
-    seconds = max(0, int(datetime.now(UTC).timestamp() - since))
-    for unit, length in (("days", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"
-
-
-def record_position(record: Record) -> str:
-    """The topic, partition, offset and epoch of a record, for a person."""
-    return f"{record.topic}/{record.partition} offset {record.offset} epoch {record.epoch}"
 
 
 def _time(seconds: float) -> str:

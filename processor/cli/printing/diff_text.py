@@ -6,7 +6,6 @@ from decimal import Decimal
 
 from processor.cli.printing.colour import coloured
 from processor.cli.printing.plan_text import WIDTH, counted
-from processor.cli.printing.visible_text import visible_line
 from processor.inspect.definition_diff import DiffReport, DocumentSizes, ProductDiff
 from processor.inspect.document_changes import ChangeGroup
 from processor.inspect.join_findings import JoinFinding
@@ -15,6 +14,7 @@ from processor.records import canonical_json
 from processor.records.record import Value
 from processor.wording.first_of import shortened
 from processor.wording.text_table import wrapped_lines
+from processor.wording.visible_text import visible_line
 
 LONGEST = 100
 """Characters of an example's value."""

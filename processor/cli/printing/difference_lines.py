@@ -6,11 +6,11 @@ from functools import partial, reduce
 from operator import getitem
 
 from processor.cli.printing.colour import coloured
-from processor.cli.printing.visible_text import visible_line
 from processor.inspect.verification import Difference
 from processor.records import canonical_json
 from processor.records.record import Value
 from processor.wording.first_of import shortened
+from processor.wording.visible_text import visible_line
 
 SHOWN = 5
 """Documents that the report shows of each group."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from time import sleep
 from typing import TYPE_CHECKING
 
-from processor.cli.printing.visible_text import visible_line
 from processor.progress.topic_moves import move_lines
+from processor.wording.visible_text import visible_line
 from registry.edits.pending import pending_lines
 from registry.job_status import JobStatus
 from registry.model import Applied

@@ -10,10 +10,10 @@ from datetime import datetime
 from threading import Lock
 from typing import Any, TextIO
 
-from processor.cli.printing.output import freshness_text
-from processor.cli.printing.visible_text import visible_line
+from processor.metrics.freshness_text import freshness_text
 from processor.metrics.lag_text import lag_text
 from processor.rounds.job_event import JobEvent
+from processor.wording.visible_text import visible_line
 
 ROUNDS = {
     "batch": ("read", "applied", "dead letters", "published"),

@@ -3,23 +3,17 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 
-from processor.cli.printing.visible_text import visible_line
-from processor.metrics.read_metrics import READS, WRITES
+from processor.metrics.freshness_text import freshness_text
 from processor.plan.declared_columns import UNREADABLE
-from processor.pricing.price_list import DEFAULT
 from processor.progress.backlog import stopped_line
 from processor.records.message import Message
 from processor.records.record import Record, Rejected
 from processor.records.recorded_line import to_line, to_reject_line
 from processor.records.recorded_topics import check_writable, open_writer
 from processor.rounds.account import OUTCOMES
-from processor.rounds.freshness import BOUNDS, BUCKETS, FRESHNESS, read_freshness
-from processor.rounds.spending import REQUEST
-from processor.rounds.stage_times import BATCH, STAGE, STAGES
-from processor.wording.durations import DAY, MINUTE, duration_text
-from statestore.store import HALF_UNITS, RETRIES, THROTTLES
+from processor.rounds.freshness import BUCKETS, FRESHNESS
+from processor.wording.visible_text import visible_line
 
 COUNTS = (
     "Counts. Of records: applied: written as a row; superseded: a newer change of the row came before, or in the same batch; "
@@ -76,53 +70,10 @@ def report_stopped_products(stopped: Mapping[str, str]) -> int:
     return 1 if stopped else 0
 
 
-def freshness_text(tally: Mapping[str, int]) -> str:
-    """The median and the 99th percentile of the ages of documents; of old records their mean age; empty without documents."""
-    freshness = read_freshness(tally)
-    if not freshness.count:
-        return ""
-    p50, p99 = map(freshness.quantile, (0.5, 0.99))
-    longest = f"over {duration_text(BOUNDS[-1])}"
-    if p50 > BOUNDS[-1]:
-        mean = freshness.seconds / freshness.count
-        return f"freshness of old records: {duration_text(mean)} on average" if mean > DAY else f"freshness {longest}"
-    return f"freshness p50 {_age(p50)}, p99 {_age(p99) if p99 <= BOUNDS[-1] else longest}"
-
-
-def _age(seconds: float) -> str:
-    """An age; below a minute to the hundredth of a second."""
-    return f"{seconds:.2f} s" if seconds < MINUTE else duration_text(seconds)
-
-
 def freshness_histogram(tally: Mapping[str, int]) -> str:
     """The same, and how many documents are in each bucket that is not empty; empty without documents."""
     buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in BUCKETS if tally.get(name))
     return f"{freshness_text(tally)}; documents by age: {buckets}" if buckets else ""
-
-
-def spending_line(counts: Mapping[str, int]) -> str:
-    """The requests of a run, their throttles and retries, their units with the price, and the time of its stages, in one line."""
-
-    def total(prefix: str, names: Iterable[str]) -> int:
-        return sum(counts.get(prefix + name, 0) for name in names)
-
-    both = (*WRITES, *READS)
-    times = ", ".join(f"{name} {counts.get(STAGE + name, 0) / 1000:,.1f} s" for name in (BATCH, *STAGES))
-    requests = f"{total(REQUEST, both):,} requests ({throttled(counts):,} throttled, {total(RETRIES, both):,} retries)"
-    written, read = total(HALF_UNITS, WRITES), total(HALF_UNITS, READS)
-    return f"{requests}{_units(written, read) if written or read else ''}; {times}"
-
-
-def throttled(counts: Mapping[str, int]) -> int:
-    """How many answers of the store were throttles."""
-    return sum(counts.get(THROTTLES + name, 0) for name in (*WRITES, *READS))
-
-
-def _units(half_written: int, half_read: int) -> str:
-    """The units of DynamoDB and their price. A table in Postgres has none."""
-    dollars = DEFAULT.dollars(Decimal(half_written) / 2, Decimal(half_read) / 2) / 1_000_000
-    price = f"${dollars:,.4f} on demand in {DEFAULT.region} ({DEFAULT.date})"
-    return f", {half_written / 2:,.0f} write units, {half_read / 2:,.0f} read units, {price}"
 
 
 def summary(tally: Mapping[str, int]) -> str:

@@ -2,12 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from decimal import Decimal
 
 from processor.cli.printing.colour import coloured
-from processor.cli.printing.visible_text import visible_line
-from processor.pricing.backfill_estimate import BACKFILL_UNITS, Backfill
+from processor.pricing.backfill_estimate import Backfill, backfill_text
 from processor.pricing.planned_entries import EntryAction, PlannedEntry
 from processor.pricing.preview import Preview, SlotPreview
 from processor.pricing.price import BATCH
@@ -15,6 +13,7 @@ from processor.pricing.price_list import Prices
 from processor.pricing.product_prices import ProductPrice, product_prices
 from processor.wording.first_of import first_of
 from processor.wording.text_table import fitted_to, table_lines, wrapped_lines
+from processor.wording.visible_text import visible_line
 from statestore.items import slot_name
 
 WIDTH = 100
@@ -40,6 +39,7 @@ def plan_lines(found: Preview, prices: Prices, details: Iterable[str] = ()) -> I
     if len(priced) > NAMED:
         yield ""
         yield from _price_table(priced, found, prices)
+    yield from _gate_lines(found)
     yield from details
     if found.warnings:
         yield ""
@@ -147,14 +147,19 @@ def served_joins(slot: SlotPreview) -> str:
     return f": {'; '.join(slot.serves)}{together}" if slot.serves else ""
 
 
-def backfill_text(backfill: Backfill, prices: Prices) -> str:
-    """The rows of a backfill, with its write units, dollars and time where they are known."""
-    rows = f"rows of {backfill.entity} to fill"
-    if backfill.rows is None or backfill.write_units is None or backfill.seconds is None:
-        return f"{rows}: `statestore statistics` counts them"
-    dollars = prices.dollars(backfill.write_units, Decimal(0)) / 1_000_000
-    time = f"about {timedelta(seconds=backfill.seconds)} at {BACKFILL_UNITS:,} write units a second and shard"
-    return f"{backfill.rows:,} {rows}: {backfill.write_units:,} write units, ${dollars:,.2f}, {time}"
+def _gate_lines(found: Preview) -> Iterator[str]:
+    """What holding costs, which is in the prices of events, but for the growth of the items."""
+    if found.gates:
+        yield ""
+        yield from wrapped_lines(
+            "gates: write units of holding, for an event alone in its batch and for one in a batch of "
+            f"{BATCH:,}. Changes that wait together make one document, and the prices do not count this:",
+            WIDTH,
+        )
+    for one in found.gates:
+        yield from wrapped_lines(
+            visible_line(f"{one.product}: {one.alone:g} alone, {one.in_batch:.3f} in a batch"), WIDTH, "  "
+        )
 
 
 def _price_table(priced: Sequence[ProductPrice], found: Preview, prices: Prices) -> Iterator[str]:

@@ -2,17 +2,11 @@
 
 import json
 import os
-import signal
 import ssl
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import anyio
@@ -25,76 +19,24 @@ from cryptography.x509.oid import NameOID
 from mcp import Client, StdioServerParameters
 
 from processor.definitions.load import load
-from processor.local.readiness import free_port
-from processor.plan.planning import plan_of, requirements_of
-from processor.progress.identity import write_identity
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.stores.kinds import open_store
-from processor.trial.trial import Trial
+from processor.plan.planning import requirements_of
 from registry.repository import Registry
-
-ENTITIES = {"user": {"topic": "user", "key": ["id"], "columns": {"id": "int", "name": "string"}}}
-PROFILE = {"product": "profile", "topic": "profile", "root": "user", "fields": ["id", "name"]}
-USER = Record(topic="user", partition=0, offset=0, key=b'{"id":1}', value=b'{"id":1,"name":"ada"}')
-COMMAND = [sys.executable, "-c", "from processor.cli.main import main; raise SystemExit(main())"]
-TOKEN = "a-long-random-token"
-SECONDS = 60.0
-
-
-def definitions(**more: Any) -> Any:
-    return load({"entities.yaml": json.dumps(ENTITIES), "profile.yaml": json.dumps(PROFILE | more)})
+from tests.integration.serve.served_process import (
+    COMMAND,
+    ENTITIES,
+    PROFILE,
+    SECONDS,
+    TOKEN,
+    asked,
+    serving,
+    stored_row,
+)
 
 
 @pytest.fixture
 def environment(registry: Registry, postgres_url: str, schema: str) -> dict[str, str]:
     """The variables that lead to a registry with one stored row."""
-    table = f"t_{schema}"
-    settings = Settings(
-        registry=postgres_url, registry_schema=schema, store="postgres", store_url=postgres_url, table=table
-    )
-    registry.apply(requirements_of(definitions()), who="a test", why="a product")
-    store, bound = open_store(settings), registry.binding()
-    store.create(5)
-    store.write(write_identity(bound.identity))
-    trial = Trial(plan=plan_of(registry.snapshot()), settings=settings, other_store=store)
-    trial.batch([USER])
-    trial.finish()
-    store.close()
-    registry.bind(replace(bound, job="statestore", table=settings.place))
-    names = {"REGISTRY": postgres_url, "REGISTRY_SCHEMA": schema, "STORE": "postgres", "STORE_URL": postgres_url}
-    return {f"STATESTORE_{name}": value for name, value in {**names, "TABLE": table}.items()} | {"TOKEN": TOKEN}
-
-
-@contextmanager
-def serving(environment: dict[str, str], *flags: str) -> Iterator[int]:
-    """The port of a server that listens. SIGTERM ends it with status 0."""
-    port = free_port()
-    argv = [*COMMAND, "serve", "--port", str(port), *flags]
-    with subprocess.Popen(argv, env=os.environ | environment, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            assert "look-ups at" in process.stderr.readline()
-            yield port
-        finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(SECONDS) in (0, -signal.SIGTERM)
-            assert process.stderr is not None
-            assert "Traceback" not in process.stderr.read()
-
-
-def asked(ask: Callable[[], httpx2.Response], status: int = 200) -> httpx2.Response:
-    """The answer, once it has this status."""
-    until = monotonic() + SECONDS
-    while True:
-        try:
-            answer = ask()
-        except httpx2.ConnectError:  # uvicorn does not listen yet
-            answer = None
-        if answer is not None and answer.status_code == status:
-            return answer
-        assert monotonic() < until, answer and answer.text
-        sleep(0.05)
+    return stored_row(registry, postgres_url, postgres_url, schema)
 
 
 def test_a_process_answers_and_takes_new_definitions(environment: dict[str, str], registry: Registry) -> None:
@@ -151,7 +93,13 @@ def test_an_assistant_reads_over_standard_input_and_output(environment: dict[str
             return await client.call_tool("get", {"product": "profile", "key": "1"})
 
     answer = anyio.run(ask)
-    assert answer.structured_content == {"document": {"id": 1, "name": "ada"}, "sequence": 1, "published": True}
+    assert answer.structured_content == {
+        "document": {"id": 1, "name": "ada"},
+        "sequence": 1,
+        "published": True,
+        "waits": False,
+        "age": None,
+    }
 
 
 class _Authority:

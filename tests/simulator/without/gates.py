@@ -75,6 +75,16 @@ def _only_own(blocker: Any) -> Any:
     return changed
 
 
+def _as_before(reload: Any) -> Any:
+    def changed(self: HeldRoots, *args: Any) -> Any:
+        unused = reload(self, *args)
+        for held in self.held.values():
+            held.reloaded = False
+        return unused
+
+    return changed
+
+
 def _found(make_portions: Any) -> Any:
     return lambda held, *names: make_portions(replace(held, unfound=frozenset()), *names)
 
@@ -102,6 +112,9 @@ fan_outs_found = replacing((keep_changes, "make_portions", _found))
 
 ready_at_once = replacing((Start, "expect", lambda _: lambda self, _: setattr(self, "unread", {})))
 """A run releases roots before it has read what its topics had."""
+
+waits_go_on = replacing((HeldRoots, "reload", _as_before))
+"""A change after a start continues a wait that a message may have ended."""
 
 distance_in_memory = replacing((ReleaseNotes, "reload", lambda _: lambda *_args: None))
 """A run does not know when the run before it sent messages."""

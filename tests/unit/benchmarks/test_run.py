@@ -87,7 +87,9 @@ def test_the_report_shows_the_median_and_the_growth_since_the_first_pass() -> No
     from benchmarks.steps import MemoryUse, Speed
 
     job = {"store": "moto", "events": 10, "users": 2, "batch": 5, "wall": 2.0, "cpu": 1.0, "published": 4}
-    speeds = [Speed(events=1_000, wall=wall, cpu=wall, settling=0.0, documents=9) for wall in (0.1, 0.2, 0.5)]
+    speeds = [
+        Speed(events=1_000, wall=wall, cpu=wall, settling=0.0, json=0.01, documents=9) for wall in (0.1, 0.2, 0.5)
+    ]
     measured = Measurements(
         speeds=speeds,
         consistent_speeds=speeds,

@@ -4,11 +4,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from processor.definitions.load import load
+from processor.errors import StatestoreError
 from processor.records.record import Record
 
 ROOT = Path(__file__).parents[3]
@@ -133,6 +135,52 @@ def test_the_steady_stream_changes_pull_requests_that_have_an_author() -> None:
     others = [record("pull_request", 2, {"author": "gone"}), record("pull_request", 3, None)]
     users = [record("user", 1, {"username": "a"}), record("user", 2, {"username": "gone"}), record("user", 2, None)]
     assert pull_requests_with_author([*users, kept, *others]) == [kept]
+
+
+def test_the_broker_has_the_first_record_of_a_topic_before_the_producer_gets_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from benchmarks.whole_jobs import source_topics
+
+    sent: list[bytes | str] = []
+    producer = SimpleNamespace(
+        produce=lambda topic, *, key, value, partition: sent.append(value),
+        poll=lambda timeout: 0,
+        flush=lambda: sent.append("flush"),
+    )
+    monkeypatch.setattr(source_topics, "Producer", lambda settings: producer)
+    records = [
+        Record(topic=topic, partition=0, offset=0, epoch=0, key=b"k", value=topic.encode()) for topic in ("a", "a", "b")
+    ]
+    source_topics.SourceTopics("kafka:1").send(records)
+    assert sent == [b"a", "flush", b"a", b"b", "flush", "flush"]
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A reader of topics, and a system that runs and sends nothing more. Both limits are over at once."""
+    from benchmarks.whole_jobs import target_topics
+
+    for name in ("QUIET_SECONDS", "SILENT_SECONDS", "LIMIT_SECONDS"):
+        monkeypatch.setattr(target_topics, name, 0.0)
+    consumer: Any = SimpleNamespace()
+    return target_topics.TargetTopics(consumer), SimpleNamespace(check=lambda: None, ordered=True)
+
+
+def test_a_system_that_does_not_show_its_documents_in_time_says_how_far_it_came(waiting: Any) -> None:
+    target, system = waiting
+    target.last, target.count = {("profiles", '"a"'): b"1", ("profiles", '"b"'): b"2"}, 2
+    expected = (
+        r"2 of 3 documents are not right, such as \"b\" of topic profiles; 2 messages came, the last one \d+ s ago"
+    )
+    with pytest.raises(StatestoreError, match=expected):
+        target.wait_until_right({"profiles": {'"a"': 1, '"b"': 3, '"c"': 4}}, system)
+
+
+def test_a_system_without_a_message_says_so(waiting: Any) -> None:
+    target, system = waiting
+    with pytest.raises(StatestoreError, match=r"1 of 1 documents are not right.*; no message came; CPU seconds: "):
+        target.wait_until_right({"profiles": {'"a"': 1}}, system)
 
 
 def test_a_row_of_the_table_names_the_largest_part_of_the_cpu_first() -> None:

@@ -123,3 +123,13 @@ def trial_of(plan: Plan, *rows: dict[str, object]) -> Trial:
         for n, (key, row) in enumerate(zip(keys, rows, strict=True))
     )
     return trial
+
+
+def test_a_product_with_a_gate_says_what_its_documents_wait_for() -> None:
+    files = {
+        "entities.yaml": "user: {key: [id], columns: {id: int}}",
+        "p.yaml": "{product: p, root: user, publish: {quiet: 2 s, every: 5 min}}",
+    }
+    plan = plan_alone(load(files), slots=1)
+    lines = list(explanation_lines(explain(plan, plan.products["p"])))
+    assert lines[2] == "  a document waits at its gate: quiet 2 s, every 5 min, at_most 5 min"

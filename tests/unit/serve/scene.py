@@ -1,6 +1,7 @@
 """A state in memory with documents, and a reader over it."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from processor.definitions.load import load
@@ -8,10 +9,13 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.records import canonical_json
 from processor.records.record import Record
+from processor.serve.plan_view import PlanView
 from processor.serve.state_reader import StateReader
+from processor.serve.store_pool import StorePool
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from registry.errors import RegistryUnreachable
+from registry.job_status import JobStatus
 from registry.model import Snapshot
 
 ENTITIES = """
@@ -30,12 +34,13 @@ PRODUCTS = {
 
 
 class ServedState:
-    """Takes rows as a job does. `away`: the registry does not answer."""
+    """Takes rows as a job does. `away`: the registry does not answer; `jobs`: that report to it."""
 
     def __init__(self) -> None:
         self.trial = Trial(plan=plan_alone(load(PRODUCTS), slots=20), settings=Settings())
         self.served: Plan = self.trial.plan
         self.away = False
+        self.jobs: tuple[JobStatus, ...] = ()
         self._offset = 0
 
     def takes(self, topic: str, value: dict[str, Any], *, deleted: bool = False) -> None:
@@ -49,6 +54,19 @@ class ServedState:
             raise RegistryUnreachable("the registry at db:5432 does not answer")
         return Snapshot(version=self.served.version, slots=20, entities=(), products=(), assignments=(), joins=())
 
+    def reports(self, report: Any) -> None:
+        """The job has reported this a moment ago."""
+        (at, seconds) = (datetime(2026, 1, 1, tzinfo=UTC), 1.0)
+        known = {
+            "job": "one",
+            "owner": "a host",
+            "alive": True,
+            "generation": 1,
+            "applied_version": 1,
+            "renewed_at": at,
+        }
+        self.jobs = (JobStatus(**cast(Any, known), report=report, report_age=seconds),)
+
     def edits(self, **products: str) -> None:
         """Puts other definitions into the registry."""
         self.served = replace(plan_alone(load(PRODUCTS | products), slots=20), version=self.served.version + 1)
@@ -59,11 +77,10 @@ class ServedState:
         self.trial.driver.adopt(self.served)
         self.trial.finish()
 
-    def reader(self, **limits: int) -> StateReader:
+    def reader(self, **limits: Any) -> StateReader:
         return StateReader(
-            store=self.trial.store,
-            snapshot=self.snapshot,
+            stores=StorePool([self.trial.store]),
+            view=PlanView(snapshot=self.snapshot, jobs=lambda: self.jobs, plan_of=lambda _: self.served),
             boundaries=lambda _: (),
-            plan_of=lambda _: self.served,
             **cast(Any, limits),
         )

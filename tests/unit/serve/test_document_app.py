@@ -1,14 +1,23 @@
 """What a client of `statestore serve` gets."""
 
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
 from typing import Any
 
 import pytest
 from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
-from processor.serve import state_reader
+from processor.serve import gate_view, open_view, plan_view, state_reader
 from processor.serve.document_app import document_app
 from processor.serve.guard import GuardRules
+from processor.serve.store_pool import StorePool
+from statestore.errors import Transient
+from statestore.keys import Key
+from statestore.memory import MemoryStore
+from statestore.store import Item
 from tests.unit.serve.scene import PRODUCTS, ServedState
 
 LOCAL = "http://127.0.0.1"
@@ -26,8 +35,9 @@ def state() -> ServedState:
 
 @pytest.fixture
 def client(state: ServedState, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    monkeypatch.setattr(state_reader, "PLAN_SECONDS", 0.0)
-    monkeypatch.setattr(state_reader, "OVERLAY_SECONDS", 0.0)
+    monkeypatch.setattr(plan_view, "PLAN_SECONDS", 0.0)
+    monkeypatch.setattr(open_view, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(gate_view, "LOOK_SECONDS", 0.0)
     return TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
 
 
@@ -156,6 +166,70 @@ def test_a_look_up_beyond_its_limits(state: ServedState) -> None:
     assert problem(small.get("/documents/person/ada"))[0] == 413
 
 
+def test_a_product_with_a_limit_of_its_own(state: ServedState) -> None:
+    for number in range(8):
+        state.takes("order", {"user": "ada", "number": number, "status": "open"})
+    client = TestClient(document_app(state.reader(most_rows_of={"person": 5}), GuardRules()), base_url=LOCAL)
+    assert problem(client.get("/documents/person/ada")) == (
+        413,
+        "the answer needs more than 5 rows: read the product's topic, or raise --most-rows",
+    )
+    assert client.get('/documents/purchase/{"user":"ada","number":7}').status_code == 200
+
+
+def test_the_limit_of_a_join_counts(client: TestClient, state: ServedState) -> None:
+    for number in range(8):
+        state.takes("order", {"user": "ada", "number": number, "status": "open"})
+    limited = PRODUCTS["person.yaml"].replace("on: {user: name}", "on: {user: name}, order_by: [-number], limit: 2")
+    state.edits(**{"person.yaml": limited})
+    assert [one["number"] for one in client.get("/documents/person/ada").json()["orders"]] == [7, 6]
+
+
+def test_the_age_of_the_state_where_a_job_says_it(client: TestClient, state: ServedState) -> None:
+    assert "statestore-age" not in client.get("/documents/person/ada").headers
+    lags = {"user": {"records": 0, "seconds": 0.0}, "order": {"records": 3, "seconds": 7.5}}
+    state.reports({"at": 1000.0, "looked": 990.0, "topics": lags})
+    answer = client.get("/documents/person/ada")
+    assert answer.headers["statestore-age"] == "19"  # seconds: 1 of the report, 10 of the look, 7.5 of the record
+    again = client.get("/documents/person/ada", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.headers["statestore-age"]) == (304, "19")
+
+
+def test_as_many_look_ups_at_the_same_time_as_there_are_stores(state: ServedState) -> None:
+    both = Barrier(2, timeout=30)
+
+    class Meeting(MemoryStore):
+        def get(self, keys: Collection[Key]) -> dict[Key, Item]:
+            both.wait()
+            return state.trial.store.get(keys)
+
+    reader = replace(state.reader(), stores=StorePool([Meeting(), Meeting()]))
+    with ThreadPoolExecutor(4) as threads:
+        rows = list(threads.map(lambda _: reader.row("user", "ada"), range(4)))
+    assert [one["columns"]["city"] for one in rows] == ["Oslo"] * 4
+
+
+def test_a_store_that_is_away_and_back(state: ServedState) -> None:
+    away = [True]
+
+    class Leaving(MemoryStore):
+        def get(self, keys: Collection[Key]) -> dict[Key, Item]:
+            if away[0]:
+                raise Transient("table t at db:5432: connection refused")
+            return state.trial.store.get(keys)
+
+    reader = replace(state.reader(), stores=StorePool([Leaving()]))
+    client = TestClient(document_app(reader, GuardRules()), base_url=LOCAL)
+    for _ in range(2):
+        assert problem(client.get("/rows/user/ada")) == (
+            503,
+            "table t at db:5432: connection refused; start the part again, or wait; this server goes on by itself",
+        )
+    assert client.get("/products").status_code == 200
+    away[0] = False
+    assert client.get("/rows/user/ada").status_code == 200
+
+
 def test_a_token(state: ServedState) -> None:
     client = TestClient(document_app(state.reader(), GuardRules(token=TOKEN)), base_url=LOCAL)
     for headers in (
@@ -166,8 +240,15 @@ def test_a_token(state: ServedState) -> None:
     ):
         answer = client.get("/health", headers=[(name.encode(), text.encode()) for name, text in headers.items()])
         assert problem(answer)[0] == 401
-        assert answer.headers["www-authenticate"] == "Bearer"
+        assert answer.headers["www-authenticate"].startswith("Bearer, Basic ")
     assert client.get("/health", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_a_token_as_the_password_of_a_user(state: ServedState) -> None:
+    client = TestClient(document_app(state.reader(), GuardRules(token=TOKEN)), base_url=LOCAL)
+    assert client.get("/health", auth=("ada", TOKEN)).status_code == 200
+    assert client.get("/health", auth=("ada", "another")).status_code == 401
+    assert problem(client.get("/health", headers={"Authorization": "Basic no-base64"}))[0] == 401
 
 
 def test_a_name_that_is_not_this_machine(client: TestClient) -> None:

@@ -5,9 +5,13 @@ from dataclasses import replace
 from processor.definitions.load import load
 from processor.driver.eraser import Eraser
 from processor.gates.held_portion import read_portion
+from processor.gates.stored_roots import waiting_in
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.progress.erasures import Erasure
+from processor.progress.identity import IDENTITY
+from statestore.copy_items import copy_items
+from statestore.memory import MemoryStore
 from statestore.versions import encode_version
 from tests.unit.trial.test_gates import ENTITIES, PRODUCT, Shop
 
@@ -90,3 +94,10 @@ def test_an_erasure_leaves_no_item_that_names_the_root_of_the_row() -> None:
     assert portion.held.roots.keys() == {("bill", "6")}
     assert shop.documents() == []
     assert shop.trial.clock.seconds < 60
+
+
+def test_a_copy_of_the_table_has_what_waits() -> None:
+    shop = waiting_shop()
+    copy = MemoryStore(5)
+    copy_items(shop.trial.store, copy, without=IDENTITY, report=lambda _: None)
+    assert waiting_in(shop.plan, copy.partition("OPEN"), 1.0).held.keys() == {("bill", "5")}

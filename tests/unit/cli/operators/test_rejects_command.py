@@ -11,11 +11,11 @@ import pytest
 
 from processor.cli.main import main
 from processor.cli.operators import rejects_command, replay_letters, stored_letters
-from processor.cli.printing.dead_letter_text import age
 from processor.progress.replays import PARTITION, ReplayReport, ended_replays, replay_key
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from processor.records.reject_reasons import REASONS, ReasonCode
+from processor.topics.letter_fates import age
 from statestore.memory import MemoryStore
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from processor.cli.operators.status_command import status_json, status_text
-from processor.cli.printing.output import spending_line
-from processor.cli.printing.wrong_states import wrong_lines
+from processor.cli.operators.status_command import status_text
+from processor.metrics.state_json import status_json
+from processor.metrics.wrong_states import wrong_lines
+from processor.pricing.spending_text import spending_line
 from processor.rounds.troubles import degraded_lines
 from registry.job_status import How, JobStatus, RunEnd
 from registry.model import Snapshot

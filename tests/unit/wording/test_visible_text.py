@@ -9,10 +9,10 @@ import pytest
 from processor.cli.main import main
 from processor.cli.printing.difference_lines import difference_lines
 from processor.cli.printing.job_log import JobLog
-from processor.cli.printing.visible_text import visible, visible_line
 from processor.errors import StatestoreError
 from processor.inspect.verification import Difference
 from processor.rounds.job_event import JobEvent
+from processor.wording.visible_text import visible, visible_line
 from tests.unit.cli.job_state import STATE
 
 ATTACKS = ["\x1b]0;title\x07", "\x1b[2J", "\r\x1b[K", "\u009b31m", "\u202egnp.exe", "\u2066x", "\x00", "\x7f", "\ud800"]

@@ -1,0 +1,66 @@
+"""What the screens of the console look at and work with: the registry, the table and the dead letters."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from processor.console.slot_widening import SlotWidening
+from processor.job.binding import look_up_stores
+from processor.pricing.preview import Preview
+from processor.pricing.price_list import DEFAULT, Prices
+from processor.serve.plan_view import PlanView
+from processor.serve.state_reader import StateReader
+from processor.serve.store_pool import StorePool
+from processor.settings.settings import Settings
+from processor.topics.letter_fates import LetterFate
+
+if TYPE_CHECKING:
+    from registry.repository import Registry
+
+LOOK_UPS: Final = 2
+"""Look-ups that read at the same time."""
+OpenReader = Callable[[], StateReader]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleParts:
+    """The parts. `open_reader`: the look-ups in the table; raises where there is no table of this registry yet. `letters`: the
+    last dead letters, each with what became of it. `price_board`: the prices of events. `widening`:
+    adds slots."""
+
+    registry: "Registry"
+    settings: Settings
+    open_reader: OpenReader
+    letters: Callable[[], list[LetterFate]]
+    price_board: Callable[[], Preview]
+    widening: SlotWidening
+    prices: Prices = DEFAULT
+
+
+@dataclass(slots=True)
+class TableDoor:
+    """Opens the table at the first look-up, and keeps it open: a console may begin before the first run of the job."""
+
+    registry: "Registry"
+    settings: Settings
+    _open: ExitStack = field(default_factory=ExitStack)
+    _reader: StateReader | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def reader(self) -> StateReader:
+        """The look-ups. Raises ForeignPart where the registry has no table yet, or another one."""
+        with self._lock:
+            if self._reader is None:
+                stores = self._open.enter_context(look_up_stores(self.settings, self.registry, LOOK_UPS))
+                self._reader = StateReader(
+                    stores=StorePool(stores),
+                    view=PlanView(snapshot=self.registry.snapshot, jobs=self.registry.jobs),
+                    boundaries=lambda entities: self.registry.epochs([], list(entities)),
+                )
+            return self._reader
+
+    def close(self) -> None:
+        """Closes the table."""
+        self._open.close()

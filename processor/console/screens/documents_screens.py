@@ -1,0 +1,108 @@
+"""Documents and rows by key: a document as the state has it now, with the published one and their difference, and the row of each
+field; a row with its slots and its former keys."""
+
+from typing import Any, Final
+
+from processor.console.console_parts import ConsoleParts
+from processor.console.published_message import published_message
+from processor.console.screen import Content, Screen
+from processor.console.text_diff import diff_rows, value_lines
+from processor.console.visit import Visit
+from processor.records import canonical_json
+from processor.serve.problem import LookUpProblem
+from processor.serve.state_reader import FoundDocument, StateReader
+from processor.wording.durations import duration_text
+
+MOST_KEYS: Final = 20
+"""Keys that a page proposes."""
+LONGEST_KEY: Final = 2_000
+
+
+def show_document(parts: ConsoleParts, visit: Visit) -> Content:
+    """The document of a key, or the way to one."""
+    reader = parts.open_reader()
+    products = reader.products()
+    product, key = visit.asked("product"), visit.asked("key")[:LONGEST_KEY]
+    if not product and len(products) == 1:
+        product = products[0]["product"]
+    content: dict[str, Any] = {"products": products, "product": product, "key": key, "proposed": []}
+    content |= {"absent": "", "document": None, "lineage": None}
+    if product:
+        content["proposed"] = reader.keys(product, "" if key.startswith("{") else key, MOST_KEYS)
+    if product and key:
+        content |= _looked_up(parts, reader, product, key)
+    return content
+
+
+def show_row(parts: ConsoleParts, visit: Visit) -> Content:
+    """The stored row of a key, or of the encoded key `at`; or the way to one."""
+    reader = parts.open_reader()
+    entity, key = visit.asked("entity"), visit.asked("key")[:LONGEST_KEY]
+    content: dict[str, Any] = {
+        "entities": sorted(reader.plan().entities),
+        "entity": entity,
+        "key": key,
+        "row": None,
+        "absent": "",
+    }
+    at = visit.asked("at")[:LONGEST_KEY]
+    if entity and (key or at):
+        try:
+            content["row"] = _short(reader.row_at(entity, at) if at else reader.row(entity, key))
+        except LookUpProblem as problem:
+            content["absent"] = str(problem)
+    return content
+
+
+def _looked_up(parts: ConsoleParts, reader: StateReader, product: str, key: str) -> dict[str, Any]:
+    """The document with its lineage; without a document the reason."""
+    try:
+        found = reader.document(product, key)
+    except LookUpProblem as problem:
+        if problem.status != 404 or "sequence" not in problem.more:
+            return {"absent": str(problem), "lineage": None}
+        traced = reader.lineage(product, key)
+        return {"absent": traced["reason"] or str(problem), "lineage": traced}
+    value = canonical_json.loads(found.value)
+    return {
+        "absent": "",
+        "document": {
+            "lines": value_lines(value),
+            "bytes": len(found.value),
+            "sequence": found.sequence,
+            "published": found.published,
+            "waits": found.waits,
+            "age": None if found.age is None else duration_text(found.age),
+        },
+        "published": None if found.published else _published(parts, reader, product, found, value),
+        "lineage": reader.lineage(product, key),
+    }
+
+
+def _published(
+    parts: ConsoleParts, reader: StateReader, product: str, found: FoundDocument, now: Any
+) -> dict[str, Any]:
+    """The published document where it is not the present one, with their difference."""
+    chosen = reader.plan().products[product].product
+    if chosen.format != "json":
+        return {"found": False, "why": "the product publishes Avro, and its topic has the published document"}
+    key = found.key.encode() if isinstance(found.key, str) else found.key
+    message = published_message(parts.settings, chosen.topic, key)
+    return {
+        "found": message.found,
+        "why": message.why,
+        "tombstone": message.found and message.value is None,
+        "lines": value_lines(message.value),
+        "diff": diff_rows(message.value, now) if message.found else [],
+    }
+
+
+def _short(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its values as lines, cut where they are long."""
+    return row | {name: value_lines(row[name]) for name in ("columns", "undeclared")}
+
+
+DOCUMENTS = (
+    Screen(path="/documents", menu="Documents", template="documents.html", show=show_document),
+    Screen(path="/rows", menu="Documents", template="rows.html", show=show_row),
+)

@@ -1,0 +1,112 @@
+"""The products: their list, and one product with its versions, its picture, its access paths, its schema and its definition."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from processor.catalogue.document_members import document_members
+from processor.catalogue.lineage_picture import lineage_picture
+from processor.catalogue.product_versions import product_versions
+from processor.console.console_parts import ConsoleParts
+from processor.console.screen import Content, Screen
+from processor.console.text_diff import diff_rows, value_lines
+from processor.console.visit import Visit
+from processor.inspect.access_paths import explain
+from processor.plan.planning import plan_of
+from processor.product.json_schema import document_schema
+from processor.product.product import Definitions
+from processor.product.sql_printer.product_query import product_sql
+from processor.serve.problem import LookUpProblem
+from registry.edits.advance import completed
+from registry.edits.pending import waits_for
+from registry.model import HistoryEntry, ProductEntry, Snapshot
+
+
+def show_products(parts: ConsoleParts, _: Visit) -> Content:
+    """The products with their states; of each the rows of its root, where statistics counted them."""
+    snapshot, statistics = parts.registry.snapshot(), parts.registry.statistics.last()
+    rows = {one.entity: one.rows for one in statistics.entities} if statistics else {}
+    names = sorted({one.name for one in (*snapshot.products, *snapshot.waiting)})
+    return {
+        "version": snapshot.version,
+        "products": [_product(snapshot, name) for name in names],
+        "roots": {one.root: rows.get(one.root) for one in (*snapshot.products, *snapshot.waiting)},
+        "counted_at": statistics.taken_at.isoformat(timespec="seconds") if statistics else None,
+    }
+
+
+def show_product(parts: ConsoleParts, visit: Visit) -> Content:
+    """One product."""
+    snapshot, name = parts.registry.snapshot(), visit.asked("product")
+    entry = _entry(snapshot, name)
+    plan = plan_of(completed(snapshot))
+    chosen, entities = plan.products[name], plan.declared_entities
+    product = chosen.product
+    definitions = Definitions(entities={one: entities[one] for one in entities}, products={name: product})
+    history = parts.registry.history()
+    found = product_versions(snapshot, (), history, [name])[name]
+    texts = dict(_definitions(history, name)) | {entry.version: entry.definition}
+    return {
+        **_product(snapshot, name),
+        "versions": [{**asdict(one), "at": f"{one.at:%Y-%m-%d %H:%M:%S %Z}"} for one in found.versions],
+        "states": list(found.states),
+        "definition": value_lines(entry.definition),
+        "diff": _diff(visit, texts),
+        "picture": asdict(lineage_picture(product, document_members(product, definitions))),
+        "paths": asdict(explain(plan, chosen)),
+        "schema": value_lines(document_schema(product, entities)),
+        "sql": product_sql(product, entities),
+    }
+
+
+def _product(snapshot: Snapshot, name: str) -> dict[str, Any]:
+    """A product in the list: of its live version, else of the one that waits."""
+    live = next((one for one in snapshot.products if one.name == name), None)
+    waiting = next((one for one in snapshot.waiting if one.name == name), None)
+    entry = live or waiting
+    assert entry is not None
+    state = "waiting" if live is None else "leaving" if live.retracted else "paused" if live.paused else "live"
+    return {
+        "product": name,
+        "version": entry.version,
+        "state": state,
+        "topic": entry.topic,
+        "root": entry.root,
+        "entities": sorted(entry.entities()),
+        "waits": f"version {waiting.version} waits for {', '.join(waits_for(snapshot, waiting))}" if waiting else "",
+    }
+
+
+def _entry(snapshot: Snapshot, name: str) -> ProductEntry:
+    """The newest content of a product."""
+    for one in (*snapshot.waiting, *snapshot.products):
+        if one.name == name:
+            return one
+    known = ", ".join(sorted(one.name for one in (*snapshot.products, *snapshot.waiting))) or "none"
+    raise LookUpProblem(404, f"there is no product `{name}`; there are {known}")
+
+
+def _definitions(history: Sequence[HistoryEntry], name: str) -> Iterator[tuple[int, Any]]:
+    """The definition of each version in the history."""
+    for entry in history:
+        for row in (entry.new, entry.old):
+            if entry.entry in ("products", "waiting_products") and row and row["name"] == name:
+                yield row["version"], row["definition"]
+
+
+def _diff(visit: Visit, texts: dict[int, Any]) -> dict[str, Any] | None:
+    """The difference between two versions: those that the address names, else the last two. None for a lone version."""
+    if len(texts) < 2:
+        return None
+    *_, before, after = sorted(texts)
+    one = visit.number("before") if visit.asked("before") else before
+    other = visit.number("after") if visit.asked("after") else after
+    if not {one, other} <= texts.keys():
+        raise LookUpProblem(404, f"the history has the versions {', '.join(map(str, sorted(texts)))}")
+    return {"before": one, "after": other, "of": sorted(texts), "diff": diff_rows(texts[one], texts[other])}
+
+
+PRODUCTS = (
+    Screen(path="/products", menu="Products", template="products.html", show=show_products),
+    Screen(path="/products/product", menu="Products", template="product.html", show=show_product),
+)
