@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import groupby
 from math import inf
-from typing import NamedTuple
 
 from processor.gates.closed_transactions import ClosedTransactions
 from processor.gates.held_portion import HeldPortion, read_portion
+from processor.gates.held_root import Barrier, DueRoots, HeldRoot
 from processor.gates.release_notes import ReleaseNotes
 from processor.gates.source_transactions import OpenTransaction, SourceTransactions
 from processor.gates.start import Start
@@ -30,36 +30,6 @@ from statestore.keys import Key
 from statestore.store import Delete, Item, Write
 
 ROOTS_PER_ROUND = 5_000
-
-
-@dataclass(slots=True, kw_only=True)
-class HeldRoot:
-    """A root that waits. `since`: its first change since its last message; `touched`: its last change; on the job's clock.
-    `mark`: the number of the newest transaction then. `time`: Kafka's of its oldest record. `items`: the portions of it.
-    `reloaded`: since the start, so it may have gone out before; its next change then begins a new wait."""
-
-    since: float
-    touched: float
-    mark: int = 0
-    time: float = inf
-    reloaded: bool = False
-    items: set[Key] = field(default_factory=set)
-
-
-@dataclass(slots=True, kw_only=True)
-class Barrier:
-    """A fan-out has yet to find roots of a product: all its roots wait for the transactions up to `mark`."""
-
-    mark: int = 0
-    items: set[Key] = field(default_factory=set)
-
-
-class DueRoots(NamedTuple):
-    """`times`: Kafka's time of the oldest record that led to each root. `incomplete`: those that may show a part of a
-    transaction."""
-
-    times: dict[Root, float]
-    incomplete: set[Root]
 
 
 @dataclass(slots=True, kw_only=True)

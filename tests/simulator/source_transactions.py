@@ -15,7 +15,8 @@ from typing import Any
 
 from processor.driver.round_runner import RoundRunner
 from processor.gates.held_portion import HeldPortion
-from processor.gates.held_roots import DueRoots, HeldRoots
+from processor.gates.held_root import DueRoots
+from processor.gates.held_roots import HeldRoots
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.product.gate import Gate
