@@ -15,7 +15,7 @@ from registry.repository import Registry
 from tests.integration.console.conftest import MOVE, PAGES, ConsoleScene
 from tests.support.browser import chromium, served
 
-pytestmark = pytest.mark.rest
+pytestmark = pytest.mark.slow
 Page = Any  # of Playwright
 EXPECTED = re.compile(r"status of (409|503)|Status Error Code 503|ERR_CONNECTION_REFUSED")
 """What a browser says of answers that a test asks for, and of a console that ended before its page."""

@@ -20,7 +20,7 @@ Scene = Any  # conftest's
 MOST_RUNS = 30
 
 
-@pytest.mark.rest
+@pytest.mark.slow
 @pytest.mark.plain
 def test_a_move_in_the_browser_while_the_job_writes(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(*(rows.user(n, f"u{n}") for n in range(30)), *(rows.star(f"u{n}", "r") for n in range(30)))

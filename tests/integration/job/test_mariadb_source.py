@@ -22,7 +22,7 @@ from tests.support.connect_worker import MARIADB_SOURCE, connect_worker
 from tests.support.required import required_program
 
 Scene = Any  # conftest's
-pytestmark = [pytest.mark.rest, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]  # of the verbs
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]  # of the verbs
 TABLES = """
 create table user (id int primary key, name varchar(20) unique not null);
 create table star (who varchar(20), repo varchar(20), note varchar(20), primary key (who, repo),
