@@ -211,6 +211,7 @@ def test_verify_finds_no_difference_and_then_a_message_of_another_program(
     assert main(["verify", "user_profile", "--sample", "3", "--seed", "1", "--json", *story.flags]) == 0
     assert json.loads(capsys.readouterr().out)["products"]["user_profile"] == {
         "compared": 3,
+        "waiting": 0,
         "unpublished": 0,
         "older_version": 0,
         "differences": [],
