@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from processor.gates.held_portion import HeldPortion, TransactionName
+from processor.gates.held_portion import Held, TransactionName
 from processor.progress.backlog import PARTITION
 from processor.progress.packed_text import pack, unpack
 from statestore.item_attributes import write_note
@@ -33,12 +33,11 @@ class ClosedTransactions:
             self._noted = frozenset((topic, name) for topic, name in json.loads(unpack(item["closed"])))
             self.portions = {name: set() for name in self._noted}
 
-    def left_out(self, portion: HeldPortion) -> HeldPortion:
-        """The portion of an earlier run without those transactions."""
-        for name in portion.held.seen.keys() & self.portions.keys():
-            self.portions[name].add(portion.item)
-        seen = {name: seen for name, seen in portion.held.seen.items() if name not in self.portions}
-        return portion._replace(held=replace(portion.held, seen=seen))
+    def left_out(self, item: Key, held: Held) -> Held:
+        """What a portion of an earlier run says, without those transactions."""
+        for name in held.seen.keys() & self.portions.keys():
+            self.portions[name].add(item)
+        return replace(held, seen={name: seen for name, seen in held.seen.items() if name not in self.portions})
 
     def update(self, used: AbstractSet[Key]) -> list[Write | Delete]:
         """Forgets those that no portion names any more. `used`: the portions that stay. Returns the requests that change the

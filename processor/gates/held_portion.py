@@ -53,12 +53,17 @@ class Held:
 
 
 class HeldPortion(NamedTuple):
-    """A part of what a task leaves, in one item. `at`: when the task left it, in seconds since 1970."""
+    """A part of what a task leaves, in one item. It travels to the driver as text. `at`: when the task left it, in seconds
+    since 1970."""
 
     item: Key
     at: float
-    held: Held
     text: bytes
+
+    @property
+    def held(self) -> Held:
+        """What the text says."""
+        return _decode(self.text)
 
     @property
     def round_name(self) -> str:
@@ -75,15 +80,14 @@ def make_portions(held: Held, run: int, round_: int, at: float) -> Iterator[Held
     entries = [_encode(entry).encode() for entry in _entries(held)]
     name = f"held#{run:010d}.{round_:010d}.{sha256(b','.join(entries)).hexdigest()[:16]}"
     for n, text in enumerate(_texts(entries)):
-        yield HeldPortion(Key(PARTITION, f"{name}.{n:06d}"), at, _decode(text), text)
+        yield HeldPortion(Key(PARTITION, f"{name}.{n:06d}"), at, text)
 
 
 def read_portion(item: Item) -> HeldPortion | None:
     """The portion in an item of `PARTITION`; None where the item holds something else."""
     if "held" not in item:
         return None
-    text = unpack(item["held"])
-    return HeldPortion(key_of_item(item), float(item["at"]), _decode(text), text)
+    return HeldPortion(key_of_item(item), float(item["at"]), unpack(item["held"]))
 
 
 def without_roots(item: Item, roots: Container[Root]) -> Write:

@@ -17,7 +17,7 @@ from itertools import groupby
 from math import inf
 
 from processor.gates.closed_transactions import ClosedTransactions
-from processor.gates.held_portion import HeldPortion, read_portion
+from processor.gates.held_portion import Held, HeldPortion, read_portion
 from processor.gates.held_root import Barrier, DueRoots, HeldRoot
 from processor.gates.release_notes import ReleaseNotes
 from processor.gates.source_transactions import OpenTransaction, SourceTransactions
@@ -65,8 +65,9 @@ class HeldRoots:
         portions = sorted(filter(None, map(read_portion, items)), key=lambda portion: portion.item)
         unused: list[Delete] = []
         for _, group in groupby(portions, key=lambda portion: portion.round_name):
-            of_round = list(map(self._closed.left_out, group))
-            unused += self._take(of_round, [now - max(0.0, date - portion.at) for portion in of_round])
+            unused += self._take(
+                [(one.item, self._closed.left_out(one.item, one.held), now - max(0.0, date - one.at)) for one in group]
+            )
         for held in self.held.values():
             held.since, held.reloaded = held.touched, True  # its portions before the last may be of earlier messages
         if self.run > 1:
@@ -76,8 +77,7 @@ class HeldRoots:
 
     def add(self, portions: Iterable[HeldPortion], now: float) -> list[Delete]:
         """Takes durable portions of a round; returns the deletes of those that nobody needs."""
-        portions = list(portions)
-        unused = self._take(portions, [now] * len(portions))
+        unused = self._take([(portion.item, portion.held, now) for portion in portions])
         self._look(now)
         return unused
 
@@ -194,23 +194,23 @@ class HeldRoots:
             if self._is_unread(root) or self.blocker(root) is not None:
                 due.incomplete.add(root)
 
-    def _take(self, portions: list[HeldPortion], times: list[float]) -> list[Delete]:
-        """Takes the portions of a round: first all their records of transactions. `times`: when tasks left them. Returns the
-        deletes of those that nobody needs."""
-        for portion, at in zip(portions, times, strict=True):
-            for name, seen in portion.held.seen.items():
+    def _take(self, portions: Sequence[tuple[Key, Held, float]]) -> list[Delete]:
+        """Takes the portions of a round: first all their records of transactions. Each: its item, what it says, and when a task
+        left it. Returns the deletes of those that nobody needs."""
+        for item, held, at in portions:
+            for name, seen in held.seen.items():
                 self._closed.portions.pop(name, None)  # the connector sends it again
-                if self.transactions.see(name, seen, portion.item, at, self.batch):
-                    self._users[portion.item] += 1
-        for portion, at in zip(portions, times, strict=True):
-            for product in portion.held.unfound & self.topics.keys():
+                if self.transactions.see(name, seen, item, at, self.batch):
+                    self._users[item] += 1
+        for item, held, at in portions:
+            for product in held.unfound & self.topics.keys():
                 barrier = self._barriers.setdefault(product, Barrier())
                 barrier.mark = self.transactions.last
-                self._use(portion.item, barrier.items)
-            for root, time in portion.held.roots.items():
+                self._use(item, barrier.items)
+            for root, time in held.roots.items():
                 if root[0] in self.gates:
-                    self._hold(root, time, portion.item, at)
-        return [Delete(key=portion.item) for portion in portions if not self._users[portion.item]]
+                    self._hold(root, time, item, at)
+        return [Delete(key=item) for item, _, _ in portions if not self._users[item]]
 
     def _hold(self, root: Root, time: float, item: Key, at: float) -> None:
         held = self.held.setdefault(root, HeldRoot(since=at, touched=at))
