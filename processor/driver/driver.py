@@ -10,21 +10,19 @@ executor and clock.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TypeVar
 
 from processor.driver.clock import Clock
-from processor.driver.executor import Executor, Work
-from processor.driver.round_runner import RoundRunner, no_lease
+from processor.driver.executor import Work
+from processor.driver.round_runner import RoundRunner
 from processor.driver.run_progress import RunProgress
-from processor.gates.held_portion import without_roots
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from processor.progress.epochs import Partition
-from processor.progress.ledger import Run
 from processor.progress.replays import ReplayReport, end_replay, refuse_replay
 from processor.progress.walk import WalkPage
 from processor.records.dead_letters import DeadLetter
@@ -37,7 +35,7 @@ from processor.rounds.follow_up_stages import (
     resume_stage,
     settle_stage,
 )
-from processor.rounds.job_event import JobEvent, Report, no_report
+from processor.rounds.job_event import JobEvent, Report
 from processor.rounds.keep_changes import close_open_changes
 from processor.rounds.replay_stage import replay_stage
 from processor.rounds.round import CHUNK, PublishSetup, Stage
@@ -54,7 +52,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class Driver:
-    """The driver of one run. `make_driver` makes it.
+    """The driver of one run. `processor.driver.make_driver` makes it.
 
     tally: the counts of all rounds so far. last_letter: the place and the reason of the last dead letter.
     next_walk: when walks go on, on the job's clock. transactions: brings the ends of source transactions.
@@ -154,7 +152,8 @@ class Driver:
         return self._round(f"batch {self.rounds.batch}", write_stage, records, starts)
 
     def background_work(self) -> None:
-        """The work between batches: at most one round of settling, of fan-outs, of the backlog, and of walks."""
+        """The work between batches: at most one round of settling, of fan-outs, of the backlog, of walks, and of
+        roots that waited at gates."""
         self.settle_open_changes()
         self.resume_fan_outs()
         self.publish_backlog()
@@ -190,20 +189,11 @@ class Driver:
             held.take_ends(topic, self.transactions.ends(topic, since))
         due = held.due(clock.now())
         if due.times:
-            self._release(due.times)
+            self.release(due.times)
             self.tally["released incomplete"] += len(due.incomplete)
 
-    def release_found(self) -> None:
-        """Publishes what this run has found itself, whatever the gates say, and takes it out of the items that name it: an
-        erasure does not wait, and leaves no key."""
-        held = self.progress.held
-        if found := held.found():
-            portions = held.portions_of(found)
-            self._release(found)
-            for item in self.store.get(list(portions)).values():
-                self.store.write(without_roots(item, found.keys()))
-
-    def _release(self, times: Mapping[Root, float]) -> None:
+    def release(self, times: Mapping[Root, float]) -> None:
+        """Publishes roots that wait, whatever their gates say. Each with Kafka's time of the oldest record that led to it."""
         held, clock = self.progress.held, self.clock
         self.rounds.check_lease()
         for write in held.note_release(list(times), self.rounds.number, clock.now(), clock.date()):
@@ -295,30 +285,3 @@ class Driver:
 def split(work: Sequence[T], tasks: int) -> list[Sequence[T]]:
     """The work, dealt out to so many tasks."""
     return [work[n::tasks] for n in range(tasks)]
-
-
-def make_driver(
-    *,
-    settings: Settings,
-    plan: Plan,
-    store: Store,
-    executor: Executor,
-    clock: Clock,
-    run: Run,
-    check_lease: Callable[[], None] = no_lease,
-    report: Report = no_report,
-    setup: PublishSetup | None = None,
-    transactions: TransactionFeed | None = None,
-) -> Driver:
-    """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over."""
-    progress = RunProgress(
-        settings=settings,
-        plan=plan,
-        store=store,
-        clock=clock,
-        run=run.number,
-        report=report,
-        setup=setup or PublishSetup(),
-    )
-    rounds = RoundRunner(executor=executor, progress=progress, run=run, check_lease=check_lease)
-    return Driver(progress=progress, rounds=rounds, transactions=transactions or NoTransactionFeed())

@@ -1,7 +1,7 @@
 """Erases rows on the word of an operator, between the rounds of a driver.
 
 1. `erase` takes the row from the table, and opens a change of it
-2. the driver's background work publishes the documents without it
+2. the driver's background work finds its roots, and `release` publishes the documents without it
 3. `is_back` looks whether an earlier run has written the row again
 4. `retire_entries` ends the erasure
 """
@@ -9,6 +9,7 @@
 from dataclasses import dataclass
 
 from processor.driver.driver import Driver
+from processor.gates.held_portion import without_roots
 from processor.progress.erasures import Erasure, erasure_key, name_of, read_erasure, write_erasure
 from processor.progress.identity import SEQUENCES, ledgers_in
 from processor.progress.ledger import (
@@ -57,6 +58,16 @@ class Eraser:
         for note in replays:
             store.write(end_note(key_of_item(note), "superseded"))
         return erased
+
+    def release(self) -> None:
+        """Publishes what this run has found, whatever the gates say, and takes it out of the items that name it: an erasure does
+        not wait, and leaves no key."""
+        held, store = self.driver.progress.held, self.driver.store
+        if found := held.found():
+            portions = held.portions_of(found)
+            self.driver.release(found)
+            for item in store.get(list(portions)).values():
+                store.write(without_roots(item, found.keys()))
 
     def is_back(self, entity: str, sk: str) -> bool:
         """Whether the table has the row again. The marker has the epoch of the erased row. A task of an earlier run that still

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from processor.driver.clock import SystemClock
-from processor.driver.driver import Driver, make_driver
+from processor.driver.driver import Driver
+from processor.driver.make_driver import make_driver
 from processor.driver.steward import Steward
 from processor.job.job import Job
 from processor.job.lease import LeaseRenewal, lease_check

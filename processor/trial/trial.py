@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from processor.driver.clock import VirtualClock
-from processor.driver.driver import Driver, make_driver
+from processor.driver.driver import Driver
 from processor.driver.executor import InProcessExecutor
+from processor.driver.make_driver import make_driver
 from processor.gates.seen_transactions import followed_topics
 from processor.plan.plan import Plan
 from processor.progress.epochs import Partition

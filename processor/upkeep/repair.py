@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from processor.driver.clock import SystemClock
-from processor.driver.driver import Driver, make_driver
+from processor.driver.driver import Driver
 from processor.driver.executor import InProcessExecutor
+from processor.driver.make_driver import make_driver
 from processor.errors import StatestoreError
 from processor.job.binding import check_parts, fence_other_jobs
 from processor.job.find_lost_writes import find_lost_writes

@@ -69,7 +69,7 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
         erased = eraser.erase(entity, sk, erasure)
         statistics = job.registry.statistics.forget(_join_keys(erased.before))
         finish_background_work(job)
-        driver.release_found()
+        eraser.release()
         left = (*obstacles(job), *_held(job, entity)) or (("stopped on request",) if job.unsettled else ())
         if eraser.is_back(entity, sk):
             left = (*left, IS_BACK)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from processor.driver.driver import make_driver
+from processor.driver.make_driver import make_driver
 from processor.errors import AccountError
 from processor.job.job import Job
 from processor.job.lease import lease_check

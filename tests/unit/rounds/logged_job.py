@@ -6,7 +6,7 @@ from typing import Any
 
 from processor.definitions.load import load
 from processor.driver.clock import VirtualClock
-from processor.driver.driver import make_driver
+from processor.driver.make_driver import make_driver
 from processor.plan.planning import plan_alone
 from processor.progress.fan_outs import FanOut
 from processor.progress.ledger import Run

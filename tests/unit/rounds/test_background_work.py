@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from processor.driver.driver import make_driver
+from processor.driver.make_driver import make_driver
 from processor.progress.fan_outs import FoundRoots, ResumedFanOut
 from processor.progress.ledger import Run
 from processor.progress.overlay import Sight

@@ -85,11 +85,12 @@ def test_an_erasure_leaves_no_item_that_names_the_root_of_the_row() -> None:
     shop.restart()
     driver = shop.trial.driver
     assert "5" in str([read_portion(item) for item in shop.trial.store.partition("OPEN")])
-    Eraser(driver).erase("order", "5", Erasure({0: encode_version(0, 0, 10)}))
+    eraser = Eraser(driver)
+    eraser.erase("order", "5", Erasure({0: encode_version(0, 0, 10)}))
     while driver.unsettled:
         shop.trial.clock.seconds = max(shop.trial.clock.seconds, driver.next_due() or 0)
         driver.background_work()
-    driver.release_found()
+    eraser.release()
     (portion,) = filter(None, map(read_portion, shop.trial.store.partition("OPEN")))
     assert portion.held.roots.keys() == {("bill", "6")}
     assert shop.documents() == []
