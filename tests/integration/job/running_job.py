@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from time import monotonic, sleep
 from typing import Any
 
@@ -86,3 +88,23 @@ def broker(scene: Any) -> AdminClient:
 @cache
 def _client(servers: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": servers})
+
+
+@contextmanager
+def repeating(act: Callable[[int], object], first: int, pause: float) -> Iterator[None]:
+    """Inside the block: does it with rising numbers from `first` on, after a pause in seconds each. Raises its failure at the
+    end of the block."""
+    ends = threading.Event()
+
+    def go_on() -> None:
+        numbers = count(first)
+        while not ends.wait(pause):
+            act(next(numbers))
+
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(go_on)
+        try:
+            yield
+        finally:
+            ends.set()
+            going.result(DEADLINE)

@@ -4,17 +4,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from threading import Event
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from processor.cli.main import main
-from tests.integration.job.running_job import DEADLINE, running, wait_until
+from tests.integration.job.running_job import DEADLINE, repeating, running, wait_until
 from tests.integration.job.test_postgres_job import environment, set_environment
 
 Scene = Any  # conftest's
@@ -30,27 +28,16 @@ def produce_letters(scene: Scene, rows: SimpleNamespace) -> None:
     scene.produce(*(rows.star(USERS[n % len(USERS)], f"repo{n}", n) for n in range(LETTERS)))
 
 
-@contextmanager
-def flowing(scene: Scene, rows: SimpleNamespace) -> Iterator[None]:
+def flowing(scene: Scene, rows: SimpleNamespace) -> AbstractContextManager[None]:
     """Produces records without an end inside the block, also newer changes of rows of letters."""
-    ends = Event()
 
-    def produce() -> None:
-        n = 0
-        while not ends.wait(0.1):
-            scene.produce(
-                rows.star(USERS[n % len(USERS)], f"repo{7 * n % LETTERS}", f"text {n}"),
-                rows.user(n % 5, f"name{n % 5}"),
-            )
-            n += 1
+    def produce(n: int) -> None:
+        scene.produce(
+            rows.star(USERS[n % len(USERS)], f"repo{7 * n % LETTERS}", f"text {n}"),
+            rows.user(n % 5, f"name{n % 5}"),
+        )
 
-    with ThreadPoolExecutor(1) as pool:
-        going = pool.submit(produce)
-        try:
-            yield
-        finally:
-            ends.set()
-            going.result(DEADLINE)
+    return repeating(produce, first=0, pause=0.1)
 
 
 @pytest.mark.rest

@@ -4,10 +4,8 @@ it while the application writes."""
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from sqlalchemy import Engine, create_engine
 from processor.cli.main import main
 from processor.kafka.reader import read_topic
 from tests.capture.servers import mariadb
-from tests.integration.job.running_job import DEADLINE, running, wait_until
+from tests.integration.job.running_job import repeating, running, wait_until
 from tests.integration.job.test_postgres_job import set_environment
 from tests.support.connect_worker import MARIADB_SOURCE, connect_worker
 from tests.support.required import required_program
@@ -85,30 +83,19 @@ def connector(scene: Scene, engine: Engine, folder: Path) -> dict[str, str]:
     )
 
 
-@contextmanager
-def writing(engine: Engine) -> Iterator[None]:
+def writing(engine: Engine) -> AbstractContextManager[None]:
     """An application that writes inside the block: new rows, and changes of those that differ."""
-    ends = Event()
 
-    def write() -> None:
-        n = 100
-        while not ends.wait(0.5):
-            change(
-                engine,
-                f"insert into user values ({n}, 'name{n}')",
-                f"update user set name = 'other{n}' where id = {n}",
-                f"insert into star values ('other{n}', 'repo', '')",
-                f"update star set note = 'note {n}' where who = 'name{n % USERS}'",
-            )
-            n += 1
+    def write(n: int) -> None:
+        change(
+            engine,
+            f"insert into user values ({n}, 'name{n}')",
+            f"update user set name = 'other{n}' where id = {n}",
+            f"insert into star values ('other{n}', 'repo', '')",
+            f"update star set note = 'note {n}' where who = 'name{n % USERS}'",
+        )
 
-    with ThreadPoolExecutor(1) as pool:
-        going = pool.submit(write)
-        try:
-            yield
-        finally:
-            ends.set()
-            going.result(DEADLINE)
+    return repeating(write, first=100, pause=0.5)
 
 
 def verify(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, dict[tuple[str, str], set[str]]]:
