@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.steps import demo_plan
 from processor.cli.options import print_progress
 from processor.driver.clock import VirtualClock
-from processor.driver.driver import make_driver
+from processor.driver.make_driver import make_driver
 from processor.progress.ledger import LedgerEntry, Mark, Run, hash_of, reserve
 from processor.progress.open_changes import SettledSegment
 from processor.progress.overlay import OpenRow, SegmentGroup, sights_of
