@@ -15,6 +15,7 @@ from processor.serve.plan_view import PlanView
 from processor.serve.state_reader import StateReader
 from processor.serve.store_pool import StorePool
 from processor.stores.kinds import open_store
+from tests.integration.job.plain_engine import plain_engine
 from tests.integration.job.test_postgres_job import set_environment
 
 Scene = Any  # conftest's
@@ -41,7 +42,8 @@ def test_a_server_shows_nothing_of_an_erased_row(
         assert shown.json()["name"] == MARK
         assert int(shown.headers["statestore-age"]) < 600  # the run has reported
         assert MARK in client.get("/rows/user/1").text
-        assert main(["erase", "user", '{"id": 1}', "--json"]) == 0
+        with plain_engine(scene.positions):
+            assert main(["erase", "user", '{"id": 1}', "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["complete"]
         gone = client.get("/documents/profile/1", headers={"If-None-Match": shown.headers["etag"]})
         assert gone.status_code == 404
