@@ -136,9 +136,14 @@ class Driver:
         self.rounds.check_lease()
         self.progress.keep_walks(self.progress.walks.end_hold(self.plan))
 
+    @property
+    def asks(self) -> bool:
+        """Whether the run must know where its topics end now (`expect`)."""
+        return self.progress.held.asks
+
     def expect(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int]) -> None:
-        """Takes where the topics end, and where the run begins to read them. Until it has read so far, a root of whole
-        transactions waits for `at_most`: tasks of a run before may have written rows of these records."""
+        """Takes where the topics end, and where the run reads on. Until it has read so far, roots of whole transactions wait
+        for `at_most`: tasks of a run before may have written rows of these records, or the connector sends them again."""
         self.progress.held.expect(ends, positions, self.clock.now())
 
     def note_read(self, positions: Mapping[Partition, int]) -> None:

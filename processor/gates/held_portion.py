@@ -14,7 +14,7 @@ from hashlib import sha256
 from math import inf
 from typing import Any, NamedTuple
 
-from processor.gates.ranges import Ranges, union
+from processor.gates.ranges import Ranges, count, union
 from processor.plan.touch import Root
 from processor.progress.backlog import PARTITION
 from processor.progress.packed_text import pack, unpack
@@ -28,18 +28,56 @@ TransactionName = tuple[str, str]
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
+class SeenPlace(NamedTuple):
+    """The records of a transaction, and of a table, in a partition. `first`, `last`: offsets; `orders`: their numbers, which rise
+    with the offsets."""
+
+    first: int
+    last: int
+    orders: Ranges
+
+    def with_those_of(self, other: "SeenPlace") -> "SeenPlace":
+        """Those of both."""
+        return SeenPlace(min(self.first, other.first), max(self.last, other.last), union(self.orders, other.orders))
+
+    def is_followed_by_a_copy(self, other: "SeenPlace") -> bool:
+        """Whether later offsets have numbers that are here."""
+        return self.last < other.first and other.orders[0][0] <= self.orders[-1][1]
+
+
 class SeenRecords(NamedTuple):
-    """The records of a transaction that tasks have read. `time`: Kafka's of the oldest, in seconds since 1970; `orders`:
-    the numbers of the records of each table."""
+    """The records of a transaction that tasks have read. `time`, `last`: Kafka's times of the oldest and of the newest, in
+    seconds since 1970; `places`: by table and partition; `again`: whether the connector has sent a record of it again."""
 
     time: float
-    orders: Mapping[str, Ranges]
+    last: float
+    places: Mapping[tuple[str, int], SeenPlace]
+    again: bool = False
 
     def with_those_of(self, other: "SeenRecords") -> "SeenRecords":
         """Those of both."""
-        tables = dict.fromkeys((*self.orders, *other.orders))
-        orders = {table: union(self.orders.get(table, ()), other.orders.get(table, ())) for table in tables}
-        return SeenRecords(min(self.time, other.time), orders)
+        both = [(at, self.places[at], place) for at, place in other.places.items() if at in self.places]
+        copied = any(one.is_followed_by_a_copy(two) or two.is_followed_by_a_copy(one) for _, one, two in both)
+        merged = {at: one.with_those_of(two) for at, one, two in both}
+        return SeenRecords(
+            min(self.time, other.time),
+            max(self.last, other.last),
+            {**self.places, **other.places, **merged},
+            self.again or other.again or copied,
+        )
+
+    @property
+    def tables(self) -> set[str]:
+        """The tables of the records."""
+        return {table for table, _ in self.places}
+
+    def count(self, table: str) -> int:
+        """How many records of the table there are, without those that were sent again."""
+        orders: Ranges = ()
+        for (name, _), place in self.places.items():
+            if name == table:
+                orders = union(orders, place.orders)
+        return count(orders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +141,8 @@ def _entries(held: Held) -> Iterator[list[Any]]:
     for product in sorted(held.unfound):
         yield ["unfound", product]
     for (topic, name), seen in held.seen.items():
-        yield ["seen", topic, name, seen.time, seen.orders]
+        places = [[*at, *place] for at, place in seen.places.items()]
+        yield ["seen", topic, name, seen.time, seen.last, int(seen.again), places]
 
 
 def _texts(entries: Iterable[bytes]) -> Iterator[bytes]:
@@ -130,7 +169,10 @@ def _decode(text: bytes) -> Held:
         elif kind == "unfound":
             unfound.add(values[0])
         else:
-            topic, name, time, orders = values
-            ranges = {table: tuple((first, last) for first, last in pairs) for table, pairs in orders.items()}
-            seen[topic, name] = SeenRecords(time, ranges)
+            topic, name, time, last, again, parts = values
+            places = {
+                (table, partition): SeenPlace(first, final, tuple((low, high) for low, high in orders))
+                for table, partition, first, final, orders in parts
+            }
+            seen[topic, name] = SeenRecords(time, last, places, bool(again))
     return Held(roots=roots, seen=seen, unfound=frozenset(unfound))

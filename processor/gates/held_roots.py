@@ -101,14 +101,21 @@ class HeldRoots:
         self._schedule_all(now)
         return [Delete(key=key) for key in unused]
 
+    @property
+    def asks(self) -> bool:
+        """Whether it must know where the topics end now (`expect`)."""
+        return self.start.asks or self.transactions.asks
+
     def expect(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int], now: float) -> None:
-        """Takes where the topics end, and where the job reads on, when its stream begins."""
+        """Takes where the topics end, and where the job reads on."""
         self.start.expect(ends)
+        self.transactions.expect(ends)
         self.read(positions, now)
 
     def read(self, positions: Mapping[Partition, int], now: float) -> None:
         """Takes how far the job has read."""
-        if self.start.read(positions, now):
+        ready = self.start.read(positions, now)
+        if self.transactions.read(positions, self.batch) or ready:
             self._schedule_all(now)
 
     def take_ends(self, topic: str, ends: Iterable[TransactionEnd]) -> None:

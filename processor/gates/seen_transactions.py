@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from processor.gates.held_portion import SeenRecords, TransactionName
+from processor.gates.held_portion import SeenPlace, SeenRecords, TransactionName
 from processor.gates.ranges import ranges_of
 from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
@@ -35,25 +35,56 @@ def tables_of(plan: Plan) -> dict[str, set[str]]:
 
 
 @dataclass(slots=True)
+class _Part:
+    """What a task reads of a transaction, and of a table, in a partition."""
+
+    first: int
+    last: int
+    newest: int = 0
+    orders: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a task reads of a transaction."""
+
+    time: float
+    last: float
+    again: bool = False
+    parts: dict[tuple[str, int], _Part] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class SeenTransactions:
-    """The records of transactions that a task reads. `followed`: the topics whose transactions count."""
+    """The records of transactions that a task reads, each partition in the order of offsets. `followed`: the topics whose
+    transactions count."""
 
     followed: frozenset[str]
-    _times: dict[TransactionName, float] = field(default_factory=dict)
-    _orders: dict[TransactionName, dict[str, set[int]]] = field(default_factory=dict)
+    _seen: dict[TransactionName, _Seen] = field(default_factory=dict)
 
     def see(self, decoded: Decoded, entity: Entity | None) -> None:
         """Notes a record, whatever becomes of it."""
-        transaction = decoded.transaction
+        transaction, record = decoded.transaction, decoded.record
         if transaction is None or entity is None or entity.transactions not in self.followed:
             return
-        name, time = (entity.transactions, transaction.id), decoded.record.timestamp / 1000
-        self._times[name] = min(time, self._times.get(name, time))
-        self._orders.setdefault(name, {}).setdefault(transaction.collection, set()).add(transaction.order)
+        time = record.timestamp / 1000
+        seen = self._seen.setdefault((entity.transactions, transaction.id), _Seen(time, time))
+        seen.time, seen.last = min(time, seen.time), max(time, seen.last)
+        at = (transaction.collection, record.partition)
+        part = seen.parts.setdefault(at, _Part(record.offset, record.offset))
+        part.last = record.offset
+        seen.again = seen.again or transaction.order <= part.newest
+        part.newest = transaction.order
+        part.orders.add(transaction.order)
 
     def records(self) -> dict[TransactionName, SeenRecords]:
         """All of them."""
         return {
-            name: SeenRecords(self._times[name], {table: ranges_of(orders) for table, orders in tables.items()})
-            for name, tables in self._orders.items()
+            name: SeenRecords(
+                seen.time,
+                seen.last,
+                {at: SeenPlace(part.first, part.last, ranges_of(part.orders)) for at, part in seen.parts.items()},
+                seen.again,
+            )
+            for name, seen in self._seen.items()
         }

@@ -5,9 +5,10 @@ next batch reads those records again.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
+from processor.gates.horizon import Horizon
 from processor.progress.epochs import Partition
 
 PATIENCE_SECONDS = 10.0
@@ -17,28 +18,30 @@ PATIENCE_SECONDS = 10.0
 @dataclass(slots=True, kw_only=True)
 class Start:
     """`until`: before it a run that is not ready lets no root go. `patient_until`: before it no open transaction is too old;
-    infinite while the run is not ready. Both on the job's clock. `unread`: where the topics ended that the job has not read so
-    far; None while nobody knows."""
+    infinite while the run is not ready. Both on the job's clock. `horizon`: what it reads first."""
 
     until: float = -inf
     patient_until: float = -inf
-    unread: dict[Partition, int] | None = None
+    horizon: Horizon = field(default_factory=Horizon)
 
     @property
     def ready(self) -> bool:
         """Whether the job has read what its topics had."""
         return self.patient_until < inf
 
+    @property
+    def asks(self) -> bool:
+        """Whether it must know where the topics end."""
+        return not self.ready and self.horizon.unread is None
+
     def expect(self, ends: Mapping[Partition, int]) -> None:
         """Takes where the topics end."""
-        if not self.ready and self.unread is None:
-            self.unread = dict(ends)
+        if not self.ready:
+            self.horizon.expect(ends)
 
     def read(self, positions: Mapping[Partition, int], now: float) -> bool:
         """Takes how far the job has read; returns whether it is ready from now on."""
-        if self.unread is None:
+        if self.ready or not self.horizon.read(positions):
             return False
-        self.unread = {at: end for at, end in self.unread.items() if positions.get(at, 0) < end}
-        if not self.unread:
-            self.unread, self.patient_until = None, now + PATIENCE_SECONDS
-        return self.ready
+        self.patient_until = now + PATIENCE_SECONDS
+        return True

@@ -14,16 +14,19 @@ from processor.wording.durations import duration_text
 
 class AwaitedTransaction(NamedTuple):
     """A transaction for which roots wait. `missing`: the records that the job has read of each table, and those that its end
-    says, where these differ; None: its end is unknown."""
+    says, where these differ; None: its end is unknown. `again`: the connector sends it again, and what came after it."""
 
     topic: str
     id: str
     missing: Mapping[str, tuple[int, int]] | None
+    again: bool = False
 
     @property
     def text(self) -> str:
         """The transaction, and what it lacks."""
-        if self.missing is None:
+        if self.again:
+            lacks = "the connector sends it again, with all that came after it"
+        elif self.missing is None:
             lacks = "its end is unknown"
         else:
             read = (f"{so_far} of {most} records of {table}" for table, (so_far, most) in sorted(self.missing.items()))
@@ -130,7 +133,8 @@ def _reasons(wait: Wait, now: float) -> Iterator[str]:
 def _awaited(held: HeldRoots, root: Root) -> AwaitedTransaction | None:
     with suppress(KeyError):  # in another thread the driver has let the root go, or forgotten the transaction
         if (blocker := held.blocker(root)) is not None:
-            return AwaitedTransaction(*blocker.name, held.transactions.missing(blocker.name))
+            known = held.transactions
+            return AwaitedTransaction(*blocker.name, known.missing(blocker.name), known.comes_again(blocker.name))
     return None
 
 

@@ -149,13 +149,17 @@ class Job:
         self.topics.streamed = self.topics.present
         if not self.positions:
             self.catch_up.begin_again(self.topics.present)
-        if not self.driver.progress.held.start.ready:
-            marks = {topic: self.admin.watermarks(topic) for topic in self.topics.present}
-            ends = {(topic, at): end for topic, of in marks.items() for at, (begin, end) in of.items() if begin < end}
-            self.driver.expect(ends, self.positions)
+        self.answer()
         writer = read_stream(self.spark, self.settings, self.topics.present).writeStream.foreachBatch(self.on_batch)
         writer = writer.option("checkpointLocation", self.settings.checkpoint)
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
+
+    def answer(self) -> None:
+        """Tells the driver where the topics of the stream end, if it asks for it."""
+        if self.topics.streamed and self.driver.asks:
+            marks = {topic: self.admin.watermarks(topic) for topic in self.topics.streamed}
+            ends = {(topic, at): end for topic, of in marks.items() for at, (begin, end) in of.items() if begin < end}
+            self.driver.expect(ends, self.positions)
 
     def read_positions(self) -> None:
         """Takes from the checkpoint, if the job has one, where the next batch begins."""
@@ -255,6 +259,7 @@ class Job:
         """Notes the end of a batch, for the monitor."""
         self.positions = self.positions | ranges.ends
         self.driver.note_read(self.positions)
+        self.answer()
         self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
         self.batch_troubles.note(tally)
 
@@ -263,6 +268,7 @@ class Job:
         if self.turn.acquire(blocking=False):
             try:
                 self.driver.background_work()
+                self.answer()
                 self.take_version()
                 self.take_requests()
                 if self.failure is None:  # else a batch has failed, and the stream ends

@@ -30,16 +30,19 @@ class TimedReader:
         self._partitions: list[int] = []
         self._ended: set[int] = set()
 
-    def begin(self, at: float) -> None:
-        """Goes to the first record of each partition that has at least this time, in seconds since 1970."""
+    def begin(self, at: float, before: int = 0) -> None:
+        """Goes to the first record of each partition that has at least this time, in seconds since 1970, and from there so many
+        records back."""
         try:
             self._partitions = list_partitions(self._consumer, self._topic, self._bootstrap, ANSWER_SECONDS)
             # asked before the times, so that no record falls between the two answers
-            ends = {p: self._end(p) for p in self._partitions}
+            marks = {p: self._marks(p) for p in self._partitions}
             asked = [TopicPartition(self._topic, p, max(0, int(at * 1000))) for p in self._partitions]
             found = self._consumer.offsets_for_times(asked, ANSWER_SECONDS)
-            places = [(one.partition, one.offset if one.offset >= 0 else ends[one.partition]) for one in found]
-            self._consumer.assign([TopicPartition(self._topic, p, offset) for p, offset in places])
+            places = [(one.partition, one.offset if one.offset >= 0 else marks[one.partition][1]) for one in found]
+            self._consumer.assign(
+                [TopicPartition(self._topic, p, max(marks[p][0], offset - before)) for p, offset in places]
+            )
         except KafkaException as error:
             raise self._failure(error.args[0]) from None
         self._ended = set()
@@ -71,8 +74,9 @@ class TimedReader:
         """Ends the client."""
         self._consumer.close()
 
-    def _end(self, partition: int) -> int:
-        return int(self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), ANSWER_SECONDS)[1])
+    def _marks(self, partition: int) -> tuple[int, int]:
+        begin, end = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), ANSWER_SECONDS)
+        return int(begin), int(end)
 
     def _failure(self, error: ClientError) -> Exception:
         return client_error(error, f"cannot read topic {self._topic} at {self._bootstrap}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from processor.gates.held_portion import Held, SeenRecords, make_portions
+from processor.gates.held_portion import Held, SeenPlace, SeenRecords, make_portions
 from processor.gates.ranges import ranges_of
 from processor.gates.release_notes import ReleaseNotes
 from processor.gates.seen_transactions import tables_of, topics_of
@@ -42,8 +42,9 @@ def _units(planned: ProductPlan, plan: Plan, events: int) -> float:
     name = planned.product.name
     roots = [(name, sha256(b"%d" % n).hexdigest()[:16]) for n in range(events)]
     seen = {
-        (topic, f"{10**6 + n}"): SeenRecords(float(n), {next(iter(tables_of(plan)[topic])): ranges_of([1])})
+        (topic, f"{10**6 + n}"): SeenRecords(n, n, {(table, 0): SeenPlace(n, n, ranges_of([1]))})
         for topic in sorted(topics_of(planned, plan))[:1]
+        for table in sorted(tables_of(plan)[topic])[:1]
         for n in range(events)
     }
     held = Held(roots={root: float(n) for n, root in enumerate(roots)}, seen=seen)

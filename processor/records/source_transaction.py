@@ -11,6 +11,7 @@ Records of a snapshot name no transaction, and an end counts no tombstones.
 
 import re
 from collections.abc import Mapping
+from math import inf
 from typing import Any, Final, NamedTuple, Protocol
 
 _POSTGRES_ID: Final = re.compile(r"([0-9]+):[0-9]+")
@@ -27,10 +28,12 @@ class SourceTransaction(NamedTuple):
 
 
 class TransactionEnd(NamedTuple):
-    """The end of a transaction. `counts`: how many records of each table it has."""
+    """The end of a transaction. `counts`: how many records of each table it has; `time`: Kafka's, in seconds since 1970, infinite
+    where it is not known."""
 
     id: str
     counts: Mapping[str, int]
+    time: float = inf
 
 
 class TransactionFeed(Protocol):

@@ -3,7 +3,8 @@
 Promises: asks the broker only when the driver asks. Nothing here fails the job: where the topic is missing, the broker or the
 schema registry is away, or a record cannot be read, the feed gives no end, and says so once. It then looks again after
 LOOK_SECONDS, from where it began.
-Does not: keep offsets. A new feed begins at the time that the driver gives.
+Does not: keep offsets. A new feed begins at the time that the driver gives, and some records before it: these name the
+transactions that had ended when a connector was killed, whose records it then sends again.
 """
 
 import math
@@ -27,6 +28,8 @@ MOST: Final = 2_000
 READ_SECONDS: Final = 0.2
 MARGIN_SECONDS: Final = 60.0
 """So much before the oldest record the feed begins: producers give the times, and their clocks differ."""
+RECORDS_BEFORE: Final = 10_000
+"""So many records a partition before that time, however old: a connector may have been away for long."""
 CURE: Final = "`transactions` of an entity names the topic that provide.transaction.metadata=true fills"
 LOOK_SECONDS: Final = 10.0
 """Between two tries to read a topic that could not be read."""
@@ -37,7 +40,7 @@ PARTITION_SECONDS: Final = 60.0
 class EndsReader(Protocol):
     """`processor.kafka.timed_reader`: reads a topic on from a moment."""
 
-    def begin(self, at: float) -> None: ...
+    def begin(self, at: float, before: int = 0) -> None: ...
 
     def grown(self) -> bool: ...
 
@@ -104,7 +107,7 @@ class KafkaTransactionFeed:
                 reader=reader, began=math.inf, asked=now, next_look=now + PARTITION_SECONDS
             )
         if at < known.began or now - known.asked > MARGIN_SECONDS or self._grown(known):
-            known.reader.begin(at)
+            known.reader.begin(at, RECORDS_BEFORE if known.began == math.inf else 0)
             known.began = at
         known.asked = now
         return known.reader
@@ -120,7 +123,7 @@ class KafkaTransactionFeed:
             value = bare_value(record, self.schemas)
             end = read_transaction_end(value)
             if end is not None:
-                yield end
+                yield end._replace(time=record.timestamp / 1000)
             elif record.value is not None and not (type(value) is dict and value.get("status") == "BEGIN"):
                 self.unreadable[topic] += 1
                 place = f"partition {record.partition}, offset {record.offset}"

@@ -24,6 +24,7 @@ from tests.simulator.moved_topics import MovingSimulation
 from tests.simulator.protection import Protection
 from tests.simulator.protections import PROTECTIONS
 from tests.simulator.registry_edits import EditSimulation
+from tests.simulator.repeated_transactions import RepeatedSimulation
 from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation
 from tests.simulator.scripted_edits import ScriptedEditSimulation
@@ -53,6 +54,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "unready products": UnreadyProductSimulation,
     "gates": GatedSimulation,
     "source transactions": TransactionSimulation,
+    "repeated transactions": RepeatedSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).with_name("protections.md")

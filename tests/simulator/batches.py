@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from processor.records.record import Record
 from processor.spark.source import OffsetRanges
-from tests.simulator.history import Partition, partition_of
+from tests.simulator.history import Partition
 
 if TYPE_CHECKING:
     from tests.simulator.run import Simulation
@@ -19,8 +19,7 @@ def draw_ends(run: "Simulation", offsets: Mapping[Partition, int]) -> dict[Parti
     if not conditions.source_order:
         return {p: min(run.available[p], o + r.randint(0, most)) for p, o in offsets.items()}
     ends, seen, room = dict(offsets), Counter[Partition](), r.randint(1, most)
-    for event in run.events:
-        p = partition_of(event, conditions.partitions)
+    for p in run.source_order():
         seen[p] += 1
         if offsets[p] < seen[p] <= run.available[p] and room:
             ends[p], room = seen[p], room - 1

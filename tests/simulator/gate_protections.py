@@ -10,6 +10,7 @@ from tests.simulator.without.switch import Switch
 from tests.simulator.worlds import CALM, CRASHES
 
 PAGES = {**CALM, "fan_out_page": 1, "events": 20, "many_moves": True}
+KILLED = {**CALM, "late_events": False, "truncate_chance": 0}
 SLOW = {**CALM, "tick_chance": 0.2, "late_events": False, "zombie_chance": 0}
 
 
@@ -21,6 +22,9 @@ def gate_protections() -> Iterator[Protection]:
 
     def whole(name: str, against: str, switch: Switch, overrides: Mapping[str, Any]) -> Protection:
         return replace(protection(name, against, switch, overrides), kind="source transactions")
+
+    def repeated(name: str, against: str, switch: Switch, **more: Any) -> Protection:
+        return replace(protection(name, against, switch, {**KILLED, **more}), kind="repeated transactions")
 
     s = gates
     yield of_gates("a root that waits is durable", "a crash between hold and release", s.not_durable, CRASHES)
@@ -55,3 +59,9 @@ def gate_protections() -> Iterator[Protection]:
         s.ready_at_once,
         {**CRASHES, "checkpoint_loss_chance": 1.0},
     )
+    yield repeated("copies are known by the end before them", "a connector that sends again", s.ended_ones_are_new)
+    yield repeated(
+        "copies are known by their numbers", "a connector that is killed within a transaction", s.numbers_rise
+    )
+    yield repeated("copies hold until the newest end comes again", "copies that come later", s.sent_at_once)
+    yield repeated("copies hold until the topics are read", "topics that are read apart", s.read_at_once)

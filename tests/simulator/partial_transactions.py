@@ -1,9 +1,11 @@
 """Looks for documents that show a part of a transaction: by the rows in the table and the history, without the job's account."""
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from processor.records.record import Record
 from statestore import keys
 from statestore.versions import decode_version
 from tests.simulator.history import Tables, partition_of
@@ -11,7 +13,7 @@ from tests.simulator.oracle import documents
 from tests.simulator.shapes import Row
 
 if TYPE_CHECKING:
-    from tests.simulator.run import Simulation
+    from tests.simulator.source_transactions import TransactionSimulation
 
 At = tuple[str, tuple[Any, ...]]
 """An entity, and the key of a row."""
@@ -29,8 +31,10 @@ class Written:
 class PartialTransactions:
     """The records of a run by row, and what the table has."""
 
-    def __init__(self, run: "Simulation", number_of: dict[tuple[str, int, int], int]) -> None:
+    def __init__(self, run: "TransactionSimulation") -> None:
         self._run = run
+        self._places = {p: [place_of(record) for record in log] for p, log in run.logs.items()}
+        number_of = {(*p, place): n for p, places in self._places.items() for n, place in places}
         self._written: dict[At, list[Written]] = {}
         ends: dict[Any, int] = {}
         for event in run.events:
@@ -68,14 +72,15 @@ class PartialTransactions:
                 yield at, own
 
     def _present(self, at: At) -> int:
-        """The record whose image the table has; -1 before the first."""
+        """The record whose image the table has, or of which it has a copy; -1 before the first."""
         run, (entity, key) = self._run, at
-        place = run.shape.plan.entities[entity].key(str(keys.encode(key)))
-        item = run.world.table.get([place]).get(place)
+        row = run.shape.plan.entities[entity].key(str(keys.encode(key)))
+        item = run.world.table.get([row]).get(row)
         if item is None or "_v" not in item:
             return -1
-        offset = decode_version(item["_v"])[2]
-        return max((n for n, one in enumerate(self._written[at]) if one.place <= offset), default=-1)
+        _, partition, offset = decode_version(item["_v"])
+        place = self._places[entity, partition][offset][1]
+        return max((n for n, one in enumerate(self._written[at]) if one.place <= place), default=-1)
 
     def _document(self, product: Any, states: dict[At, int], key: str) -> Any:
         tables: Tables = {entity: {} for entity in self._run.shape.draw_row}
@@ -88,3 +93,9 @@ class PartialTransactions:
             row = self._written[at][state].row if state >= 0 else None
             if row is not None:
                 yield at, row
+
+
+def place_of(record: Record) -> tuple[int, int]:
+    """The number of the transaction of a record, and its place in the history of its partition."""
+    number, place = json.loads(record.value or b"")["transaction"]["id"].split(":")
+    return int(number), int(place)

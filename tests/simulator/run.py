@@ -6,7 +6,7 @@ failure it starts the job again with the same plan, unless the checkpoint is los
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck
 from tests.simulator.batches import draw_ends, draw_tasks
 from tests.simulator.check import find_problem
 from tests.simulator.doubles import FixedReads, WorldClock, connect, copy_job
-from tests.simulator.history import Event, Partition, Tables, tables_after
+from tests.simulator.history import Event, Partition, Tables, partition_of, tables_after
 from tests.simulator.shapes import Shape
 from tests.simulator.spark import Frame, Session
 from tests.simulator.spark_checkpoint import Checkpoint
@@ -72,6 +72,10 @@ class Simulation:
     def change_logs(seed: int, logs: dict[Partition, list[Record]]) -> dict[Partition, list[Record]]:
         """The logs of a run of this class, made from those of the history."""
         return logs
+
+    def source_order(self) -> Iterable[Partition]:
+        """The partition of each record, in the order of the source."""
+        return (partition_of(event, self.world.conditions.partitions) for event in self.events)
 
     def source_tables(self) -> Tables:
         """The source's tables after the run. A dead letter changes nothing."""
@@ -183,10 +187,26 @@ class Simulation:
 
     def _run_background_work(self, job: Job) -> None:
         """Does the work between batches; first time passes until some work is due."""
-        due = job.driver.next_due()
+        due = self.next_work(job)
         if due is not None:
-            self.world.now = max(self.world.now, due - self.world.skew + 1e-6)
-        self._run_driver(job, Job.idle)
+            self.world.now = max(self.world.now, due)
+        offsets = self.checkpoint.offsets
+
+        def body(job: Job) -> None:
+            job.idle()
+            self._answer(job, offsets)
+
+        self._run_driver(job, body)
+
+    def next_work(self, job: Job) -> float | None:
+        """When the job has work again; None where this does not depend on the time."""
+        due = job.driver.next_due()
+        return None if due is None else due - self.world.skew + 1e-6
+
+    def _answer(self, job: Job, positions: Mapping[Partition, int]) -> None:
+        """Tells the driver where the topics end, if it asks for it."""
+        if job.driver.asks:
+            job.driver.expect(self.world.actor.remember(self.available.copy), positions)
 
     def _start(self) -> None:
         """Starts the job: it takes the lease, fences earlier runs, reloads the open changes, and waits W."""
@@ -261,6 +281,7 @@ class Simulation:
                 job.driver.process_batch(work, ranges.starts, number)
                 job.driver.background_work()
             job.driver.note_read(planned)
+            self._answer(job, planned)
 
         self._run_driver(job, body)
         checkpoint.offsets, checkpoint.planned_ends = planned, None

@@ -6,12 +6,13 @@ without this part, or with the rest, unless it had to go out (`at_most`).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import chain
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from processor.driver.round_runner import RoundRunner
 from processor.gates.held_portion import HeldPortion
@@ -26,7 +27,7 @@ from processor.records.source_transaction import TransactionEnd
 from processor.rounds.follow_up_stages import release_stage
 from processor.rounds.write_stage import write_stage
 from tests.simulator.history import Partition
-from tests.simulator.partial_transactions import PartialTransactions
+from tests.simulator.partial_transactions import PartialTransactions, place_of
 from tests.simulator.run import Simulation
 from tests.simulator.without.switch import replacing
 
@@ -49,21 +50,35 @@ def transactions_of(seed: int, logs: Mapping[Partition, list[Record]]) -> list[l
     return found
 
 
+class SentEnd(NamedTuple):
+    """An end of a transaction. `sent`: how many records its source had sent before; `at`: from when on the job can read it."""
+
+    sent: int
+    at: float
+    end: TransactionEnd
+
+
 @dataclass(slots=True)
 class LateEnds:
-    """The feed of the job: the ends of transactions, each from its own moment on. `at`: the moments, None for never."""
+    """The feed of the job: the ends of transactions, each from its own moment on."""
 
     run: "TransactionSimulation"
-    ends_at: dict[str, tuple[float | None, TransactionEnd]] = field(default_factory=dict)
+    sent: list[SentEnd] = field(default_factory=list)
 
     def ends(self, topic: str, since: float) -> list[TransactionEnd]:
         assert topic == TOPIC
-        return self.run.world.actor.remember(
-            lambda: [end for at, end in self.ends_at.values() if at is not None and at <= self.run.world.now]
-        )
+        return self.run.world.actor.remember(lambda: [one.end for one in self.sent if self._is_there(one)])
+
+    def are_there(self, number: int) -> bool:
+        """Whether the job can read all ends of a transaction, and there is one."""
+        own = [self._is_there(one) for one in self.sent if one.end.id == str(number)]
+        return bool(own) and all(own)
 
     def close(self) -> None:
         return None
+
+    def _is_there(self, one: SentEnd) -> bool:
+        return one.at <= self.run.world.now and one.sent <= self.run.sent
 
 
 class TransactionSimulation(Simulation):
@@ -119,12 +134,19 @@ class TransactionSimulation(Simulation):
         """The ends: some early, most late, one in thirty never."""
         rng, feed = Random(f"{self.seed} ends"), LateEnds(self)
         for n, records in enumerate(transactions_of(self.seed, self.logs)):
-            counts: dict[str, int] = {}
-            for record in records:
-                counts[f"s.{record.topic}"] = counts.get(f"s.{record.topic}", 0) + 1
-            at = None if rng.random() < 1 / 30 else rng.choice((0.0, 2.0, 10.0, 30.0))
-            feed.ends_at[str(n)] = (at, TransactionEnd(str(n), counts))
+            counts = Counter(f"s.{record.topic}" for record in records)
+            if rng.random() >= 1 / 30:
+                feed.sent.append(SentEnd(0, rng.choice((0.0, 2.0, 10.0, 30.0)), TransactionEnd(str(n), counts)))
         return feed
+
+    @property
+    def sent(self) -> int:
+        """How many records the source has sent."""
+        return sum(self.available.values())
+
+    def copies_with(self, record: Record) -> Collection[int]:
+        """The transactions that had ended, and of which the source sends copies when it sends this one, a copy; else empty."""
+        return ()
 
 
 class ReleaseWatch:
@@ -135,11 +157,11 @@ class ReleaseWatch:
         self.problem: str | None = None
         self._run = run
         self._number_of = {
-            (record.topic, record.partition, record.offset): n
-            for n, records in enumerate(transactions_of(run.seed, run.logs))
-            for record in records
+            (record.topic, record.partition, record.offset): place_of(record)[0]
+            for log in run.logs.values()
+            for record in log
         }
-        self._look = PartialTransactions(run, self._number_of)
+        self._look = PartialTransactions(run)
         self._read: set[tuple[str, int, int]] = set()
         self._met: dict[int, float] = {}
         self._incomplete: set[Root] = set()
@@ -159,6 +181,7 @@ class ReleaseWatch:
             places = {(record.topic, record.partition, record.offset) for record in records}
             for place in places:
                 self._met.setdefault(self._number_of[place], now)
+            self._met |= {n: now for record in records for n in self._run.copies_with(record)}
             outcome = run_round(runner, stage, work, starts)
             if not self._run.world.actor.is_zombie:
                 self._read |= places
@@ -217,8 +240,7 @@ class ReleaseWatch:
         if self._met.get(number, now) + 2 * AT_MOST < now:
             return True
         places = [place for place, of in self._number_of.items() if of == number]
-        at, _ = self._run.feed().ends_at[str(number)]
-        is_known = at is not None and at <= now
+        is_known = self._run.feed().are_there(number)
         return any(place in self._read for place in places) and not (
             is_known and all(place in self._read for place in places)
         )

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.simulator.gated_products import GatedSetSimulation, GatedSimulation
+from tests.simulator.repeated_transactions import RepeatedSimulation
 from tests.simulator.seeds import at_least, share
 from tests.simulator.simulate import simulate
 from tests.simulator.source_transactions import TransactionSimulation
@@ -35,5 +36,13 @@ def test_no_document_shows_a_part_of_a_transaction_and_none_waits_without_need(o
         simulate(seed, simulation_class=TransactionSimulation, overrides=overrides)
         for seed in range(max(1, SEEDS // 3))
     ]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    assert sum(run.facts["looked at"] for run in runs) >= at_least(SEEDS / 24)
+
+
+@WORLDS
+def test_no_document_shows_a_part_of_what_a_connector_sends_again(overrides: dict[str, Any]) -> None:
+    calm = {**overrides, "late_events": False, "truncate_chance": 0}
+    runs = [simulate(seed, simulation_class=RepeatedSimulation, overrides=calm) for seed in range(max(1, SEEDS // 3))]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
     assert sum(run.facts["looked at"] for run in runs) >= at_least(SEEDS / 24)

@@ -5,8 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from processor.driver import executor
+from processor.gates import source_transactions
+from processor.gates.held_portion import SeenPlace
 from processor.gates.held_roots import HeldRoots
 from processor.gates.release_notes import ReleaseNotes
+from processor.gates.repeat import Repeat
 from processor.gates.seen_transactions import SeenTransactions
 from processor.gates.source_transactions import OpenTransaction, SourceTransactions
 from processor.gates.start import Start
@@ -16,7 +19,7 @@ from processor.rounds import keep_changes
 from processor.rounds.round import Round, StageResult
 from processor.spark import worker
 from statestore.store import Done, Store, Write
-from tests.simulator.without.switch import replacing
+from tests.simulator.without.switch import always, replacing
 
 Missing = Callable[[SourceTransactions, Any], Mapping[str, tuple[int, int]] | None]
 
@@ -44,7 +47,7 @@ def _by_end(missing: Missing) -> Missing:
 def _by_one_topic(missing: Missing) -> Missing:
     def changed(self: SourceTransactions, name: Any) -> Mapping[str, tuple[int, int]] | None:
         found, known = missing(self, name), self._known[name]
-        first = next(iter(known.seen.orders))
+        first, _ = next(iter(known.seen.places))
         return found and {table: counts for table, counts in found.items() if table == first}
 
     return changed
@@ -110,7 +113,7 @@ only_own_transactions = replacing((HeldRoots, "blocker", _only_own))
 fan_outs_found = replacing((keep_changes, "make_portions", _found))
 """The roots that a fan-out has yet to find wait for nothing."""
 
-ready_at_once = replacing((Start, "expect", lambda _: lambda self, _: setattr(self, "unread", {})))
+ready_at_once = replacing((Start, "expect", lambda expect: lambda self, _: expect(self, {})))
 """A run releases roots before it has read what its topics had."""
 
 waits_go_on = replacing((HeldRoots, "reload", _as_before))
@@ -118,3 +121,22 @@ waits_go_on = replacing((HeldRoots, "reload", _as_before))
 
 distance_in_memory = replacing((ReleaseNotes, "reload", lambda _: lambda *_args: None))
 """A run does not know when the run before it sent messages."""
+
+ended_ones_are_new = replacing((source_transactions, "is_copy", always(False)))
+"""A record that comes after the end of its transaction is a new one."""
+
+numbers_rise = replacing(
+    (SeenPlace, "is_followed_by_a_copy", always(False)),
+    (
+        SeenTransactions,
+        "records",
+        lambda records: lambda self: {k: v._replace(again=False) for k, v in records(self).items()},
+    ),
+)
+"""The numbers of the records of a transaction tell no copies."""
+
+sent_at_once = replacing((Repeat, "is_sent", lambda _: property(lambda _self: True)))
+"""A connector has sent all copies when the first one is read."""
+
+read_at_once = replacing((SourceTransactions, "expect", lambda expect: lambda self, _: expect(self, {})))
+"""The job has read all copies when their last end has come."""

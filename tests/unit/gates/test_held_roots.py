@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
-from processor.gates.held_portion import Held, HeldPortion, SeenRecords, make_portions
+from processor.gates.held_portion import Held, HeldPortion, SeenPlace, SeenRecords, make_portions
 from processor.gates.held_roots import HeldRoots
 from processor.gates.ranges import ranges_of
 from processor.gates.start import PATIENCE_SECONDS
@@ -15,6 +15,12 @@ from statestore.store import Delete, Write
 
 TOPIC = "app.transaction"
 ORDER = ("order", "7")
+
+
+def seen_of(time: float, offset: int = 1, **orders: int) -> SeenRecords:
+    """These records, one of each table: `lines=2` is the second one of that table."""
+    places = {(f"public.{table}", 0): SeenPlace(offset, offset, ranges_of([order])) for table, order in orders.items()}
+    return SeenRecords(time, time, places)
 
 
 class Gates:
@@ -33,12 +39,10 @@ class Gates:
         self.delete(self.held.reload(self.store.partition("OPEN"), now, now))
         return self.held
 
-    def touch(self, at: float, *transactions: str, time: float = 1.0, **orders: int) -> None:
-        """A round in which a transaction touches the order by these records: `lines=2` is the second one of that table."""
+    def touch(self, at: float, *transactions: str, time: float = 1.0, offset: int = 1, **orders: int) -> None:
+        """A round in which transactions touch the order by these records, which have this time and offset in Kafka."""
         self.round += 1
-        names = frozenset((TOPIC, name) for name in transactions)
-        tables = {f"public.{table}": ranges_of([order]) for table, order in orders.items()}
-        seen = {name: SeenRecords(time, tables) for name in names} if tables else {}
+        seen = {(TOPIC, name): seen_of(time, offset, **orders) for name in transactions if orders}
         self.add(Held(roots={ORDER: time}, seen=seen), at)
 
     def add(self, held: Held, at: float) -> list[HeldPortion]:
@@ -48,8 +52,9 @@ class Gates:
         self.held.add(portions, at)
         return portions
 
-    def ends(self, name: str, **counts: int) -> None:
-        self.held.take_ends(TOPIC, [TransactionEnd(name, {f"public.{table}": n for table, n in counts.items()})])
+    def ends(self, name: str, time: float = 1.0, **counts: int) -> None:
+        end = TransactionEnd(name, {f"public.{table}": n for table, n in counts.items()}, time)
+        self.held.take_ends(TOPIC, [end])
 
     def release(self, now: float) -> bool:
         """Whether the order goes out now."""
@@ -82,18 +87,18 @@ def test_a_root_waits_until_its_transaction_is_complete() -> None:
 
 def test_a_root_waits_for_a_transaction_that_was_open_when_it_changed() -> None:
     gates = Gates(whole=True)
-    gates.add(Held(seen={(TOPIC, "t1"): SeenRecords(1.0, {"public.lines": ranges_of([1])})}), 0.0)
+    gates.add(Held(seen={(TOPIC, "t1"): seen_of(1.0, lines=1)}), 0.0)
     gates.touch(1.0, "t2", orders=1)
     gates.ends("t2", orders=1)
     assert not gates.release(2.0)
-    gates.add(Held(seen={(TOPIC, "t3"): SeenRecords(1.0, {"public.lines": ranges_of([1])})}), 3.0)
+    gates.add(Held(seen={(TOPIC, "t3"): seen_of(1.0, lines=1)}), 3.0)
     gates.ends("t1", lines=1)
     assert gates.release(3.0)
 
 
 def test_a_transaction_without_an_end_delays_no_root_for_ever() -> None:
     gates = Gates(whole=True, at_most=10.0)
-    gates.add(Held(seen={(TOPIC, "t1"): SeenRecords(1.0, {"public.lines": ranges_of([1])})}), 0.0)
+    gates.add(Held(seen={(TOPIC, "t1"): seen_of(1.0, lines=1)}), 0.0)
     gates.touch(8.0, "t2", orders=1)
     gates.ends("t2", orders=1)
     assert not gates.release(9.9)
@@ -140,7 +145,7 @@ def test_a_crash_keeps_the_roots_the_records_and_the_time() -> None:
 
 def test_a_change_after_a_start_does_not_inherit_the_time_of_a_hold_that_was_released() -> None:
     gates = Gates(whole=True, at_most=60.0)
-    seen = {(TOPIC, "t1"): SeenRecords(1.0, {"public.orders": ranges_of([1])})}
+    seen = {(TOPIC, "t1"): seen_of(1.0, orders=1)}
     gates.add(Held(roots={ORDER: 1.0, ("order", "8"): 1.0}, seen=seen), 0.0)
     gates.ends("t1", orders=1)
     gates.delete(gates.held.released([ORDER], 1.0))  # its portion stays: another root uses it
@@ -203,7 +208,7 @@ def test_a_start_does_not_wait_for_a_transaction_of_which_a_portion_is_gone() ->
 
 def test_all_roots_of_a_product_wait_for_the_transaction_of_a_fan_out() -> None:
     gates = Gates(whole=True)
-    seen = {(TOPIC, "t1"): SeenRecords(1.0, {"public.orders": ranges_of([1])})}
+    seen = {(TOPIC, "t1"): seen_of(1.0, orders=1)}
     gates.add(Held(seen=seen, unfound=frozenset({"order"})), 0.0)
     gates.touch(0.0)
     assert not gates.release(1.0)
@@ -252,3 +257,88 @@ def test_a_product_that_is_gone_leaves_nothing() -> None:
     gates.touch(0.0, "t1", orders=1)
     gates.delete(gates.held.adopt({}, {}, {}, 1.0))
     assert (gates.held.next_due(), gates.store.partition("OPEN")) == (None, [])
+
+
+def complete(gates: Gates, name: str, at: float) -> None:
+    """A transaction of an order and a line, whose document goes out."""
+    gates.held.begin_batch(int(at), at)
+    gates.touch(at, name, time=at, offset=int(at), orders=1, lines=1)
+    gates.ends(name, time=at, orders=1, lines=1)
+    assert gates.release(at)
+
+
+AT = ("app.public.orders", 0)
+
+
+def test_a_transaction_that_comes_again_holds_its_product_until_the_newest_has_come_again() -> None:
+    gates = Gates(whole=True)
+    complete(gates, "t1", 10.0)
+    complete(gates, "t2", 11.0)
+    gates.touch(50.0, "t1", time=50.0, offset=50, orders=1)
+    gates.ends("t1", time=50.0, orders=1, lines=1)
+    gates.held.expect({AT: 50}, {AT: 51}, 51.0)
+    assert not gates.release(51.0)
+    gates.ends("t2", time=52.0, orders=1, lines=1)
+    assert gates.held.asks
+    gates.held.expect({AT: 60}, {AT: 51}, 52.0)
+    assert not gates.release(52.0)
+    gates.touch(53.0, "t2", time=52.0, offset=52, orders=1, lines=1)
+    gates.held.read({AT: 60}, 53.0)
+    assert gates.release(53.0)
+    complete(gates, "t3", 54.0)
+
+
+def test_a_part_of_a_forgotten_transaction_that_comes_again_opens_it_for_no_longer_than_the_others() -> None:
+    gates = Gates(whole=True)
+    complete(gates, "t1", 10.0)
+    gates.held.begin_batch(20, 20.0)
+    gates.touch(50.0, "t1", time=50.0, offset=50, lines=1)
+    assert not gates.release(50.0)
+    gates.ends("t1", time=50.0, orders=1, lines=1)
+    gates.held.expect({AT: 60}, {AT: 60}, 51.0)
+    assert gates.release(51.0)
+
+
+def test_the_last_transaction_before_a_kill_comes_again_and_waits_until_its_copies_are_read() -> None:
+    gates = Gates(whole=True)
+    gates.touch(10.0, "t1", time=10.0, offset=10, orders=1)
+    gates.touch(50.0, "t1", time=50.0, offset=50, orders=1)
+    assert not gates.release(51.0)
+    gates.touch(52.0, "t1", time=52.0, offset=52, lines=1)
+    gates.ends("t1", time=52.0, orders=1, lines=1)
+    assert not gates.release(52.0)
+    gates.held.expect({AT: 60}, {AT: 59}, 52.0)
+    assert not gates.release(53.0)
+    gates.held.read({AT: 60}, 54.0)
+    assert gates.release(54.0)
+
+
+def test_a_batch_that_is_tried_again_is_no_copy() -> None:
+    gates = Gates(whole=True)
+    gates.touch(10.0, "t1", time=10.0, offset=10, orders=1)
+    gates.touch(20.0, "t1", time=10.0, offset=10, orders=1)
+    gates.ends("t1", time=11.0, orders=1)
+    assert gates.release(20.0)
+
+
+def test_after_a_start_the_ends_alone_tell_that_a_transaction_comes_again() -> None:
+    gates = Gates(whole=True)
+    gates.touch(50.0, "t1", time=50.0, offset=50, orders=1)
+    gates.start(60.0).expect({}, {}, 60.0)
+    gates.ends("t1", time=10.0, orders=1)
+    gates.ends("t2", time=11.0, orders=1)
+    gates.ends("t1", time=50.0, orders=1)
+    assert not gates.release(61.0)
+    gates.ends("t2", time=51.0, orders=1)
+    gates.held.expect({}, {}, 62.0)
+    assert gates.release(62.0)
+
+
+def test_a_transaction_that_comes_again_and_never_ends_holds_no_root_for_longer_than_at_most() -> None:
+    gates = Gates(whole=True, at_most=20.0)
+    complete(gates, "t1", 10.0)
+    complete(gates, "t2", 11.0)
+    gates.touch(50.0, "t1", time=50.0, offset=50, orders=1)
+    assert gates.held.due(69.9).times == {}
+    assert gates.held.due(70.0).incomplete == {ORDER}
+    assert gates.held.transactions.repeats == {}

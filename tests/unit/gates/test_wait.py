@@ -13,7 +13,7 @@ def test_the_monitor_says_how_many_wait_since_when_and_for_which_transaction() -
     shop.batch(shop.record("public.orders", {"id": 9, "total": 1}, 9))
     shop.batch(line, order)
     held, clock = shop.trial.driver.progress.held, shop.trial.clock
-    transaction = {"topic": "app.transaction", "id": "7", "missing": None}
+    transaction = {"topic": "app.transaction", "id": "7", "missing": None, "again": False}
     assert gate_states(held, clock.now(), 1_000.0 + clock.now()) == {
         "bill": {"waiting": 1, "since": 1_001.0, "transaction": transaction}
     }

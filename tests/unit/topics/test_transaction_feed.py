@@ -10,7 +10,13 @@ from processor.records.framing import NO_SCHEMAS
 from processor.records.record import Record
 from processor.records.source_transaction import TransactionEnd
 from processor.rounds.job_event import JobEvent
-from processor.topics.transaction_feed import LOOK_SECONDS, MARGIN_SECONDS, PARTITION_SECONDS, KafkaTransactionFeed
+from processor.topics.transaction_feed import (
+    LOOK_SECONDS,
+    MARGIN_SECONDS,
+    PARTITION_SECONDS,
+    RECORDS_BEFORE,
+    KafkaTransactionFeed,
+)
 
 TOPIC = "app.transaction"
 
@@ -21,18 +27,21 @@ class ScriptedTopic:
 
     records: list[Record] = field(default_factory=list)
     begun: list[float] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    kept: int = 0
     partitions: int = 1
     away: bool = False
     closed: int = 0
     seen: int = 1
     next: int | None = None
 
-    def begin(self, at: float) -> None:
+    def begin(self, at: float, before: int = 0) -> None:
         if self.away:
             raise KafkaError(f"there is no topic {TOPIC}")
         self.begun.append(at)
+        self.before.append(before)
         self.seen = self.partitions
-        self.next = sum(record.timestamp / 1000 < at for record in self.records)
+        self.next = max(0, sum(record.timestamp / 1000 < at for record in self.records) - min(before, self.kept))
 
     def grown(self) -> bool:
         return self.seen != self.partitions
@@ -90,6 +99,17 @@ def test_the_feed_begins_a_minute_before_the_oldest_record_and_gives_each_end_on
     assert world.ends(1005) == ["c"]
     assert world.topic.begun == [1000 - MARGIN_SECONDS]
     assert world.events == []
+
+
+def test_a_new_feed_also_gives_the_ends_of_before_however_old_and_when_each_came() -> None:
+    world = World()
+    world.topic.kept = 1
+    world.produce(100, end("a"))
+    world.produce(200, end("b"))
+    world.produce(5000, end("b"))
+    assert [(one.id, one.time) for one in world.feed.ends(TOPIC, 5000)] == [("b", 200.0), ("b", 5000.0)]
+    world.ends(300)
+    assert world.topic.before == [RECORDS_BEFORE, 0]
 
 
 def test_an_older_record_takes_the_feed_back() -> None:

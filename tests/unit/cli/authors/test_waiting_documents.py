@@ -79,7 +79,7 @@ def test_explain_says_what_a_document_waits_for(shop: Shop, ends: KnownEnds, cap
     ]
     assert main(["explain", "bill", "5", "--json"]) == 0
     waits = json.loads(capsys.readouterr().out)["waits"]
-    assert waits["transaction"] == {"topic": "app.transaction", "id": "7", "missing": None}
+    assert waits["transaction"] == {"topic": "app.transaction", "id": "7", "missing": None, "again": False}
     assert waits["quiet_until"] == f"1970-01-01T00:00:{shop.trial.clock.seconds + 2.5:06.3f}Z"
 
 
