@@ -57,6 +57,7 @@ class RepeatedSimulation(TransactionSimulation):
     def run(self) -> None:
         self.sequence = in_order(self.logs)
         self.available = dict.fromkeys(self.logs, 0)
+        self.facts["sent again"] = 1  # a row goes back, so a document may, at `at_most`
         TransactionSimulation.run(self)
 
     def copies_with(self, record: Record) -> Collection[int]:
