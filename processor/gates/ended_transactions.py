@@ -14,11 +14,13 @@ INTERLEAVED = 2_000
 
 @dataclass(slots=True)
 class EndedTransaction:
-    """`counts`: how many records of each table. `first`, `last`: Kafka's times of its first and its last end."""
+    """`counts`: how many records of each table. `first`, `last`: Kafka's times of its first and its last end. `was_read`: whether
+    the job has read all records before."""
 
     counts: Mapping[str, int]
     first: float
     last: float
+    was_read: bool = False
 
 
 @dataclass(slots=True)

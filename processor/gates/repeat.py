@@ -17,35 +17,36 @@ REORDER_SECONDS = 1.0
 
 @dataclass(slots=True, kw_only=True)
 class Repeat:
-    """What the connector of a topic sends again. `names`: the open transactions of which it has sent a copy; `unended`: those of
-    them that had not ended before. `since`: Kafka's time of the newest copy of one that had; minus infinity without one.
-    `newest`: the last that had ended before. `horizon`: what the job must read, once all copies are sent."""
+    """What the connector of a topic sends again. `names`: the open transactions of which it has sent a copy; `unread`: those of
+    them of which the job must yet read all records. `since`: Kafka's time of the newest copy that came after its end; minus
+    infinity without one. `newest`: the last transaction that had ended before. `horizon`: what the job must read, once all
+    copies are sent."""
 
     names: set[str] = field(default_factory=set)
-    unended: set[str] = field(default_factory=set)
+    unread: set[str] = field(default_factory=set)
     since: float = -inf
     newest: EndedTransaction | None = None
     horizon: Horizon = field(default_factory=Horizon)
 
-    def see(self, copied: float, ended: EndedTransactions) -> None:
-        """Takes Kafka's time of a copy of a transaction that had ended."""
+    def see(self, name: str, copied: float, ended: EndedTransactions) -> None:
+        """Takes a transaction of which a copy has come after its end, and Kafka's time of the copy."""
+        self.names.add(name)
         if copied > self.since:
             self.since, self.newest = copied, ended.newest_before(copied)
             if not self.is_sent:
                 self.horizon = Horizon()
 
-    def add(self, name: str, *, had_ended: bool) -> None:
-        """Takes a transaction of which a copy has come."""
-        if name not in self.names:
-            self.names.add(name)
-            if not had_ended:
-                self.unended.add(name)
-                self.horizon = Horizon()
+    def add(self, name: str, *, is_unread: bool) -> None:
+        """Takes a transaction of which a copy has come from before its end."""
+        self.names.add(name)
+        self.horizon = Horizon()
+        if is_unread:
+            self.unread.add(name)
 
     def remove(self, name: str) -> bool:
         """Forgets a transaction; returns whether others are left."""
         self.names.discard(name)
-        self.unended.discard(name)
+        self.unread.discard(name)
         return bool(self.names)
 
     def end(self, end: EndedTransaction) -> None:

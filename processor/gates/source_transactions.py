@@ -145,6 +145,9 @@ class SourceTransactions:
         the items of each."""
         for name, known in list(self._known.items()):
             if known.touched < before if known.complete_in is None else known.complete_in != batch:
+                end = self._ended_of(name[0]).known.get(name[1])
+                if end is not None and known.complete_in is not None:
+                    end.was_read = True
                 yield name, self._drop(name)
 
     def retain(self, topics: Collection[str]) -> Iterator[Key]:
@@ -176,21 +179,23 @@ class SourceTransactions:
         job has given it up."""
         known, ended = self._known[name], self._ended_of(name[0])
         end = ended.known.get(name[1])
-        had_ended = end is not None and is_copy(seen.last, end)
-        if not (had_ended or known.seen.again):
+        had_ended, was_read = end is not None and is_copy(seen.last, end), end is not None and end.was_read
+        if not (had_ended or was_read or known.seen.again):
             return
         if known.complete_in is not None:
             self._open_up(name, at)
-        if known.number in self._open[name[0]]:
-            repeat = self.repeats.setdefault(name[0], Repeat())
-            repeat.add(name[1], had_ended=had_ended)
-            if had_ended:
-                repeat.see(seen.last, ended)
+        if known.number not in self._open[name[0]]:
+            return
+        repeat = self.repeats.setdefault(name[0], Repeat())
+        if had_ended:
+            repeat.see(name[1], seen.last, ended)
+        elif not self.comes_again(name):
+            repeat.add(name[1], is_unread=not was_read)
 
     def _is_sent(self, topic: str) -> bool:
         """Whether the connector of a topic has sent all again that it had sent before, as far as the job has read."""
         repeat = self.repeats[topic]
-        return repeat.is_sent and all(self.missing((topic, name)) == {} for name in repeat.unended)
+        return repeat.is_sent and all(self.missing((topic, name)) == {} for name in repeat.unread)
 
     def _forget_copies(self, name: TransactionName) -> None:
         repeat = self.repeats.get(name[0])

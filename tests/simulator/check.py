@@ -128,7 +128,9 @@ def _check_one_publisher(run: "Simulation") -> str | None:
 def _check_order(run: "Simulation") -> str | None:
     """With lag below W and one run at a time, no message shows an older version of a row after a newer one, or leaves out a row
     that it must show."""
-    if not run.shape.stamped or any(run.facts[fact] for fact in ("replays", "moved", "erased", "rebuilds", "sent again")):
+    if not run.shape.stamped or any(
+        run.facts[fact] for fact in ("replays", "moved", "erased", "rebuilds", "sent again")
+    ):
         return None
     seen: dict[tuple[str, str, str], int] = {}
     disturbed = run.world.conditions.lag not in ("none", "short") or any("zombie" in kind for kind in run.world.faults)

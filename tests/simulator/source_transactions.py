@@ -164,6 +164,7 @@ class ReleaseWatch:
         self._look = PartialTransactions(run)
         self._read: set[tuple[str, int, int]] = set()
         self._met: dict[int, float] = {}
+        self._again: set[int] = set()
         self._incomplete: set[Root] = set()
         self._since: dict[Root, float] = {}
 
@@ -181,7 +182,9 @@ class ReleaseWatch:
             places = {(record.topic, record.partition, record.offset) for record in records}
             for place in places:
                 self._met.setdefault(self._number_of[place], now)
-            self._met |= {n: now for record in records for n in self._run.copies_with(record)}
+            for again in {n for record in records for n in self._run.copies_with(record)} - self._again:
+                self._met[again] = now
+                self._again.add(again)
             outcome = run_round(runner, stage, work, starts)
             if not self._run.world.actor.is_zombie:
                 self._read |= places

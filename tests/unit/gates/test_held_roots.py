@@ -313,6 +313,19 @@ def test_the_last_transaction_before_a_kill_comes_again_and_waits_until_its_copi
     assert gates.release(54.0)
 
 
+def test_a_copy_from_before_the_end_of_a_forgotten_transaction_holds_until_the_topics_are_read() -> None:
+    gates = Gates(whole=True)
+    gates.touch(10.0, "t1", time=10.0, offset=10, orders=1)
+    gates.touch(20.0, "t1", time=52.0, offset=52, lines=1)
+    gates.ends("t1", time=52.0, orders=1, lines=1)
+    assert gates.release(20.0)
+    gates.held.begin_batch(2, 21.0)
+    gates.touch(22.0, "t1", time=50.0, offset=50, orders=1)
+    assert not gates.release(22.0)
+    gates.held.expect({AT: 60}, {AT: 60}, 23.0)
+    assert gates.release(23.0)
+
+
 def test_a_batch_that_is_tried_again_is_no_copy() -> None:
     gates = Gates(whole=True)
     gates.touch(10.0, "t1", time=10.0, offset=10, orders=1)
