@@ -31,6 +31,7 @@ def feed(
     addresses: Addresses, events: list[JobEvent], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[KafkaTransactionFeed]:
     monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(feeds, "RECORDS_BEFORE", 0)
     made = transaction_feed(Settings(bootstrap_servers=addresses.bootstrap_servers), NO_SCHEMAS, events.append)
     yield made
     made.close()
@@ -58,6 +59,22 @@ def collect(feed: KafkaTransactionFeed, topic: str, since: float, wanted: set[st
         found += [one.id for one in feed.ends(topic, since)]
         sleep(0.01)
     return found
+
+
+def test_a_new_feed_gives_some_ends_of_before_with_their_times(
+    addresses: Addresses, feed: KafkaTransactionFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "RECORDS_BEFORE", 2)
+    topic = "before.transaction"
+    Admin(addresses.bootstrap_servers, {}).ensure([topic], partitions=2, compacted=True)
+    produce(addresses, topic, *((0, NOW - 900 + n, name) for n, name in enumerate("abc")), (0, NOW, "d"), (1, NOW, "e"))
+    found: dict[str, float] = {}
+    until = monotonic() + 60
+    while not {"d", "e"} <= found.keys():
+        assert monotonic() < until, found
+        found |= {one.id: one.time for one in feed.ends(topic, NOW)}
+    assert found.keys() == {"b", "c", "d", "e"}
+    assert found["b"] == int((NOW - 899) * 1000) / 1000
 
 
 def test_the_feed_begins_at_a_time_in_each_partition_and_goes_back_for_an_older_one(
