@@ -175,17 +175,14 @@ class SourceTransactions:
         self._open.setdefault(name[0], {})[self.last] = OpenTransaction(self.last, at, name)
 
     def _find_copies(self, name: TransactionName, seen: SeenRecords, at: float) -> None:
-        """Looks whether these records are copies. If so, the transaction is open until the job has read all copies, unless the
-        job has given it up."""
+        """Looks whether these records are copies. If so, the transaction is open until the job has read all copies."""
         known, ended = self._known[name], self._ended_of(name[0])
         end = ended.known.get(name[1])
         had_ended, was_read = end is not None and is_copy(seen.last, end), end is not None and end.was_read
         if not (had_ended or was_read or known.seen.again):
             return
-        if known.complete_in is not None:
-            self._open_up(name, at)
         if known.number not in self._open[name[0]]:
-            return
+            self._open_up(name, at)
         repeat = self.repeats.setdefault(name[0], Repeat())
         if had_ended:
             repeat.see(name[1], seen.last, ended)
