@@ -24,7 +24,8 @@ class HeldRoot:
 
 @dataclass(slots=True, kw_only=True)
 class Barrier:
-    """A fan-out has yet to find roots of a product: all its roots wait for the transactions up to `mark`."""
+    """All roots of a product wait for the transactions up to `mark`: a fan-out has yet to find some, or a connector sends
+    transactions again, which may have taken rows away from any root."""
 
     mark: int = 0
     items: set[Key] = field(default_factory=set)

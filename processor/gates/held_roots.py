@@ -194,8 +194,8 @@ class HeldRoots:
             _, root = heappop(self._queue)
             if root not in self.held or root in due.times:
                 continue
-            if (at := self._at(root)) > now:
-                heappush(self._queue, (at, root))
+            if self._at(root) > now:
+                self._schedule(root)
                 continue
             due.times[root] = self.held[root].time
             if self._is_unread(root) or self.blocker(root) is not None:
@@ -270,6 +270,8 @@ class HeldRoots:
             after = now - self.gates[product].at_most if now >= self.start.patient_until else -inf
             if (first := self.transactions.first_open(topics, after)) is not None:
                 self._first_open[product] = first
+            if topics & self.transactions.repeats.keys():
+                self._barriers.setdefault(product, Barrier()).mark = self.transactions.last
             self._unblock(product)
 
     def _unblock(self, product: str) -> None:
