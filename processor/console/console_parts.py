@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from processor.console.slot_widening import SlotWidening
 from processor.job.binding import look_up_stores
@@ -37,6 +37,10 @@ class ConsoleParts:
     price_board: Callable[[], Preview]
     widening: SlotWidening
     prices: Prices = DEFAULT
+
+    def acting_as(self, role: str | None) -> Self:
+        """The parts for a person of this role of the registry, or for one with the role of its connection."""
+        return self if role is None else replace(self, registry=self.registry.acting_as(role))
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.console.person_rules import PersonRules
+from processor.console.people.person_rules import OwnUser
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.repository import Registry
@@ -25,7 +25,7 @@ NARROW, WIDE = {"width": 400, "height": 800}, {"width": 1280, "height": 800}
 @contextmanager
 def shown(console: ConsoleScene, registry: Registry, name: str) -> Iterator[str]:
     """The address of the console of this person."""
-    with served(console.app(registry, PersonRules(own=name), rate=10_000)) as address:
+    with served(console.app(registry, OwnUser(name), rate=10_000)) as address:
         yield address
 
 

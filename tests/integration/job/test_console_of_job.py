@@ -10,7 +10,7 @@ from processor.console.all_screens import SCREENS
 from processor.console.console_app import console_app
 from processor.console.console_parts import ConsoleParts, TableDoor
 from processor.console.letter_shelf import LetterShelf
-from processor.console.person_rules import PersonRules
+from processor.console.people.person_rules import OwnUser
 from processor.console.price_board import PriceBoard
 from processor.console.slot_widening import SlotWidening
 from processor.serve.guard import GuardRules
@@ -33,9 +33,9 @@ def test_a_move_in_the_browser_while_the_job_writes(scene: Scene, rows: SimpleNa
             open_reader=table.reader,
             letters=LetterShelf(scene.settings, table.reader).letters,
             price_board=PriceBoard(scene.registry, scene.settings).prices,
-            widening=SlotWidening(scene.registry, scene.settings),
+            widening=SlotWidening(scene.settings),
         )
-        with served(console_app(parts, SCREENS, PersonRules(own="ada"), GuardRules(rate=10_000))) as address:
+        with served(console_app(parts, SCREENS, OwnUser("ada"), GuardRules(rate=10_000))) as address:
             page = browser.new_page()
             page.goto(f"{address}/edit?edit=move&entity=star&slot={held.slot}&target=3")
             page.get_by_label("Reason, for the history").fill("more room")
