@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
             price_board=PriceBoard(shared, settings).prices,
             widening=SlotWidening(settings),
         )
+        parts.warm()
         scheme = "https" if listener.certificate else "http"
         print_progress(f"the console is at {scheme}://{listener.host}:{listener.port}/")
         listener.run(console_app(parts, SCREENS, people, rules))
