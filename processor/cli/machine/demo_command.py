@@ -29,7 +29,10 @@ EVENTS = 200
 times as long."""
 BATCH = 200
 STEPS = 5
-NEXT = "next: docs/first-product.md makes a product of your own; `.venv/bin/statestore --help` lists the verbs"
+NEXT = (
+    "next: docs/first-product.md makes a product of your own; `.venv/bin/statestore local up --console` starts parts that stay, "
+    "with their screens in a browser; `.venv/bin/statestore --help` lists the verbs"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,23 +9,22 @@ from processor.cli.http_options import add_listener, owned_text, require_package
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import user_name
 from processor.errors import SettingError
+from processor.local.console_process import CONSOLE_PORT
 from processor.settings.open_registry import open_registry
 
 if TYPE_CHECKING:
     from processor.console.people.person_rules import PersonRules
 
-PORT = 8290
-
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("console", help="serve the screens of operators to a browser")
-    add_listener(parser, PORT, "tokens or a proxy")
+    add_listener(parser, CONSOLE_PORT, "tokens or a proxy")
     for name, value, text in (
-        ("tokens", "REF", "tokens of people, a line NAME=TOKEN for each: env:, file: or secret:"),
+        ("tokens", "REF", "lines NAME=TOKEN of people: env:, file: or secret:"),
         ("proxy", "ADDRESS", "address of the proxy that signs people in"),
         ("identity-header", "NAME", "header in which the proxy names the person"),
-        ("group-header", "NAME", "header in which the proxy lists the groups of the person"),
-        ("operators", "LIST", "names of people, and group:NAME, whose role is operator: all others read"),
+        ("group-header", "NAME", "header in which the proxy lists the groups"),
+        ("operators", "LIST", "operators: NAME and group:NAME; all others read"),
     ):
         parser.add_argument(f"--{name}", metavar=value, default="", help=text)
     add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
