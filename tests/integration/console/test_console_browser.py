@@ -49,9 +49,10 @@ def open_page(browser: Any) -> Iterator[Callable[..., Page]]:
         return page
 
     yield open_at
+    heard = [line for line in said if not EXPECTED.search(line)]  # a close cuts a request, which the page then reports
     for one in contexts:
         one.close()
-    assert [line for line in said if not EXPECTED.search(line)] == []
+    assert heard == []
 
 
 def test_no_screen_has_a_barrier_in_light_in_dark_and_on_a_phone(console: ConsoleScene, browser: Any) -> None:
