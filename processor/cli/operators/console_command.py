@@ -9,7 +9,7 @@ from processor.cli.http_options import add_listener, owned_text, require_package
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import user_name
 from processor.errors import SettingError
-from processor.local.console_process import CONSOLE_PORT
+from processor.local.console_process import CONSOLE_PORT, PACKAGES
 from processor.settings.open_registry import open_registry
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    require_packages("console", "uvicorn", "starlette", "jinja2")
+    require_packages("console", *PACKAGES)
     from processor.console.all_screens import SCREENS
     from processor.console.console_app import console_app
     from processor.console.console_parts import ConsoleParts, TableDoor
