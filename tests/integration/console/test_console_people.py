@@ -2,6 +2,7 @@
 by itself, and Postgres decides by the role of each person."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import Engine, text
@@ -90,6 +91,18 @@ def test_an_operator_adds_slots_behind_the_pages(console: ConsoleScene, browsers
     console.widening.wait()
     assert "registry version 2" in console.widening.said
     assert console.registry.snapshot().slots == 6
+
+
+def test_people_at_the_same_time_keep_their_roles(console: ConsoleScene, console_user: tuple[Registry, str]) -> None:
+    app = console.app(console_user[0], PEOPLE)
+
+    def look(name: str) -> str:
+        return TestClient(app, base_url=LOCAL, headers=_shows(TOKENS[name])).get("/slots").text
+
+    names = ["ada", "bob"] * 12
+    with ThreadPoolExecutor(8) as pool:
+        for name, page in zip(names, pool.map(look, names), strict=True):
+            assert f"{name}, {'operator' if name == 'ada' else 'reader'}" in page
 
 
 def test_the_token_alone_says_who_a_person_is(console: ConsoleScene, console_user: tuple[Registry, str]) -> None:
