@@ -22,6 +22,16 @@ class UnknownRevision(RegistryError):
     """Another release of statestore migrated the schema: a newer one, or a development version before the first release."""
 
 
+class RoleNotGranted(RegistryError):
+    """The user of the connection may not act as a role of the registry."""
+
+    def __init__(self, role: str, why: str) -> None:
+        super().__init__(
+            f"the registry's user may not act as {role} ({why}): the owner makes the roles by `statestore roles`, and an "
+            f'administrator grants them: GRANT "{role}" TO this user'
+        )
+
+
 class RegistryBusy(RegistryError):
     """Another edit, perhaps a forgotten psql session, holds the registry. A later try may succeed."""
 

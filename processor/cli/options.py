@@ -104,9 +104,10 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
     set_embedded_credentials()
     running = shared_parts.status(options.local_dir)
     if running is not None:
-        dead = [name for name, alive in running.alive.items() if not alive]
-        if dead:
-            raise PartError(", ".join(dead), "died since `local up`", "start it again with `statestore local up`")
+        if running.dead:
+            raise PartError(
+                ", ".join(running.dead), "died since `local up`", "start it again with `statestore local up`"
+            )
         settings = load_settings(options, store=running.addresses.store)
         part = kind_of(settings.store).embedded
         if part.start is not None and part.part not in running.addresses.endpoints:

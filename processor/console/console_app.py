@@ -1,6 +1,6 @@
 """The application of `statestore console`: a page, its JSON under `/api`, and the edit of its form, for each screen."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -18,7 +18,8 @@ from processor.console.console_parts import ConsoleParts
 from processor.console.console_problem import console_problem
 from processor.console.form_tokens import FormTokens
 from processor.console.page_notes import PageNotes
-from processor.console.person_rules import PersonRules
+from processor.console.people.operator_names import OPERATOR, READER
+from processor.console.people.person_rules import PersonRules
 from processor.console.screen import Screen
 from processor.console.static_files import StaticFile, static_files
 from processor.console.visit import Person, Visit
@@ -46,7 +47,8 @@ API: Final = "/api"
 def console_app(parts: ConsoleParts, screens: Sequence[Screen], people: PersonRules, rules: GuardRules) -> Guard:
     """The application over these screens, behind the rules and those of people."""
     static = static_files()
-    answers = _Answers(parts, people, FormTokens(), PageNotes(), ConsolePage(screens, static))
+    parts_of = {role: parts.acting_as(role) for role in (None, READER, OPERATOR)}
+    answers = _Answers(parts_of, people, FormTokens(), PageNotes(), ConsolePage(screens, static))
     routes = [Route(f"/static/{name}", _static(one), methods=["GET"]) for name, one in static.items()]
     for screen in screens:
         routes.append(Route(API + screen.path, partial(answers.data, screen), methods=["GET"]))
@@ -60,9 +62,9 @@ def console_app(parts: ConsoleParts, screens: Sequence[Screen], people: PersonRu
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """The endpoints of the screens."""
+    """The endpoints of the screens. `parts_of`: by the role of a person."""
 
-    parts: ConsoleParts
+    parts_of: Mapping[str | None, ConsoleParts]
     people: PersonRules
     tokens: FormTokens
     notes: PageNotes
@@ -85,7 +87,8 @@ class _Answers:
 
     def data(self, screen: Screen, request: Request) -> Response:
         try:
-            content = screen.show(self.parts, self._visit(request))
+            visit = self._visit(request)
+            content = screen.show(self.parts_of[visit.person.role], visit)
         except Exception as error:
             return problem_answer(console_problem(error))
         return Response(canonical_json.dumps(dict(content)), media_type="application/json")
@@ -103,7 +106,7 @@ class _Answers:
         try:
             visit = replace(self._visit(request), form=form)
             self.tokens.check(visit, request.headers)
-            done = screen.act(self.parts, visit)
+            done = screen.act(self.parts_of[visit.person.role], visit)
         except Exception as error:
             problem = console_problem(error)
             if problem.status not in (400, 409):
@@ -119,7 +122,7 @@ class _Answers:
     def _shown(
         self, screen: Screen, request: Request, visit: Visit, *, said: str = "", problem: LookUpProblem | None = None
     ) -> Response:
-        content = screen.show(self.parts, visit)
+        content = screen.show(self.parts_of[visit.person.role], visit)
         token = self.tokens.token_for(visit.person.name)
         text = self.look.page(screen, content, visit, here=_here(request), token=token, said=said, problem=problem)
         return Response(text, problem.status if problem else 200, headers=HEADERS, media_type="text/html")
@@ -130,7 +133,9 @@ class _Answers:
         return Response(text, problem.status, headers=headers, media_type="text/html")
 
     def _visit(self, request: Request) -> Visit:
-        person = Person(name=self.people.name_of(request.scope), may_edit=self.parts.registry.may_edit())
+        known = self.people.person(request.scope)
+        may_edit = self.parts_of[known.role].registry.may_edit()
+        person = Person(name=known.name, role=known.role, may_edit=may_edit)
         return Visit(person=person, query=dict(request.query_params))
 
 

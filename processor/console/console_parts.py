@@ -1,10 +1,10 @@
 """What the screens of the console look at and work with: the registry, the table and the dead letters."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from threading import Lock
-from typing import TYPE_CHECKING, Final
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Final, Self
 
 from processor.console.slot_widening import SlotWidening
 from processor.job.binding import look_up_stores
@@ -37,6 +37,20 @@ class ConsoleParts:
     price_board: Callable[[], Preview]
     widening: SlotWidening
     prices: Prices = DEFAULT
+
+    def acting_as(self, role: str | None) -> Self:
+        """The parts for a person of this role of the registry, or for one with the role of its connection."""
+        return self if role is None else replace(self, registry=self.registry.acting_as(role))
+
+    def warm(self) -> None:
+        """Begins to make what the first visits would wait for, behind the pages. Where a part fails, its page says why."""
+        for part in (self.price_board, self.letters, self.open_reader):
+            Thread(target=_try, args=(part,), name="first look", daemon=True).start()
+
+
+def _try(part: Callable[[], object]) -> None:
+    with suppress(Exception):
+        part()
 
 
 @dataclass(slots=True)

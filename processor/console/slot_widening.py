@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 class SlotWidening:
     """The last adding of slots of this process. `said`: how far it is, or how it ended; empty before the first."""
 
-    registry: "Registry"
     settings: Settings
     said: str = ""
     _thread: Thread | None = None
     _lock: Lock = field(default_factory=Lock)
 
-    def start(self, by: Signature, slots: int) -> None:
-        """Begins to add slots up to this number. Raises LookUpProblem while an earlier adding goes on."""
+    def start(self, registry: "Registry", by: Signature, slots: int) -> None:
+        """Begins to add slots up to this number, with the rights of this registry. Raises LookUpProblem while an earlier adding
+        goes on."""
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 raise LookUpProblem(409, f"slots are being added: {self.said}")
             self.said = f"slots up to GSI_{slots}: begins"
-            self._thread = Thread(target=self._widen, args=(by, slots), name="add slots", daemon=True)
+            self._thread = Thread(target=self._widen, args=(registry, by, slots), name="add slots", daemon=True)
             self._thread.start()
 
     def wait(self) -> None:
@@ -39,10 +39,10 @@ class SlotWidening:
         if self._thread is not None:
             self._thread.join()
 
-    def _widen(self, by: Signature, slots: int) -> None:
+    def _widen(self, registry: "Registry", by: Signature, slots: int) -> None:
         try:
-            widen_table(self.settings, self.registry, slots, self._progress)
-            applied = self.registry.operate(by, operations.add_slots, slots)
+            widen_table(self.settings, registry, slots, self._progress)
+            applied = registry.operate(by, operations.add_slots, slots)
         except Exception as error:  # of the store or the registry; the page shows it
             self.said = f"slots up to GSI_{slots}: {error}; add them again, and the work goes on where it ended"
         else:

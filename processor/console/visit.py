@@ -12,10 +12,11 @@ MOST_REASON = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Who sends a request. `name`: for the history of the registry, empty where nobody knows; `may_edit`: whether the console's
-    connection has the rights of an operator."""
+    """Who sends a request. `name`: for the history of the registry; `role`: of the registry, None for that of the console's
+    connection; `may_edit`: whether the database gives it the rights of an operator."""
 
     name: str
+    role: str | None = None
     may_edit: bool
 
 
@@ -39,15 +40,13 @@ class Visit:
         return int(text)
 
     def signature(self) -> Signature:
-        """Who makes an edit, and why. Raises LookUpProblem for a person who may not edit, without a name, or without a reason."""
+        """Who makes an edit, and why. Raises LookUpProblem for a person who may not edit, or without a reason."""
         if not self.person.may_edit:
             raise LookUpProblem(
                 403,
-                "you may read here, and change nothing: the role of this console's connection lacks the rights of an operator "
-                "(`statestore roles`); start a console with the role of an operator",
+                "you may read here, and change nothing: your role lacks the rights of an operator (`statestore roles`): start "
+                "the console with your name in --operators, or with a connection that has the role of an operator",
             )
-        if not self.person.name:
-            raise LookUpProblem(403, "the history needs your name: give it as the user, with the token as the password")
         why = self.asked("why")
         if not why or len(why) > MOST_REASON:
             raise LookUpProblem(400, f"the history needs your reason: 1 to {MOST_REASON} characters")

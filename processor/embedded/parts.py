@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from processor.local.cache import ShowProgress
+from processor.local.console_process import start_console
 from processor.local.jars import kafka_broker_jars, silent
 from processor.local.kafka_broker import start_kafka
 from processor.local.opensearch import start_opensearch
@@ -26,12 +27,20 @@ BROKER, SERVER = "kafka", "postgres"
 """The parts that each job needs: the server holds the registry, and the table of a store without a part of its own."""
 OPENSEARCH = "opensearch"
 """The part in which `land` keeps indexes."""
+CONSOLE = "console"
+"""The part that shows the others in a browser. It starts after them."""
 
 
 def part_functions() -> dict[str, StartPart]:
     """How to start each part, by name, in the usual order of parts."""
     own = {kind.embedded.part: kind.embedded.start for kind in KINDS.values() if kind.embedded.start is not None}
-    return {BROKER: start_kafka, SERVER: start_store_postgres, **own, OPENSEARCH: start_opensearch}
+    return {
+        BROKER: start_kafka,
+        SERVER: start_store_postgres,
+        **own,
+        OPENSEARCH: start_opensearch,
+        CONSOLE: start_console,
+    }
 
 
 def parts_of(store: str) -> set[str]:

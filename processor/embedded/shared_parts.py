@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from processor.embedded.parts import Addresses, addresses_of, named, part_functions, parts_of
+from processor.embedded.parts import CONSOLE, Addresses, addresses_of, named, part_functions, parts_of
 from processor.local.cache import ShowProgress, locked
 from processor.local.jars import kafka_broker_jars, silent
 from processor.local.open_folder import find_open_folder, remove_folder
@@ -33,6 +33,11 @@ class PartsStatus:
     def all_alive(self) -> bool:
         return all(self.alive.values())
 
+    @property
+    def dead(self) -> list[str]:
+        """The parts that died. A job needs no console."""
+        return [name for name, alive in self.alive.items() if not alive and name != CONSOLE]
+
 
 def up(
     directory: Path, progress: ShowProgress = silent, store: str | None = None, more: Collection[str] = ()
@@ -45,17 +50,18 @@ def up(
         missing = [name for name in wanted if not _runs(state, name)]
         if missing:
             progress(f"starting {named(missing)}")
-            _start(missing, home, state)
+            _start([name for name in missing if name != CONSOLE], home, state)
+            _start([name for name in missing if name == CONSOLE], home, state)
         return _addresses(state)
 
 
 def status(directory: Path) -> PartsStatus | None:
     """The status of the parts of a directory; None before `up` and after `down`."""
     state = PartsState(directory / "state.json")
-    needed = parts_of(embedded_kind().name) | state.parts.keys()
+    needed = parts_of(embedded_kind().name) | state.parts.keys() - {CONSOLE}
     if any(name not in state.parts or state.parts[name].endpoint is None for name in needed):
         return None
-    alive = {name: _runs(state, name) for name in part_functions() if name in needed}
+    alive = {name: _runs(state, name) for name in part_functions() if name in needed | state.parts.keys()}
     return PartsStatus(addresses=_addresses(state), alive=alive)
 
 
@@ -106,4 +112,4 @@ def _runs(state: PartsState, name: str) -> bool:
 
 
 def _addresses(state: PartsState) -> Addresses:
-    return addresses_of({name: part.endpoint or "" for name, part in state.parts.items()})
+    return addresses_of({name: part.endpoint for name, part in state.parts.items() if part.endpoint})

@@ -5,14 +5,22 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from threading import Timer
-from typing import Any, Final
+from typing import Any, Final, Self
 from weakref import WeakSet
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url, text
 
-from registry.errors import RegistryBusy, RegistryError, RegistryMissing, RegistryRefused, RegistryUnreachable
+from registry.errors import (
+    RegistryBusy,
+    RegistryError,
+    RegistryMissing,
+    RegistryRefused,
+    RegistryUnreachable,
+    RoleNotGranted,
+)
 from registry.json_text import json_text
 from registry.repository.migrate import check_revision
 
@@ -67,16 +75,25 @@ class Database:
         self._connections = WeakSet[Any]()
         self.engine = _engine(self.url, schema, self._connections)
         self._checked = False
+        self._role = ""
+
+    def acting_as(self, role: str) -> Self:
+        """The same connections, each of whose transactions has the rights of this role of the registry, and no others."""
+        other = copy(self)
+        other._role = f"{self.schema}_{role}"
+        return other
 
     @contextmanager
     def transaction(self, *, lock_seconds: int = LOCK_SECONDS, migrates: bool = False) -> Iterator[Connection]:
         """A transaction that commits at the end. `migrates`: it checks the revision of the registry itself.
 
         Raises:
+            RoleNotGranted: the user of the connection may not act as the role.
             UnknownRevision: another release migrated the registry.
             RegistryUnreachable, RegistryMissing, RegistryBusy, RegistryRefused: the error of Postgres.
         """
         with self._translated_errors(), self.engine.begin() as connection:
+            self._take_role(connection)
             connection.execute(text("SELECT set_config('lock_timeout', :wait, true)"), {"wait": f"{lock_seconds}s"})
             if not migrates:
                 self._check_revision(connection)
@@ -90,8 +107,17 @@ class Database:
             with seen.begin():
                 # SQLAlchemy's own option would let later writes of this connection begin READ WRITE, whatever the server says
                 seen.execute(text("SET TRANSACTION READ ONLY"))
+                self._take_role(seen)
                 self._check_revision(seen)
                 yield seen
+
+    def _take_role(self, connection: Connection) -> None:
+        """Takes the role until the transaction ends. The pool gets the connection back without it."""
+        if self._role:
+            try:
+                connection.execute(text("SELECT set_config('role', :role, true)"), {"role": self._role})
+            except (exc.DataError, exc.ProgrammingError) as error:  # there is no such role, or nobody granted it
+                raise RoleNotGranted(self._role, str(error.orig)) from error
 
     def _check_revision(self, connection: Connection) -> None:
         """Checks the revision once, before the first request: a newer registry may hold what this release cannot read."""

@@ -1,6 +1,7 @@
 """The doorway to the registry: one object, each method one transaction."""
 
 from collections.abc import Callable, Collection, Iterable
+from copy import copy
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self
 
@@ -61,10 +62,13 @@ class Registry:
         Raises:
             RegistryError: `url` is no Postgres URL, or `schema` no lower-case identifier.
         """
-        self._database = Database(url, schema)
-        self.runs = RunNotes(self._database)
-        self.statistics = KeptStatistics(self._database)
-        self.replays = RequestedReplays(self._database)
+        self._work_over(Database(url, schema))
+
+    def _work_over(self, database: Database) -> None:
+        self._database = database
+        self.runs = RunNotes(database)
+        self.statistics = KeptStatistics(database)
+        self.replays = RequestedReplays(database)
 
     def __enter__(self) -> Self:
         return self
@@ -73,6 +77,13 @@ class Registry:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def acting_as(self, role: str) -> Self:
+        """This registry over the same connections, with the rights of `reader`, `job` or `operator` alone: the database refuses
+        the rest. Its methods raise RoleNotGranted where the user of the connection may not act so."""
+        other = copy(self)
+        other._work_over(self._database.acting_as(role))
+        return other
 
     def close(self) -> None:
         """Closes the connections; a later request opens new ones."""

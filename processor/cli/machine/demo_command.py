@@ -3,20 +3,22 @@ compares the documents of each run with the answer of SQL."""
 
 import argparse
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
+from processor.cli.http_options import require_packages
+from processor.cli.machine.demo_parts import KEPT_DIR, OpenParts, demo_parts, kept_parts, start_kept_console
+from processor.cli.options import print_progress, set_embedded_credentials
 from processor.cli.printing.colour import coloured
 from processor.cli.printing.output import summary
 from processor.definitions.load import load, read_directory
 from processor.errors import StatestoreError
-from processor.settings.settings import Settings, read_settings
+from processor.local.console_process import PACKAGES
+from processor.settings.settings import Settings
 from processor.stores.kinds import KINDS, embedded_kind, kind_of
 
 if TYPE_CHECKING:
@@ -27,9 +29,11 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
 EVENTS = 200
 """How many of the example's events the demo uses: moto copies its whole table for each query, so twice as many events take four
 times as long."""
-BATCH = 200
 STEPS = 5
-NEXT = "next: docs/first-product.md makes a product of your own; `.venv/bin/statestore --help` lists the verbs"
+NEXT = (
+    "next: docs/first-product.md makes a product of your own; `.venv/bin/statestore demo --console` leaves this demo running, "
+    "with its screens in a browser; `.venv/bin/statestore --help` lists the verbs"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +51,17 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "demo", help="run the main job on embedded parts and real data, and compare its documents with Postgres"
     )
     help = "let an application write to Postgres, and Debezium send the changes (`make demo-live` installs what this needs)"
-    parser.add_argument("--live", action="store_true", help=help)
-    help = "run only with the table there (default: one run on each; with --live: " + embedded_kind().name + ")"
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--live", action="store_true", help=help)
+    help = (
+        "keep the parts of one run, with their screens in a browser, and print their address (with the extra `console`)"
+    )
+    forms.add_argument("--console", action="store_true", help=help)
+    help = (
+        "run only with the table there (default: one run on each; with --live or --console: "
+        + embedded_kind().name
+        + ")"
+    )
     parser.add_argument("--store", choices=tuple(KINDS), help=help)
     parser.set_defaults(run=run)
 
@@ -56,7 +69,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def run(options: argparse.Namespace) -> int:
     if options.live:
         return _run_live(options.store or embedded_kind().name)
-    return _run_recorded([options.store] if options.store else tuple(KINDS))
+    if options.console:
+        return _run_kept(options.store or embedded_kind().name)
+    ended = _run_recorded([options.store] if options.store else tuple(KINDS), demo_parts)
+    print(f"\n{NEXT}")
+    return ended
 
 
 def _run_live(store: str) -> int:
@@ -72,7 +89,17 @@ def _run_live(store: str) -> int:
     return 1 if wrong or dead else 0
 
 
-def _run_recorded(stores: Sequence[str]) -> int:
+def _run_kept(store: str) -> int:
+    require_packages("console", *PACKAGES)
+    ended = _run_recorded([store], kept_parts)
+    print(
+        f"\nthe console over this run is at {start_kept_console(store)}/; `.venv/bin/statestore local down --dir {KEPT_DIR}` "
+        f"removes all, and verbs look at it with `--embedded --local-dir {KEPT_DIR}`"
+    )
+    return ended
+
+
+def _run_recorded(stores: Sequence[str], parts: OpenParts) -> int:
     from processor.demo.github import build_history, load_events
 
     if not EXAMPLE.is_dir():
@@ -81,7 +108,7 @@ def _run_recorded(stores: Sequence[str]) -> int:
     runs: list[DemoRun] = []
     for store in stores:
         print_progress(f"the table is in {kind_of(store).embedded.title}")
-        runs.append(_run_on(store, recorded, follow=not runs))
+        runs.append(_run_on(store, recorded, parts, follow=not runs))
     for made in runs:
         print("\n".join(["", *made.lines]))
     roots = {key for made in runs for key in made.documents}
@@ -96,12 +123,11 @@ def _run_recorded(stores: Sequence[str]) -> int:
     wrong = {key for made in runs for key in made.wrong} | {key.decode() for key in differing}
     for key in sorted(wrong)[:10]:
         print(f"the document {key} differs", file=sys.stderr)
-    print(f"\n{NEXT}")
     return 1 if wrong else 0
 
 
-def _run_on(store: str, recorded: "History", follow: bool) -> DemoRun:
-    """Runs the job over the history, on parts of its own, with the table in this store. `follow`: prints the way of one event."""
+def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> DemoRun:
+    """Runs the job over the history, on these parts, with the table in this store. `follow`: prints the way of one event."""
     from processor.cli.operators.stop_signals import StopSignals
     from processor.cli.printing.job_log import JobLog
     from processor.demo.report import differing_keys
@@ -114,7 +140,7 @@ def _run_on(store: str, recorded: "History", follow: bool) -> DemoRun:
 
     began, definitions = monotonic(), load(read_directory(EXAMPLE))
     print_step(1, "starting the parts on this machine")
-    with demo_parts(store) as (settings, directory):
+    with parts(store) as (settings, directory):
         file = directory / "topics.jsonl"
         file.write_text("".join(canonical_json.dumps(line) + "\n" for line in recorded.records), encoding="utf-8")
         print_step(2, "storing the definitions of examples/github in the registry")
@@ -174,18 +200,3 @@ def _follow_event(settings: Settings, plan: "Plan", file: Path, recorded: "Histo
 def print_step(number: int, text: str) -> None:
     """Prints which step of the demo begins."""
     print_progress(f"step {number} of {STEPS}: {text}")
-
-
-@contextmanager
-def demo_parts(store: str) -> Iterator[tuple[Settings, Path]]:
-    """Settings for embedded parts of the demo's own, with the table in `store`, and a directory for its files.
-    Both are removed at the end of the block."""
-    from processor.embedded import parts
-
-    set_embedded_credentials()
-    with (
-        tempfile.TemporaryDirectory(prefix="statestore-demo-", ignore_cleanup_errors=True) as directory,
-        parts.embedded_parts(progress=print_progress, store=store) as addresses,
-    ):
-        settings = with_addresses(read_settings({"batch_size": BATCH, "store": store}), addresses)
-        yield replace(settings, checkpoint=f"{directory}/checkpoint"), Path(directory)

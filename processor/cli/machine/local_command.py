@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processor.embedded.parts import BROKER, OPENSEARCH, SERVER, Addresses
+from processor.embedded.parts import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses
 from processor.embedded.shared_parts import PartsStatus, down, status, up
 from processor.errors import PartError
 from processor.local.state import LOCAL_DIR
@@ -54,6 +54,8 @@ def add_parser(subparsers: Subparsers) -> None:
             action.add_argument("--store", choices=tuple(KINDS), default=usual, help=text)
             text = "also start what `land` needs for documents in it: Postgres runs in any case"
             action.add_argument("--land", choices=(SERVER, OPENSEARCH), default=SERVER, help=text)
+            text = "also start the screens of operators over these parts, and print their address"
+            action.add_argument("--console", dest="more", action="append_const", const=CONSOLE, default=[], help=text)
         if name == "produce":
             action.add_argument("file", metavar="FILE", help="recorded topics; - for standard input")
 
@@ -61,7 +63,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run_up(args: argparse.Namespace) -> int:
     """Starts the parts that do not run, and prints the addresses."""
     try:
-        addresses = up(args.dir, _print_progress, args.store, [args.land])
+        addresses = up(args.dir, _print_progress, args.store, [args.land, *args.more])
     except PartError as error:
         return _fail(error)
     _print(args, addresses.named, _address_lines(addresses))

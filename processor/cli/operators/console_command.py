@@ -1,71 +1,116 @@
-"""`statestore console`: the screens of operators in a browser. The verb connects with the role of the person who starts it, and
-the rights of that role decide what the pages may change."""
+"""`statestore console`: the screens of operators in a browser. For the user of this machine, the console works with the role of
+its connection to the registry. For a person whom a token or a proxy names, it takes the role of this person in the database."""
 
 import argparse
 from contextlib import closing
+from typing import TYPE_CHECKING
 
-from processor.cli.http_options import add_listener, require_packages, token_of
+from processor.cli.http_options import add_listener, owned_text, require_packages
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import user_name
 from processor.errors import SettingError
+from processor.local.console_process import CONSOLE_PORT, PACKAGES
 from processor.settings.open_registry import open_registry
 
-PORT = 8290
+if TYPE_CHECKING:
+    from processor.console.people.person_rules import PersonRules
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("console", help="serve the screens of operators to a browser")
-    add_listener(parser, PORT, "a token or a proxy")
-    parser.add_argument(
-        "--identity-header", metavar="NAME", default="", help="header in which the proxy names the person"
-    )
-    parser.add_argument("--proxy", metavar="ADDRESS", default="", help="address of the proxy that signs people in")
+    add_listener(parser, CONSOLE_PORT, "tokens or a proxy")
+    for name, value, text in (
+        ("tokens", "REF", "lines NAME=TOKEN of people: env:, file: or secret:"),
+        ("proxy", "ADDRESS", "address of the proxy that signs people in"),
+        ("identity-header", "NAME", "header in which the proxy names the person"),
+        ("group-header", "NAME", "header in which the proxy lists the groups"),
+        ("operators", "LIST", "operators: NAME and group:NAME; all others read"),
+    ):
+        parser.add_argument(f"--{name}", metavar=value, default="", help=text)
     add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    require_packages("console", "uvicorn", "starlette", "jinja2")
+    require_packages("console", *PACKAGES)
     from processor.console.all_screens import SCREENS
     from processor.console.console_app import console_app
     from processor.console.console_parts import ConsoleParts, TableDoor
     from processor.console.letter_shelf import LetterShelf
-    from processor.console.person_rules import PersonRules
+    from processor.console.people.operator_names import READER
     from processor.console.price_board import PriceBoard
     from processor.console.slot_widening import SlotWidening
     from processor.serve.guard import GuardRules
-    from processor.serve.listener import Listener, is_loopback
+    from processor.serve.listener import Listener
 
-    token = token_of(options)
-    people = PersonRules(own=user_name(), token=bool(token), header=options.identity_header, proxy=options.proxy)
-    if not (is_loopback(options.host) or token or people.proxy):
-        raise SettingError(
-            f"--host {options.host} is reachable from other machines: give --token REF, or --proxy and --identity-header of a "
-            "proxy that signs people in, or leave --host out"
-        )
+    people, known = _people(options), bool(options.tokens or options.proxy)
     listener = Listener(
         host=options.host,
         port=options.port,
-        token=bool(token or people.proxy),
+        token=known,
         certificate=options.certificate,
         key=options.key,
     )
-    local = listener.is_local and not people.proxy
-    rules = GuardRules(token=token, local=local, rate=options.rate, at_once=options.at_once)
+    rules = GuardRules(local=listener.is_local and not options.proxy, rate=options.rate, at_once=options.at_once)
     with (
         reachable_settings(options) as settings,
         open_registry(settings) as registry,
-        closing(TableDoor(registry, settings)) as table,
+        closing(TableDoor(shared := registry.acting_as(READER) if known else registry, settings)) as table,
     ):
         parts = ConsoleParts(
             registry=registry,
             settings=settings,
             open_reader=table.reader,
             letters=LetterShelf(settings, table.reader).letters,
-            price_board=PriceBoard(registry, settings).prices,
-            widening=SlotWidening(registry, settings),
+            price_board=PriceBoard(shared, settings).prices,
+            widening=SlotWidening(settings),
         )
+        parts.warm()
         scheme = "https" if listener.certificate else "http"
         print_progress(f"the console is at {scheme}://{listener.host}:{listener.port}/")
         listener.run(console_app(parts, SCREENS, people, rules))
     return 0
+
+
+def _people(options: argparse.Namespace) -> "PersonRules":
+    """How the console knows people. Raises SettingError where flags contradict, or others reach it unnamed."""
+    from processor.console.people.operator_names import read_operators
+    from processor.console.people.person_rules import OwnUser, ProxyPeople, TokenPeople
+    from processor.console.people.person_tokens import read_tokens
+    from processor.serve.listener import is_loopback
+
+    operators = read_operators(options.operators)
+    _check_flags(options, groups=operators.name_groups())
+    if options.proxy:
+        return ProxyPeople(
+            address=options.proxy,
+            header=options.identity_header,
+            group_header=options.group_header,
+            operators=operators,
+        )
+    if options.tokens:
+        return TokenPeople(
+            tokens=read_tokens(owned_text("--tokens", options.tokens), options.tokens), operators=operators
+        )
+    if not is_loopback(options.host):
+        raise SettingError(
+            f"--host {options.host} is reachable from other machines: give --tokens REF, or --proxy and --identity-header of a "
+            "proxy that signs people in, or leave --host out"
+        )
+    return OwnUser(user_name())
+
+
+def _check_flags(options: argparse.Namespace, *, groups: bool) -> None:
+    """Raises SettingError for flags that contradict. `groups`: whether --operators names one."""
+    if bool(options.identity_header) != bool(options.proxy):
+        raise SettingError("--identity-header and --proxy go together: nobody else than the proxy may state a name")
+    if options.proxy and options.tokens:
+        raise SettingError("--tokens and --proxy both say who a person is: leave one out")
+    if options.operators and not (options.proxy or options.tokens):
+        raise SettingError(
+            "--operators names people, and only --tokens or --proxy say who a person is: give one of them"
+        )
+    if groups != bool(options.group_header) or (groups and not options.proxy):
+        raise SettingError(
+            "--group-header, --proxy and a `group:NAME` in --operators go together: the proxy states the groups of a person"
+        )

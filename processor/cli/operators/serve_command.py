@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from processor.cli.arguments import positive
-from processor.cli.http_options import add_listener, require_packages, token_of
+from processor.cli.http_options import add_listener, add_token, require_packages, token_of
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.errors import SettingError
 from processor.settings.open_registry import open_registry
@@ -23,6 +23,7 @@ MOST_ROWS = 10_000
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     serve = verbs.add_parser("serve", help="answer look-ups of documents and rows over HTTP")
     add_listener(serve, PORT, "a token or mTLS")
+    add_token(serve)
     serve.add_argument(
         "--client-ca", metavar="FILE", default="", help="authority of the clients' certificates, for mTLS"
     )

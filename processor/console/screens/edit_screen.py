@@ -42,7 +42,7 @@ def make_edit(parts: ConsoleParts, visit: Visit) -> EditDone:
     operation = as_planned(edit.operation(visit), visit.asked("plan"))
     if kind == "add-slots":
         operation(parts.registry.snapshot())
-        parts.widening.start(by, visit.number("number"))
+        parts.widening.start(parts.registry, by, visit.number("number"))
         return EditDone(to=edit.to, said="The table gets the new indexes; then the registry gets the slots")
     applied = parts.registry.operate(by, operation)
     changes = "; ".join(applied.changes) or "nothing changed"

@@ -9,13 +9,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
 from starlette.testclient import TestClient
 
 from processor.console.all_screens import SCREENS
 from processor.console.console_app import console_app
 from processor.console.console_parts import ConsoleParts, TableDoor
-from processor.console.person_rules import PersonRules
+from processor.console.people.operator_names import READER
+from processor.console.people.person_rules import OwnUser, PersonRules
 from processor.console.price_board import PriceBoard
 from processor.console.slot_widening import SlotWidening
 from processor.definitions.load import load
@@ -71,21 +72,22 @@ class ConsoleScene:
         return with_fates(self.kept, notes.values())
 
     def app(self, registry: Registry, people: PersonRules | None = None, **rules: Any) -> Guard:
-        """The application over the registry as a role sees it."""
-        table = self.open.enter_context(closing(TableDoor(registry, self.settings)))
+        """The application over the registry as a role sees it. Of named people it takes the roles."""
+        shared = registry if people is None or isinstance(people, OwnUser) else registry.acting_as(READER)
+        table = self.open.enter_context(closing(TableDoor(shared, self.settings)))
         parts = ConsoleParts(
             registry=registry,
             settings=self.settings,
             open_reader=table.reader,
             letters=self.letters,
-            price_board=PriceBoard(registry, self.settings).prices,
+            price_board=PriceBoard(shared, self.settings).prices,
             widening=self.widening,
         )
-        return console_app(parts, SCREENS, people or PersonRules(own="ada"), GuardRules(**rules))
+        return console_app(parts, SCREENS, people or OwnUser("ada"), GuardRules(**rules))
 
     def browser(self, registry: Registry | None = None, name: str = "ada") -> "Browser":
         """A browser of this person."""
-        return Browser(TestClient(self.app(registry or self.registry, PersonRules(own=name)), base_url=LOCAL))
+        return Browser(TestClient(self.app(registry or self.registry, OwnUser(name)), base_url=LOCAL))
 
     def applies(self, **more: Any) -> None:
         """Another operator applies the product with other content."""
@@ -175,7 +177,7 @@ def console(registry: Registry, postgres_url: str, schema: str) -> Iterator[Cons
         entity="star",
     )
     kept = [DeadLetter(rejected=refused, kept_since=1.7e9)]
-    widening = SlotWidening(registry, settings)
+    widening = SlotWidening(settings)
     scene = ConsoleScene(settings=settings, registry=registry, store=store, widening=widening, kept=kept)
     with scene.open, closing(store):
         yield scene
@@ -199,6 +201,23 @@ def registry_of(
     with psql.begin() as connection:
         for role in ROLES:
             connection.execute(text(f"DROP OWNED BY {schema}_{role}; DROP ROLE {schema}_{role}"))
+
+
+@pytest.fixture
+def console_user(
+    registry_of: Callable[[str], Registry], psql: Engine, postgres_url: str, schema: str
+) -> Iterator[tuple[Registry, str]]:
+    """The registry over the login of a console, which may act as a reader and as an operator, and may do nothing by itself. With
+    the name of the login."""
+    user, password = f"{schema}_console", "of-a-console"
+    with psql.begin() as connection:
+        connection.execute(text(f"CREATE ROLE {user} LOGIN NOINHERIT PASSWORD '{password}'"))
+        connection.execute(text(f"GRANT {schema}_reader, {schema}_operator TO {user}"))
+    url = make_url(postgres_url).set(username=user, password=password)
+    with Registry(url.render_as_string(hide_password=False), schema) as made:
+        yield made, user
+    with psql.begin() as connection:
+        connection.execute(text(f"DROP ROLE {user}"))
 
 
 def _record(topic: str, offset: int, value: bytes) -> Record:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -66,6 +68,21 @@ def test_parts_and_their_data_stay_until_down(directory: Path, talk: SimpleNames
 
     tables = "select count(*) from pg_tables where tablename = 't'"
     assert talk.postgres(up(directory).registry_url, tables) == [(0,)]
+
+
+@pytest.mark.slow
+def test_the_console_starts_behind_the_parts_and_no_verb_needs_it(directory: Path, processes: Processes) -> None:
+    address = up(directory, more=["console"]).endpoints["console"]
+    with pytest.raises(HTTPError) as empty:
+        urlopen(address, timeout=30)
+    assert "run <code>statestore apply</code>" in empty.value.read().decode()
+    kill(directory, "console")
+    found = status(directory)
+    assert found is not None
+    assert (found.alive, found.all_alive, found.dead) == (ALL | {"console": False}, False, [])
+    assert up(directory).endpoints["console"] == address
+    assert down(directory) is True
+    assert processes(directory) == []
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import pytest
 
 from processor.cli.machine import demo_command
 from processor.cli.machine.demo_command import DemoRun, print_step
+from processor.cli.machine.demo_parts import kept_parts
 from processor.cli.main import main
 from processor.demo.live import live_demo
 from processor.demo.report import readable_lines
@@ -40,7 +41,7 @@ def test_the_runs_on_both_stores_must_publish_the_same_bytes_and_the_sql_answer(
         "postgres": DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of Postgres"]),
         "dynamodb": DemoRun(documents=documents, wrong=wrong, lines=["of moto"]),
     }
-    monkeypatch.setattr(demo_command, "_run_on", lambda store, recorded, follow: made[store])
+    monkeypatch.setattr(demo_command, "_run_on", lambda store, recorded, parts, follow: made[store])
     assert main(["demo"]) == status
     shown = capsys.readouterr()
     assert shown.out.splitlines()[:5] == ["", "of Postgres", "", "of moto", says]
@@ -50,9 +51,27 @@ def test_the_runs_on_both_stores_must_publish_the_same_bytes_and_the_sql_answer(
 
 def test_the_demo_on_one_store_compares_no_runs(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made = DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of moto"])
-    monkeypatch.setattr(demo_command, "_run_on", lambda store, recorded, follow: {"dynamodb": made}[store])
+    monkeypatch.setattr(demo_command, "_run_on", lambda store, recorded, parts, follow: {"dynamodb": made}[store])
     assert main(["demo", "--store", "dynamodb"]) == 0
     assert "both runs" not in capsys.readouterr().out
+
+
+def test_a_demo_with_the_console_keeps_its_parts_and_says_how_to_remove_them(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[tuple[str, Any]] = []
+
+    def run_on(store: str, _: Any, parts: Any, follow: bool) -> DemoRun:
+        opened.append((store, parts))
+        return DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of Postgres"])
+
+    monkeypatch.setattr(demo_command, "_run_on", run_on)
+    monkeypatch.setattr(demo_command, "start_kept_console", lambda store: f"http://127.0.0.1:8290/of/{store}")
+    assert main(["demo", "--console"]) == 0
+    assert opened == [("postgres", kept_parts)]
+    said = capsys.readouterr().out
+    assert "the console over this run is at http://127.0.0.1:8290/of/postgres/; " in said
+    assert "local down --dir .statestore/demo` removes all" in said
 
 
 @pytest.mark.parametrize(

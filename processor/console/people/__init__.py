@@ -1,0 +1,1 @@
+"""The people who reach the console: their names, and their roles in the registry."""

@@ -1,0 +1,30 @@
+"""What a console makes before its first visit."""
+
+from queue import Queue
+from typing import Any
+
+from processor.console.console_parts import ConsoleParts
+from processor.console.slot_widening import SlotWidening
+from processor.errors import KafkaError
+from processor.settings.settings import Settings
+
+
+def test_a_part_that_fails_keeps_no_other_from_its_start() -> None:
+    begun = Queue[str]()
+
+    def part(name: str) -> Any:
+        def begin() -> Any:
+            begun.put(name)
+            raise KafkaError("no broker")
+
+        return begin
+
+    ConsoleParts(
+        registry=part("registry"),
+        settings=Settings(),
+        open_reader=part("table"),
+        letters=part("letters"),
+        price_board=part("prices"),
+        widening=SlotWidening(Settings()),
+    ).warm()
+    assert {begun.get(timeout=30) for _ in range(3)} == {"table", "letters", "prices"}
