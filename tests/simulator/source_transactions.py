@@ -151,7 +151,8 @@ class TransactionSimulation(Simulation):
 
 class ReleaseWatch:
     """Looks at each round of a run: whether the documents that go out show a part of a transaction, and whether a root waits
-    without need. `read`: the records that ended rounds have read. `since`: when each root began to wait."""
+    without need. `read`: the records that ended rounds have read. `since`: when each root began to wait.
+    `last_read`: when a round last read some."""
 
     def __init__(self, run: TransactionSimulation) -> None:
         self.problem: str | None = None
@@ -165,6 +166,7 @@ class ReleaseWatch:
         self._read: set[tuple[str, int, int]] = set()
         self._met: dict[int, float] = {}
         self._again: set[int] = set()
+        self._last_read = 0.0
         self._incomplete: set[Root] = set()
         self._since: dict[Root, float] = {}
 
@@ -188,6 +190,7 @@ class ReleaseWatch:
             outcome = run_round(runner, stage, work, starts)
             if not self._run.world.actor.is_zombie:
                 self._read |= places
+                self._last_read = now if places else self._last_read
                 for root in roots:
                     self._since.pop(root, None)
                 self._check_waits(blocked, held, now)
@@ -227,7 +230,9 @@ class ReleaseWatch:
         if over and is_calm:
             wait = now - self._since[over[0]]
             self.problem = self.problem or f"{over[0]} waits for longer than at_most: {wait:.1f} s"
-        if blocked and is_calm and not any(self._is_open(n, now) for n in set(self._number_of.values())):
+        open_ones = (self._is_open(n, now) for n in set(self._number_of.values()))
+        is_told = now > self._last_read or not self._run.facts["sent again"]  # the job asks in its next turn
+        if blocked and is_calm and is_told and not any(open_ones):
             self.problem = self.problem or f"{blocked[0]} waited for at_most, and no transaction is open"
 
     def _check_documents(self, messages: Sequence[Any], now: float) -> None:
