@@ -10,7 +10,8 @@ all of them to a new one.
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, Protocol
@@ -42,19 +43,20 @@ class Sight(NamedTuple):
 class Overlay(Protocol):
     """Which rows belong over the answer for an index key."""
 
-    def rows(self, index_key: IndexKey) -> Iterable[tuple[Key, OpenRow]]:
+    def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
         """The open rows that have, or had, this index key."""
 
 
 @dataclass(slots=True)
 class SegmentGroup:
     """Segments that travel together. Only the segments cross to a worker, which then makes the index: the places of all
-    segments in order, eight bytes each."""
+    segments in order, eight bytes each. `_found`: the rows at the index keys that look-ups asked for, if there are any."""
 
     segments: tuple[Segment, ...]
     _places: "array[int] | None" = None
     _first: list[int] = field(default_factory=list)
     _decoded: dict[int, OpenChange] = field(default_factory=dict)
+    _found: dict[IndexKey, Sequence[tuple[Key, OpenRow]]] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[type["SegmentGroup"], tuple[tuple[Segment, ...]]]:
         return SegmentGroup, (self.segments,)
@@ -64,13 +66,18 @@ class SegmentGroup:
         """The number of changes."""
         return sum(segment.size for segment in self.segments)
 
-    def rows(self, index_key: IndexKey) -> Iterator[tuple[Key, OpenRow]]:
+    def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
         """The open rows that have, or had, this index key."""
+        if (found := self._found.get(index_key)) is not None:
+            return found
         places = self._places if self._places is not None else self._index()
         first = checksum(index_key) << 32
         start = bisect_left(places, first)
-        for place in places[start : bisect_left(places, first + (1 << 32), start)] if start < len(places) else ():
-            yield from self._rows_of(place & 0xFFFFFFFF, index_key)
+        if start == len(places) or places[start] >> 32 != first >> 32:
+            return ()
+        numbers = [place & 0xFFFFFFFF for place in places[start : bisect_left(places, first + (1 << 32), start)]]
+        found = self._found[index_key] = [row for n in numbers for row in self._rows_of(n, index_key)]
+        return found
 
     def _rows_of(self, n: int, index_key: IndexKey) -> Iterator[tuple[Key, OpenRow]]:
         """The row of a change at this index key; none where another key has the same checksum."""
@@ -99,17 +106,20 @@ class SegmentGroup:
 
 
 def sights_of(
-    seen: Mapping[tuple[Key, str], str], rows: Mapping[tuple[Key, str], Iterable[OpenRow]]
+    seen: Mapping[tuple[Key, str], str], opened: Mapping[IndexKey, Iterable[tuple[Key, OpenRow]]]
 ) -> Iterator[Sight]:
     """What answers showed of each segment. `seen`: row and index -> the version that answers showed, "" where they lacked the
-    row; `rows`: the same -> the open rows that the overlay had there."""
+    row; `opened`: the open rows at each index key that look-ups asked for."""
     bits: dict[str, int] = {}
-    late: dict[str, int] = {}
-    for place, version in seen.items():
-        for row in rows[place]:
-            if row.has and row.version <= version:
+    newest: dict[tuple[Key, str], OpenRow] = {}
+    for (index, _), rows in opened.items():
+        for key, row in rows:
+            version = seen.get((key, index))
+            if version is None:
+                continue
+            if row.version > version:
+                newest[key, index] = max(row, newest.get((key, index), row))
+            elif row.has:
                 bits[row.segment] = bits.get(row.segment, 0) | 1 << row.place
-        newest = max(rows[place])
-        if newest.version > version:
-            late[newest.segment] = late.get(newest.segment, 0) + 1
-    return (Sight(name, bits.get(name, 0), late.get(name, 0)) for name in dict.fromkeys((*bits, *late)))
+    late = Counter(row.segment for row in newest.values())
+    return (Sight(name, bits.get(name, 0), late[name]) for name in dict.fromkeys((*bits, *late)))

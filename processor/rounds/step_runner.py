@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeVar
 
 from processor.plan.step import Lookup, Request, Send, Step
 from processor.progress.overlay import OpenRow, Overlay, Sight, sights_of
+from processor.progress.segment import IndexKey
 from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
 from processor.settings.setting_groups import FAN_OUT_PAGE
@@ -56,7 +57,7 @@ class Outbox(Protocol):
 class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
     lay over index answers. `page`: rows of a page. `seen`: the versions of open rows in index answers, by row and index; "" for a
-    row that an answer lacks; `opened`: the open rows that the overlay had there. `schemas`: of records that a schema registry
+    row that an answer lacks; `opened`: the open rows at the index keys of lookups. `schemas`: of records that a schema registry
     describes. `open_writer`: makes the function that writes bodies by the text of an Avro schema, for steps that publish such
     documents."""
 
@@ -65,7 +66,7 @@ class StepRunner:
     overlays: tuple[Overlay, ...] = ()
     page: int = FAN_OUT_PAGE
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
-    opened: dict[tuple[Key, str], set[OpenRow]] = field(default_factory=dict)
+    opened: dict[IndexKey, Sequence[tuple[Key, OpenRow]]] = field(default_factory=dict)
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
 
@@ -159,12 +160,14 @@ class StepRunner:
     def _open_rows(self, lookup: Lookup, query: Query) -> Mapping[Key, OpenRow]:
         """The open rows that the answer may lack, or show too old: of each its newest version. Notes all versions."""
         index_key = (query.slot, query.value)
+        overlays = self.overlays if lookup.overlay else ()
+        found = list(chain.from_iterable([overlay.rows(index_key) for overlay in overlays]))
         rows: dict[Key, OpenRow] = {}
-        for overlay in self.overlays if lookup.overlay else ():
-            for key, row in overlay.rows(index_key):
-                if query.covers(key):
-                    rows[key] = max(row, rows.get(key, row))
-                    self.opened.setdefault((key, query.slot), set()).add(row)
+        if found:
+            self.opened[index_key] = found
+        for key, row in found:
+            if query.covers(key) and (key not in rows or row > rows[key]):
+                rows[key] = row
         return rows
 
 
