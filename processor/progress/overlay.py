@@ -50,10 +50,12 @@ class Overlay(Protocol):
 @dataclass(slots=True)
 class SegmentGroup:
     """Segments that travel together. Only the segments cross to a worker, which then makes the index: the places of all
-    segments in order, eight bytes each. `_found`: the rows at the index keys that look-ups asked for, if there are any."""
+    segments in order, eight bytes each. `_marks`: as many bytes, which say at once of most other keys that the group lacks them;
+    `_found`: the rows that look-ups found."""
 
     segments: tuple[Segment, ...]
     _places: "array[int] | None" = None
+    _marks: bytearray = field(default_factory=bytearray)
     _first: list[int] = field(default_factory=list)
     _decoded: dict[int, OpenChange] = field(default_factory=dict)
     _found: dict[IndexKey, Sequence[tuple[Key, OpenRow]]] = field(default_factory=dict)
@@ -68,19 +70,21 @@ class SegmentGroup:
 
     def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
         """The open rows that have, or had, this index key."""
-        if (found := self._found.get(index_key)) is not None:
-            return found
         places = self._places if self._places is not None else self._index()
-        first = checksum(index_key) << 32
-        start = bisect_left(places, first)
-        if start == len(places) or places[start] >> 32 != first >> 32:
+        check = checksum(index_key)
+        if not self._marks[check % len(self._marks)]:
             return ()
-        numbers = [place & 0xFFFFFFFF for place in places[start : bisect_left(places, first + (1 << 32), start)]]
-        found = self._found[index_key] = [row for n in numbers for row in self._rows_of(n, index_key)]
+        found = self._found.get(index_key)
+        if found is None:
+            start = bisect_left(places, check << 32)
+            numbers = [place & 0xFFFFFFFF for place in places[start : bisect_left(places, (check + 1) << 32, start)]]
+            found = [row for n in numbers if (row := self._row_of(n, index_key)) is not None]
+            if found:
+                self._found[index_key] = found
         return found
 
-    def _rows_of(self, n: int, index_key: IndexKey) -> Iterator[tuple[Key, OpenRow]]:
-        """The row of a change at this index key; none where another key has the same checksum."""
+    def _row_of(self, n: int, index_key: IndexKey) -> tuple[Key, OpenRow] | None:
+        """The row of a change at this index key; None where another key has the same checksum."""
         at = bisect_right(self._first, n) - 1
         segment, n_there = self.segments[at], n - self._first[at]
         if n not in self._decoded:
@@ -88,10 +92,10 @@ class SegmentGroup:
         change, (index, value) = self._decoded[n], index_key
         for place, (slot, key) in enumerate(change.slots):
             if key == value and slot_name(slot) == index:
-                yield change.key, OpenRow(change.version, True, segment.name, n_there * segment.width + place)
-                return
+                return change.key, OpenRow(change.version, True, segment.name, n_there * segment.width + place)
         if any(key == value and isinstance(slot, int) and slot_name(slot) == index for slot, key in change.former):
-            yield change.key, OpenRow(change.version, False, segment.name)
+            return change.key, OpenRow(change.version, False, segment.name)
+        return None
 
     def _index(self) -> "array[int]":
         """Merges the places of the segments, and numbers their changes through."""
@@ -101,6 +105,9 @@ class SegmentGroup:
             own = array("Q", segment.places)
             merged += [place + first for place in own] if first else own
         merged.sort()
+        self._marks = bytearray(8 * len(merged) or 1)
+        for place in merged:
+            self._marks[(place >> 32) % len(self._marks)] = 1
         self._places = array("Q", merged)
         return self._places
 

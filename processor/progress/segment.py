@@ -42,6 +42,7 @@ IndexKey = tuple[str, str]
 SlotKey = tuple[int, str]
 """(slot, join key)."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_scan = json.JSONDecoder().raw_decode
 
 
 class OpenChange(NamedTuple):
@@ -105,7 +106,7 @@ class Segment(NamedTuple):
 
     def change(self, n: int) -> OpenChange:
         """A change."""
-        return _decode(json.loads(self.record(n)))
+        return _decode(_scan(self.record(n).decode())[0])
 
     def changes(self) -> list[OpenChange]:
         """All changes."""

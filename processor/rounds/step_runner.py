@@ -17,7 +17,7 @@ import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
 from processor.plan.step import Lookup, Request, Send, Step
@@ -33,7 +33,6 @@ from statestore.store import Delete, Item, Page, Query, Read, Store, Write
 
 T = TypeVar("T")
 OpenWriter = Callable[[str], Callable[[Any], bytes]]
-Waiting = list[tuple[int, Step[Any], tuple[Request, ...]]]
 
 
 def tune_garbage_collector() -> None:
@@ -80,18 +79,18 @@ class StepRunner:
         results: list[Any] = [None] * len(turn)
         known: dict[Lookup, Page] = {}
         while turn:
-            waiting: Waiting = []
+            waiting: list[tuple[int, Step[T], int]] = []
+            requests: list[Request] = []
             for i, step, previous in turn:
                 try:
-                    waiting.append((i, step, step.send(previous)))
+                    asked = step.send(previous)
                 except StopIteration as end:
                     results[i] = end.value
-            answers = self._answers(list(chain.from_iterable([asked for _, _, asked in waiting])), known)
-            ends = accumulate([len(asked) for _, _, asked in waiting])
-            turn = [
-                (i, step, tuple(answers[end - len(asked) : end]))
-                for (i, step, asked), end in zip(waiting, ends, strict=True)
-            ]
+                else:
+                    waiting.append((i, step, len(asked)))
+                    requests += asked
+            answers = iter(self._answers(requests, known))
+            turn = [(i, step, tuple(islice(answers, count))) for i, step, count in waiting]
         return results
 
     def _answers(self, requests: Sequence[Any], known: dict[Lookup, Page]) -> list[Any]:
