@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from processor.progress.segment import IndexKey, OpenChange, Segment, checksum
+from processor.progress.segment import IndexKey, Segment, checksum
 from statestore.items import slot_name
 from statestore.keys import Key
 
@@ -57,7 +57,6 @@ class SegmentGroup:
     _places: "array[int] | None" = None
     _marks: bytearray = field(default_factory=bytearray)
     _first: list[int] = field(default_factory=list)
-    _decoded: dict[int, OpenChange] = field(default_factory=dict)
     _found: dict[IndexKey, Sequence[tuple[Key, OpenRow]]] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[type["SegmentGroup"], tuple[tuple[Segment, ...]]]:
@@ -87,9 +86,7 @@ class SegmentGroup:
         """The row of a change at this index key; None where another key has the same checksum."""
         at = bisect_right(self._first, n) - 1
         segment, n_there = self.segments[at], n - self._first[at]
-        if n not in self._decoded:
-            self._decoded[n] = segment.change(n_there)
-        change, (index, value) = self._decoded[n], index_key
+        change, (index, value) = segment.change(n_there), index_key
         for place, (slot, key) in enumerate(change.slots):
             if key == value and slot_name(slot) == index:
                 return change.key, OpenRow(change.version, True, segment.name, n_there * segment.width + place)
