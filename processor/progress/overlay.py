@@ -102,10 +102,10 @@ class SegmentGroup:
             own = array("Q", segment.places)
             merged += [place + first for place in own] if first else own
         merged.sort()
-        self._marks = bytearray(8 * len(merged) or 1)
+        marks = bytearray(8 * len(merged) or 1)
         for place in merged:
-            self._marks[(place >> 32) % len(self._marks)] = 1
-        self._places = array("Q", merged)
+            marks[(place >> 32) % len(marks)] = 1
+        self._marks, self._places = marks, array("Q", merged)  # whole, for threads that share the group
         return self._places
 
 
