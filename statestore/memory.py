@@ -123,13 +123,18 @@ class MemoryStore:
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
-        return self._apply(write)
+        outcome = self._apply(write)
+        self._count_requests("UpdateItem", 1)
+        return outcome
+
+    def _count_requests(self, operation: str, requests: int) -> None:
+        with self._lock:
+            self.requests[operation] += requests
 
     def _apply(self, write: Write) -> WriteOutcome:
         values = storable(write)
         with self._lock:
             self._check_created()
-            self.requests["UpdateItem"] += 1
             old = self._items.get(write.key)
             outcome, new = evaluate_write(old, write, values)
             if isinstance(outcome, Done):
