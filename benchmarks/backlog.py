@@ -29,7 +29,7 @@ from processor.driver.make_driver import make_driver
 from processor.progress.ledger import LedgerEntry, Mark, Run, hash_of, reserve
 from processor.progress.open_changes import SettledSegment
 from processor.progress.overlay import OpenRow, SegmentGroup, sights_of
-from processor.progress.segment import DueSegment, OpenChange, Segment, make_segments
+from processor.progress.segment import DueSegment, IndexKey, OpenChange, Segment, make_segments
 from processor.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.rounds.write_stage import write_stage
@@ -169,13 +169,14 @@ class SimulatedExecutor:
 
     def _publish(self, lane: int, changes: Sequence[OpenChange], opened: SegmentGroup) -> LaneResult:
         """A document for each change. The index shows it at once."""
-        rows: dict[tuple[Key, str], set[OpenRow]] = {}
+        rows: dict[IndexKey, list[tuple[Key, OpenRow]]] = {}
         seen = dict[tuple[Key, str], str]()
+        groups = (*self.groups.values(), opened)
         for change in changes if self.publishes else ():
-            for group in (*self.groups.values(), opened):
-                for key, row in group.rows((INDEX, change.slots[0][1])):
-                    rows.setdefault((key, INDEX), set()).add(row)
-                    seen[key, INDEX] = max(row.version, seen.get((key, INDEX), ""))
+            at = (INDEX, change.slots[0][1])
+            rows[at] = [found for group in groups for found in group.rows(at)]
+            for key, row in rows[at]:
+                seen[key, INDEX] = max(row.version, seen.get((key, INDEX), ""))
         return LaneResult(lane=lane, tally=Counter(published=len(changes)), sights=tuple(sights_of(seen, rows)))
 
     def _changes(self, second: int, first: int, writes: int) -> Iterator[OpenChange]:

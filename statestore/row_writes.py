@@ -27,7 +27,9 @@ def write_image(image: Image, *, below: str) -> Write:
 
 def leaves_room(image: Image, write: Write) -> bool:
     """Whether the row's item has room for an update by an image of this size: the update also keeps a copy of the keys and edges
-    that this write sets."""
+    that this write sets. So a write of a third of an item has room: next to it and the copy are three keys of 1 KB, and names."""
+    if fits(write.set, MAX_ITEM_BYTES // 3):
+        return True
     copies = _copied(tuple(image.slots), image.edges is not None)
     copied = {target: write.set[source] for target, source in copies.items() if source in write.set}
     name = {ROW: keys.index_row(write.key)} if image.slots else {}

@@ -99,7 +99,9 @@ class Query(NamedTuple):
 
     def covers(self, key: Key) -> bool:
         """Whether the query reads the row of this key, if the slot of the row holds the value."""
-        return key == self.row if self.row is not None else self.entity in (None, entity_of(key.pk))
+        if self.row is not None:
+            return key == self.row
+        return self.entity is None or self.entity == entity_of(key.pk)
 
 
 class Read(NamedTuple):

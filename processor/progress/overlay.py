@@ -10,12 +10,13 @@ all of them to a new one.
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from processor.progress.segment import IndexKey, OpenChange, Segment, checksum
+from processor.progress.segment import IndexKey, Segment, checksum
 from statestore.items import slot_name
 from statestore.keys import Key
 
@@ -42,19 +43,21 @@ class Sight(NamedTuple):
 class Overlay(Protocol):
     """Which rows belong over the answer for an index key."""
 
-    def rows(self, index_key: IndexKey) -> Iterable[tuple[Key, OpenRow]]:
+    def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
         """The open rows that have, or had, this index key."""
 
 
 @dataclass(slots=True)
 class SegmentGroup:
     """Segments that travel together. Only the segments cross to a worker, which then makes the index: the places of all
-    segments in order, eight bytes each."""
+    segments in order, eight bytes each. `_marks`: as many bytes, which say at once of most other keys that the group lacks them;
+    `_found`: the rows that look-ups found."""
 
     segments: tuple[Segment, ...]
     _places: "array[int] | None" = None
+    _marks: bytearray = field(default_factory=bytearray)
     _first: list[int] = field(default_factory=list)
-    _decoded: dict[int, OpenChange] = field(default_factory=dict)
+    _found: dict[IndexKey, Sequence[tuple[Key, OpenRow]]] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[type["SegmentGroup"], tuple[tuple[Segment, ...]]]:
         return SegmentGroup, (self.segments,)
@@ -64,27 +67,32 @@ class SegmentGroup:
         """The number of changes."""
         return sum(segment.size for segment in self.segments)
 
-    def rows(self, index_key: IndexKey) -> Iterator[tuple[Key, OpenRow]]:
+    def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
         """The open rows that have, or had, this index key."""
         places = self._places if self._places is not None else self._index()
-        first = checksum(index_key) << 32
-        start = bisect_left(places, first)
-        for place in places[start : bisect_left(places, first + (1 << 32), start)] if start < len(places) else ():
-            yield from self._rows_of(place & 0xFFFFFFFF, index_key)
+        check = checksum(index_key)
+        if not self._marks[check % len(self._marks)]:
+            return ()
+        found = self._found.get(index_key)
+        if found is None:
+            start = bisect_left(places, check << 32)
+            numbers = [place & 0xFFFFFFFF for place in places[start : bisect_left(places, (check + 1) << 32, start)]]
+            found = [row for n in numbers if (row := self._row_of(n, index_key)) is not None]
+            if found:
+                self._found[index_key] = found
+        return found
 
-    def _rows_of(self, n: int, index_key: IndexKey) -> Iterator[tuple[Key, OpenRow]]:
-        """The row of a change at this index key; none where another key has the same checksum."""
+    def _row_of(self, n: int, index_key: IndexKey) -> tuple[Key, OpenRow] | None:
+        """The row of a change at this index key; None where another key has the same checksum."""
         at = bisect_right(self._first, n) - 1
         segment, n_there = self.segments[at], n - self._first[at]
-        if n not in self._decoded:
-            self._decoded[n] = segment.change(n_there)
-        change, (index, value) = self._decoded[n], index_key
+        change, (index, value) = segment.change(n_there), index_key
         for place, (slot, key) in enumerate(change.slots):
             if key == value and slot_name(slot) == index:
-                yield change.key, OpenRow(change.version, True, segment.name, n_there * segment.width + place)
-                return
+                return change.key, OpenRow(change.version, True, segment.name, n_there * segment.width + place)
         if any(key == value and isinstance(slot, int) and slot_name(slot) == index for slot, key in change.former):
-            yield change.key, OpenRow(change.version, False, segment.name)
+            return change.key, OpenRow(change.version, False, segment.name)
+        return None
 
     def _index(self) -> "array[int]":
         """Merges the places of the segments, and numbers their changes through."""
@@ -94,22 +102,28 @@ class SegmentGroup:
             own = array("Q", segment.places)
             merged += [place + first for place in own] if first else own
         merged.sort()
-        self._places = array("Q", merged)
+        marks = bytearray(8 * len(merged) or 1)
+        for place in merged:
+            marks[(place >> 32) % len(marks)] = 1
+        self._marks, self._places = marks, array("Q", merged)  # whole, for threads that share the group
         return self._places
 
 
 def sights_of(
-    seen: Mapping[tuple[Key, str], str], rows: Mapping[tuple[Key, str], Iterable[OpenRow]]
+    seen: Mapping[tuple[Key, str], str], opened: Mapping[IndexKey, Iterable[tuple[Key, OpenRow]]]
 ) -> Iterator[Sight]:
     """What answers showed of each segment. `seen`: row and index -> the version that answers showed, "" where they lacked the
-    row; `rows`: the same -> the open rows that the overlay had there."""
+    row; `opened`: the open rows at each index key that look-ups asked for."""
     bits: dict[str, int] = {}
-    late: dict[str, int] = {}
-    for place, version in seen.items():
-        for row in rows[place]:
-            if row.has and row.version <= version:
+    newest: dict[tuple[Key, str], OpenRow] = {}
+    for (index, _), rows in opened.items():
+        for key, row in rows:
+            version = seen.get((key, index))
+            if version is None:
+                continue
+            if row.version > version:
+                newest[key, index] = max(row, newest.get((key, index), row))
+            elif row.has:
                 bits[row.segment] = bits.get(row.segment, 0) | 1 << row.place
-        newest = max(rows[place])
-        if newest.version > version:
-            late[newest.segment] = late.get(newest.segment, 0) + 1
-    return (Sight(name, bits.get(name, 0), late.get(name, 0)) for name in dict.fromkeys((*bits, *late)))
+    late = Counter(row.segment for row in newest.values())
+    return (Sight(name, bits.get(name, 0), late[name]) for name in dict.fromkeys((*bits, *late)))

@@ -13,6 +13,7 @@ join key up decodes the changes under this key (`processor.progress.overlay`), a
 import json
 from array import array
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
@@ -42,6 +43,7 @@ IndexKey = tuple[str, str]
 SlotKey = tuple[int, str]
 """(slot, join key)."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_scan = json.JSONDecoder().raw_decode
 
 
 class OpenChange(NamedTuple):
@@ -76,13 +78,14 @@ class SettleOutcome(NamedTuple):
         return OpenChange(change.entity, change.key, self.version, self.slots, former)
 
 
-class Segment(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Segment:
     """Open changes that lie in one durable item. `name`: the item's sort key; of changes that settling left, also the round.
     `size`: the number of changes; `slots`: of all changes together; `width`: the most of one change. `sampled`: whether `SAMPLE`
     chose one.
 
     `text`: the changes as a JSON array; `ends`: where each ends in it. `places`: the checksum of each join key under which a row
-    is open, above the number of its change, in order."""
+    is open, above the number of its change, in order. `_decoded`: the changes that look-ups asked for, in this process."""
 
     name: str
     size: int
@@ -92,6 +95,11 @@ class Segment(NamedTuple):
     text: bytes
     ends: bytes
     places: bytes
+    _decoded: dict[int, OpenChange] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[type["Segment"], tuple[Any, ...]]:
+        stored = (self.name, self.size, self.slots, self.width, self.sampled, self.text, self.ends, self.places)
+        return Segment, stored
 
     def record(self, n: int) -> bytes:
         """The JSON text of a change."""
@@ -104,8 +112,10 @@ class Segment(NamedTuple):
         return (self.text[start + 1 : end] for start, end in pairwise((0, *ends)))
 
     def change(self, n: int) -> OpenChange:
-        """A change."""
-        return _decode(json.loads(self.record(n)))
+        """A change, which is decoded once."""
+        if (change := self._decoded.get(n)) is None:
+            change = self._decoded[n] = _decode(_scan(self.record(n).decode())[0])
+        return change
 
     def changes(self) -> list[OpenChange]:
         """All changes."""

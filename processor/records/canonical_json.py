@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
 import simplejson
+from simplejson.encoder import encode_basestring
 
 from processor.records.mismatch import Mismatch
 
@@ -40,7 +41,7 @@ def dumps(value: Any) -> str:
         return str(value)
     if kind is bool or value is None:
         return _CONSTANTS[value]
-    text: str = _ENCODER.encode(value)
+    text: str = encode_basestring(value) if kind is str else _ENCODER.encode(value)
     if not text.isascii():
         text.encode()  # refuses half a surrogate pair, which UTF-8 cannot hold
     return text

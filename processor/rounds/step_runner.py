@@ -17,11 +17,12 @@ import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
 from processor.plan.step import Lookup, Request, Send, Step
 from processor.progress.overlay import OpenRow, Overlay, Sight, sights_of
+from processor.progress.segment import IndexKey
 from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
 from processor.settings.setting_groups import FAN_OUT_PAGE
@@ -32,7 +33,6 @@ from statestore.store import Delete, Item, Page, Query, Read, Store, Write
 
 T = TypeVar("T")
 OpenWriter = Callable[[str], Callable[[Any], bytes]]
-Waiting = list[tuple[int, Step[Any], tuple[Request, ...]]]
 
 
 def tune_garbage_collector() -> None:
@@ -56,7 +56,7 @@ class Outbox(Protocol):
 class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
     lay over index answers. `page`: rows of a page. `seen`: the versions of open rows in index answers, by row and index; "" for a
-    row that an answer lacks; `opened`: the open rows that the overlay had there. `schemas`: of records that a schema registry
+    row that an answer lacks; `opened`: the open rows at the index keys of lookups. `schemas`: of records that a schema registry
     describes. `open_writer`: makes the function that writes bodies by the text of an Avro schema, for steps that publish such
     documents."""
 
@@ -65,7 +65,7 @@ class StepRunner:
     overlays: tuple[Overlay, ...] = ()
     page: int = FAN_OUT_PAGE
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
-    opened: dict[tuple[Key, str], set[OpenRow]] = field(default_factory=dict)
+    opened: dict[IndexKey, Sequence[tuple[Key, OpenRow]]] = field(default_factory=dict)
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
 
@@ -79,18 +79,18 @@ class StepRunner:
         results: list[Any] = [None] * len(turn)
         known: dict[Lookup, Page] = {}
         while turn:
-            waiting: Waiting = []
+            waiting: list[tuple[int, Step[T], int]] = []
+            requests: list[Request] = []
             for i, step, previous in turn:
                 try:
-                    waiting.append((i, step, step.send(previous)))
+                    asked = step.send(previous)
                 except StopIteration as end:
                     results[i] = end.value
-            answers = self._answers(list(chain.from_iterable([asked for _, _, asked in waiting])), known)
-            ends = accumulate([len(asked) for _, _, asked in waiting])
-            turn = [
-                (i, step, tuple(answers[end - len(asked) : end]))
-                for (i, step, asked), end in zip(waiting, ends, strict=True)
-            ]
+                else:
+                    waiting.append((i, step, len(asked)))
+                    requests += asked
+            answers = iter(self._answers(requests, known))
+            turn = [(i, step, tuple(islice(answers, count))) for i, step, count in waiting]
         return results
 
     def _answers(self, requests: Sequence[Any], known: dict[Lookup, Page]) -> list[Any]:
@@ -159,12 +159,14 @@ class StepRunner:
     def _open_rows(self, lookup: Lookup, query: Query) -> Mapping[Key, OpenRow]:
         """The open rows that the answer may lack, or show too old: of each its newest version. Notes all versions."""
         index_key = (query.slot, query.value)
+        overlays = self.overlays if lookup.overlay else ()
+        found = list(chain.from_iterable([overlay.rows(index_key) for overlay in overlays]))
         rows: dict[Key, OpenRow] = {}
-        for overlay in self.overlays if lookup.overlay else ():
-            for key, row in overlay.rows(index_key):
-                if query.covers(key):
-                    rows[key] = max(row, rows.get(key, row))
-                    self.opened.setdefault((key, query.slot), set()).add(row)
+        if found:
+            self.opened[index_key] = found
+        for key, row in found:
+            if query.covers(key) and (key not in rows or row > rows[key]):
+                rows[key] = row
         return rows
 
 

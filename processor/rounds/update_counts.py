@@ -1,5 +1,6 @@
 """How many writes of an entity change nothing that an index shows: the reason to read its rows before the job writes them."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -20,10 +21,11 @@ class UpdateCounts(NamedTuple):
 
 def count_updates(touches: Iterable[Touch], plan: Plan) -> Mapping[str, UpdateCounts]:
     """The writes by entity; none of an entity without slots."""
-    counts: dict[str, UpdateCounts] = {}
+    writes: Counter[str] = Counter()
+    unread: Counter[str] = Counter()
     for touch in touches:
         entity = plan.entities[touch.entity]
         if entity.slots and touch.outcome == "applied":
-            unread = not entity.concerns_indexes(touch.changed)
-            counts[entity.name] = counts.get(entity.name, UpdateCounts()).plus(UpdateCounts(1, unread))
-    return counts
+            writes[entity.name] += 1
+            unread[entity.name] += not entity.concerns_indexes(touch.changed)
+    return {name: UpdateCounts(count, unread[name]) for name, count in writes.items()}

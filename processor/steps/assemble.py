@@ -45,9 +45,9 @@ def assemble_tree(plan: Plan, tree: RootTree, root: str, tally: Counter[str] | N
         answers = yield tuple([plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks])
         level = []
         for (row, node, key), answer in zip(asks, answers, strict=True):
-            join, rows = node.join, row.found[node.number]
-            found = list(_rows(join, plan.entities[join.join.entity], key, answer, tally))
-            rows += found
+            join = node.join
+            found = _rows(join, plan.entities[join.join.entity], key, answer, tally)
+            row.found[node.number] += found
             if join.below:
                 level += [(one, join.below) for one in found]
     return top
@@ -70,12 +70,14 @@ def _asks(tree: RootTree, level: Iterable[tuple[Match, tuple[int, ...]]]) -> Ite
                     yield row, node, key
 
 
-def _rows(join: JoinPlan, entity: EntityPlan, key: str, answer: Any, tally: Counter[str] | None) -> Iterable[Match]:
+def _rows(join: JoinPlan, entity: EntityPlan, key: str, answer: Any, tally: Counter[str] | None) -> list[Match]:
     by_key = isinstance(join.down, KeyRead)
     items: Iterable[Item] = answer.items if not by_key else [answer] if answer is not None else []
+    rows = []
     for item in items:
         if entity_of_item(item) != join.join.entity:
             continue
         columns = declared_columns(item, entity, tally)
         if columns is not None and key in join.child_keys(columns):
-            yield Match(columns, undeclared_columns(item, entity))
+            rows.append(Match(columns, undeclared_columns(item, entity)))
+    return rows

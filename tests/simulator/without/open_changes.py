@@ -81,7 +81,9 @@ refused_not_opened = replacing((write_stage, "open_touched", _open_applied))
 
 def _oldest_version(rows: Any) -> Any:
     def changed(self: StepRunner, lookup: Any, query: Any) -> Any:
-        return {key: min(self.opened[key, query.slot]) for key in rows(self, lookup, query)}
+        found = rows(self, lookup, query)
+        opened = self.opened.get((query.slot, query.value), ())
+        return {key: min(row for at, row in opened if at == key) for key in found}
 
     return changed
 
