@@ -147,6 +147,7 @@ PAGES = [
     "/history",
     at("/history/version", of=1),
     "/costs",
+    at("/costs", without="profile"),
 ]
 """Every screen, with what it shows."""
 
@@ -234,6 +235,16 @@ def run_state() -> dict[str, Any]:
         "stopped_products": {"profile": "a column is missing"},
         "last_batch": None,
         "backlog": 3,
-        "counts": {"read": 5},
+        "counts": {"read": 5, "half units UpdateItem": 9, "request UpdateItem": 4},
+        "last_hour": {"seconds": 1_800.0, "counts": {"messages of profile": 900, "half units UpdateItem": 2_000_000}},
+        "last_day": {
+            "seconds": 7_200.0,
+            "counts": {
+                "messages of profile": 900,
+                "messages of other": 100,
+                "half units UpdateItem": 4_000_000,
+                "applied in star": 7_200_000,
+            },
+        },
         "samples": [[1_767_322_900, 4.0, 1.0, 0], [1_767_322_960, 12.0, 2.0, 7], [1_767_323_020, 5.0, 0.0, 3]],
     }
