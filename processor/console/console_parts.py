@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Self
 
+from processor.console.shelves.landing_shelf import KnownLandings
 from processor.console.slot_widening import SlotWidening
 from processor.job.binding import look_up_stores
 from processor.pricing.preview import Preview
@@ -27,14 +28,15 @@ OpenReader = Callable[[], StateReader]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleParts:
     """The parts. `open_reader`: the look-ups in the table; raises where there is no table of this registry yet. `letters`: the
-    last dead letters, each with what became of it. `price_board`: the prices of events. `widening`:
-    adds slots."""
+    last dead letters, each with what became of it. `price_board`: the prices of events. `landings`:
+    those that the broker knows. `widening`: adds slots."""
 
     registry: "Registry"
     settings: Settings
     open_reader: OpenReader
     letters: Callable[[], list[LetterFate]]
     price_board: Callable[[], Preview]
+    landings: Callable[[], KnownLandings]
     widening: SlotWidening
     prices: Prices = DEFAULT
 

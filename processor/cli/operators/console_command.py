@@ -39,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
     from processor.console.letter_shelf import LetterShelf
     from processor.console.people.operator_names import READER
     from processor.console.price_board import PriceBoard
+    from processor.console.shelves.landing_shelf import LandingShelf
     from processor.console.slot_widening import SlotWidening
     from processor.serve.guard import GuardRules
     from processor.serve.listener import Listener
@@ -63,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
             open_reader=table.reader,
             letters=LetterShelf(settings, table.reader).letters,
             price_board=PriceBoard(shared, settings).prices,
+            landings=LandingShelf(settings).landings,
             widening=SlotWidening(settings),
         )
         parts.warm()

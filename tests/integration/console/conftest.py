@@ -18,6 +18,7 @@ from processor.console.console_parts import ConsoleParts, TableDoor
 from processor.console.people.operator_names import READER
 from processor.console.people.person_rules import OwnUser, PersonRules
 from processor.console.price_board import PriceBoard
+from processor.console.shelves.landing_shelf import LandingShelf
 from processor.console.slot_widening import SlotWidening
 from processor.definitions.load import load
 from processor.plan.planning import plan_of, requirements_of
@@ -81,6 +82,7 @@ class ConsoleScene:
             open_reader=table.reader,
             letters=self.letters,
             price_board=PriceBoard(shared, self.settings).prices,
+            landings=LandingShelf(self.settings).landings,
             widening=self.widening,
         )
         return console_app(parts, SCREENS, people or OwnUser("ada"), GuardRules(**rules))

@@ -17,6 +17,7 @@ from processor.console.console_parts import ConsoleParts, TableDoor
 from processor.console.letter_shelf import LetterShelf
 from processor.console.people.person_rules import OwnUser
 from processor.console.price_board import PriceBoard
+from processor.console.shelves.landing_shelf import LandingShelf
 from processor.console.slot_widening import SlotWidening
 from processor.serve.guard import GuardRules
 from tests.integration.job.test_postgres_job import environment
@@ -40,6 +41,7 @@ def opened_page(scene: Scene, path: str) -> Iterator[tuple[Any, str]]:
             open_reader=table.reader,
             letters=LetterShelf(scene.settings, table.reader).letters,
             price_board=PriceBoard(scene.registry, scene.settings).prices,
+            landings=LandingShelf(scene.settings).landings,
             widening=SlotWidening(scene.settings),
         )
         with served(console_app(parts, SCREENS, OwnUser("ada"), GuardRules(rate=10_000))) as address:
