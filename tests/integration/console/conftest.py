@@ -171,10 +171,10 @@ def console(registry: Registry, postgres_url: str, schema: str) -> Iterator[Cons
         ("user", {"id": 2, "name": EVIL}),
         ("star", {"who": "ada", "repo": "r"}),
     ]
-    trial.batch([_record(topic, n, json.dumps(value).encode()) for n, (topic, value) in enumerate(rows)])
+    trial.batch([record_of(topic, n, value) for n, (topic, value) in enumerate(rows)])
     trial.finish()
     refused = Rejected(
-        record=_record("star", 7, json.dumps({"who": "ada", "repo": "q", "note": [EVIL]}).encode()),
+        record=record_of("star", 7, {"who": "ada", "repo": "q", "note": [EVIL]}),
         reason="column 'note': expected string, found list",
         code="column-type",
         entity="star",
@@ -223,7 +223,9 @@ def console_user(
         connection.execute(text(f"DROP ROLE {user}"))
 
 
-def _record(topic: str, offset: int, value: bytes) -> Record:
+def record_of(topic: str, offset: int, row: dict[str, Any]) -> Record:
+    """A record of a source topic."""
+    value = json.dumps(row).encode()
     return Record(topic=topic, partition=0, offset=offset, epoch=1, timestamp=1_700_000_000_000, key=None, value=value)
 
 

@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
+from processor.console.screens import documents_screens
 from processor.console.shelves.landing_shelf import KnownLandings, LandingShelf
 from processor.landing.landing_states import LandingState
-from tests.integration.console.conftest import ConsoleScene
+from processor.plan.planning import plan_of
+from processor.progress.segment import make_segments, open_change
+from processor.trial.trial import Trial
+from statestore.items import read_row
+from tests.integration.console.conftest import ConsoleScene, at, record_of
 from tests.integration.console.test_console_edits import lease_of
 
 
@@ -24,3 +29,34 @@ def test_the_overview_shows_landings_and_what_waits_at_gates(
     assert "1 min 30 s ago" in page
     monkeypatch.setattr(LandingShelf, "landings", lambda _: KnownLandings(asked=True, why="no answer"))
     assert "Unknown: no answer" in console.browser().page("/")
+
+
+def test_a_row_shows_its_open_changes_with_the_age_of_their_records(
+    console: ConsoleScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, path = console.browser(), at("/rows", entity="star", at="ada#r")
+    assert "The indexes show the row as it is." in browser.page(path)
+    assert browser.data(path)["open"] == []
+    key = plan_of(console.registry.snapshot()).entities["star"].key("ada#r")
+    row = read_row(console.store.get([key])[key])
+    (moved,) = row.slots.items()
+    former = open_change("star", row._replace(version="000001.000000.0000000000000000001"), frozenset([(1, "eve")]))
+    for n, change in enumerate((open_change("star", row, frozenset()), former)):
+        for segment in make_segments([change], 1, n, "0"):
+            console.store.write(segment.write())
+    monkeypatch.setattr(documents_screens, "record_age", lambda _, origin: f"{origin['offset']} min")
+    browser = console.browser()
+    first, second = browser.data(path)["open"]
+    assert (first["slots"], first["former"], first["age"]) == ({"GSI_1": moved[1]}, [], "2 min")
+    assert (second["former"], second["age"]) == ([["GSI_1", "eve"]], "1 min")
+    assert "star/0 offset 2</th><td>2 min</td>" in browser.page(path)
+
+
+def test_a_document_says_how_long_it_waits_at_its_gate(console: ConsoleScene) -> None:
+    console.applies(publish={"quiet": "1 h", "at_most": "2 h"})
+    plan = plan_of(console.registry.snapshot())
+    trial = Trial(plan=plan, settings=console.settings, run=2, other_store=console.store)
+    trial.batch([record_of("user", 3, {"id": 1, "name": "eve"})])
+    page = console.browser().page(at("/documents", product="profile", key=1))
+    assert "not published as it is now: it waits at its gate, and changed last" in page
+    assert "its time has come: the job publishes it at once, or when it starts" in page  # the clock of a trial is behind
