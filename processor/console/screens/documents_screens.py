@@ -72,17 +72,18 @@ def _looked_up(parts: ConsoleParts, reader: StateReader, product: str, key: str)
         traced = reader.lineage(product, key)
         return {"absent": traced["reason"] or str(problem), "lineage": traced}
     value = canonical_json.loads(found.value)
+    published = None if found.published else _published(parts, reader, product, found, value)
     return {
         "absent": "",
         "document": {
             "lines": value_lines(value),
             "bytes": len(found.value),
             "sequence": found.sequence,
-            "published": found.published,
+            "published": published is None or published["same"],
             "waits": list(wait_lines(found.wait, time())) if found.wait else [],
             "age": None if found.age is None else duration_text(found.age),
         },
-        "published": None if found.published else _published(parts, reader, product, found, value),
+        "published": published,
         "lineage": reader.lineage(product, key),
     }
 
@@ -90,14 +91,14 @@ def _looked_up(parts: ConsoleParts, reader: StateReader, product: str, key: str)
 def _published(
     parts: ConsoleParts, reader: StateReader, product: str, found: FoundDocument, now: Any
 ) -> dict[str, Any]:
-    """The published document where it is not the present one, with their difference."""
-    chosen = reader.plan().products[product].product
-    if chosen.format != "json":
-        return {"found": False, "why": "the product publishes Avro, and its topic has the published document"}
+    """The published document where the ledger does not know it as the present one, with their difference. The ledger counts
+    Avro by its bytes, so `same` says whether the message shows the present document."""
+    plan = reader.plan()
     key = found.key.encode() if isinstance(found.key, str) else found.key
-    message = published_message(parts.settings, chosen.topic, key)
+    message = published_message(parts.settings, plan.products[product].product, plan.declared_entities, key)
     return {
         "found": message.found,
+        "same": message.found and message.value == now,
         "why": message.why,
         "tombstone": message.found and message.value is None,
         "lines": value_lines(message.value),

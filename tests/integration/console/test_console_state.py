@@ -59,4 +59,6 @@ def test_a_document_says_how_long_it_waits_at_its_gate(console: ConsoleScene) ->
     trial.batch([record_of("user", 3, {"id": 1, "name": "eve"})])
     page = console.browser().page(at("/documents", product="profile", key=1))
     assert "not published as it is now: it waits at its gate, and changed last" in page
-    assert "its time has come: the job publishes it at once, or when it starts" in page  # the clock of a trial is behind
+    assert (
+        "its time has come: the job publishes it at once, or when it starts" in page
+    )  # the clock of a trial is behind
