@@ -36,10 +36,10 @@ def run(options: argparse.Namespace) -> int:
     from processor.console.all_screens import SCREENS
     from processor.console.console_app import console_app
     from processor.console.console_parts import ConsoleParts, TableDoor
-    from processor.console.letter_shelf import LetterShelf
     from processor.console.people.operator_names import READER
     from processor.console.price_board import PriceBoard
     from processor.console.shelves.landing_shelf import LandingShelf
+    from processor.console.shelves.letter_shelf import LetterShelf
     from processor.console.slot_widening import SlotWidening
     from processor.serve.guard import GuardRules
     from processor.serve.listener import Listener

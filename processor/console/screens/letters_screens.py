@@ -37,27 +37,32 @@ class LetterGroup(NamedTuple):
     column: str
 
 
-def show_letters(parts: ConsoleParts, _: Visit) -> Content:
-    """The groups of the letters that wait, the largest first."""
+def show_letters(parts: ConsoleParts, visit: Visit) -> Content:
+    """The groups of the letters of a page that wait, the largest first."""
     groups: dict[LetterGroup, list[DeadLetter]] = {}
-    letters = parts.letters()
-    for letter, _outcome in _waiting(letters):
+    before = visit.asked("before")
+    page = parts.letters(before)
+    for letter, _outcome in _waiting(page.letters):
         groups.setdefault(_group(letter.rejected), []).append(letter)
     ordered = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     return {
         "groups": [_group_object(group, found) for group, found in ordered],
-        "ended": sum(bool(outcome) for _, outcome in letters),
+        "ended": sum(bool(outcome) for _, outcome in page.letters),
+        "messages": page.messages,
+        "before": before,
+        "earlier": page.earlier,
         "requests": requests_json(parts.registry.replays.waiting()),
     }
 
 
 def show_group(parts: ConsoleParts, visit: Visit) -> Content:
     """The letters of a group that wait, with what the present definitions say to each."""
-    group = LetterGroup(visit.asked("topic"), visit.asked("code"), visit.asked("column"))
-    found = [letter for letter, _ in _waiting(parts.letters()) if _group(letter.rejected) == group]
+    group, before = LetterGroup(visit.asked("topic"), visit.asked("code"), visit.asked("column")), visit.asked("before")
+    found = [letter for letter, _ in _waiting(parts.letters(before).letters) if _group(letter.rejected) == group]
     plan = parts.open_reader().plan()
     shown = _group_object(group, found) if found else {**group._asdict(), "count": 0}
     return shown | {
+        "before": before,
         "letters": [_letter(letter, plan) for letter in found[:MOST_SHOWN]],
         "runs": any(job.alive for job in parts.registry.jobs()),
     }
@@ -65,12 +70,12 @@ def show_group(parts: ConsoleParts, visit: Visit) -> Content:
 
 def show_letter(parts: ConsoleParts, visit: Visit) -> Content:
     """One letter in full."""
-    at = visit.asked("at")
-    for letter, outcome in parts.letters():
+    at, before = visit.asked("at"), visit.asked("before")
+    for letter, outcome in parts.letters(before).letters:
         if replay_key(letter.rejected.record).sk == at:
-            return _whole(letter, outcome, parts.open_reader().plan())
+            return _whole(letter, outcome, parts.open_reader().plan()) | {"before": before}
     raise LookUpProblem(
-        404, f"no dead letter of {at} is among the last messages: `statestore rejects list --each` has all"
+        404, f"no dead letter of {at} is on this page of the topic: `statestore rejects list --each` has all"
     )
 
 

@@ -19,6 +19,7 @@ from processor.console.people.operator_names import READER
 from processor.console.people.person_rules import OwnUser, PersonRules
 from processor.console.price_board import PriceBoard
 from processor.console.shelves.landing_shelf import LandingShelf
+from processor.console.shelves.letter_page import LetterPage, read_place
 from processor.console.slot_widening import SlotWidening
 from processor.definitions.load import load
 from processor.plan.planning import plan_of, requirements_of
@@ -72,6 +73,11 @@ class ConsoleScene:
         notes = self.store.get([replay_key(one.rejected.record) for one in self.kept])
         return with_fates(self.kept, notes.values())
 
+    def page(self, before: str) -> LetterPage:
+        """A page of three messages of a topic with six: the kept letters are the last ones, and the first page before them."""
+        read_place(before)
+        return LetterPage(self.letters(), messages=6, earlier="" if before else "0-3")
+
     def app(self, registry: Registry, people: PersonRules | None = None, **rules: Any) -> Guard:
         """The application over the registry as a role sees it. Of named people it takes the roles."""
         shared = registry if people is None or isinstance(people, OwnUser) else registry.acting_as(READER)
@@ -80,7 +86,7 @@ class ConsoleScene:
             registry=registry,
             settings=self.settings,
             open_reader=table.reader,
-            letters=self.letters,
+            letters=self.page,
             price_board=PriceBoard(shared, self.settings).prices,
             landings=LandingShelf(self.settings).landings,
             widening=self.widening,
@@ -144,6 +150,7 @@ PAGES = [
     at("/rows", entity="user", key=1),
     at("/rows", entity="user", key=99),
     "/letters",
+    at("/letters", before="0-3"),
     at("/letters/group", topic="star", code="column-type", column="note"),
     at("/letters/letter", at=LETTER),
     "/history",

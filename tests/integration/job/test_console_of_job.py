@@ -14,10 +14,10 @@ import pytest
 from processor.console.all_screens import SCREENS
 from processor.console.console_app import console_app
 from processor.console.console_parts import ConsoleParts, TableDoor
-from processor.console.letter_shelf import LetterShelf
 from processor.console.people.person_rules import OwnUser
 from processor.console.price_board import PriceBoard
 from processor.console.shelves.landing_shelf import LandingShelf
+from processor.console.shelves.letter_shelf import LetterShelf
 from processor.console.slot_widening import SlotWidening
 from processor.serve.guard import GuardRules
 from tests.integration.job.test_postgres_job import environment
