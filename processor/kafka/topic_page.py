@@ -97,11 +97,11 @@ def _messages(
         message = consumer.poll(TIMEOUT)
         if message is None:
             raise KafkaError(f"{what}: no answer within {TIMEOUT:.0f} s; is the broker in reach?")
-        error, partition = message.error(), int(message.partition() or 0)
+        error, partition, offset = message.error(), int(message.partition() or 0), int(message.offset() or 0)
         if error is not None and error.code() != ClientError._PARTITION_EOF:
             raise client_error(error, what)
-        if error is None and message.offset() < until[partition]:
+        if error is None and offset < until[partition]:
             yield message
-        if partition in reading and (error is not None or message.offset() >= until[partition] - 1):
+        if partition in reading and (error is not None or offset >= until[partition] - 1):
             reading.discard(partition)
             consumer.pause([TopicPartition(topic, partition)])

@@ -127,7 +127,8 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
                     if roots[name, root] != UNKNOWN:
                         times.append(roots[name, root])
     runner.outbox.flush()
-    tally += Counter({f"{MESSAGES_OF}{name}": count for name, count in sent.items()}, backlog=len(backlog))
+    tally += Counter(backlog=len(backlog))
+    tally.update({f"{MESSAGES_OF}{name}": count for name, count in sent.items()})
     return LaneResult(
         lane=lane,
         attempt=attempt,

@@ -173,7 +173,7 @@ def console(registry: Registry, postgres_url: str, schema: str) -> Iterator[Cons
     store.write(write_identity(bound.identity))
     registry.bind(replace(bound, job=JOB, table=settings.place))
     trial = Trial(plan=plan_of(registry.snapshot()), settings=settings, other_store=store)
-    rows = [
+    rows: list[tuple[str, dict[str, Any]]] = [
         ("user", {"id": 1, "name": "ada"}),
         ("user", {"id": 2, "name": EVIL}),
         ("star", {"who": "ada", "repo": "r"}),
