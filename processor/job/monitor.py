@@ -22,13 +22,13 @@ from processor.driver.driver import Driver
 from processor.driver.steward import Steward
 from processor.errors import KafkaError
 from processor.gates.wait import gate_states
-from processor.job.count_window import CountWindow
 from processor.job.lease import LeaseRenewal
 from processor.job.outages.outside_parts import BROKER, broker_away
 from processor.job.outages.silent_parts import SilentParts
 from processor.job.sample_ring import SampleRing
 from processor.job.state_keeper import StateKeeper
 from processor.kafka.lag import LagWatch, TopicLag, read_unread
+from processor.metrics.count_window import CountWindow
 from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition
 from processor.rounds.job_event import JobEvent

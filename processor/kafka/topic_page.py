@@ -43,7 +43,7 @@ def read_page(
     """The page before these offsets; of a partition that `before` does not name, from its end. `most`: records, spread over the
     partitions; `most_bytes`: the oldest records of a page with more wait for the next page. Raises KafkaError."""
     check_access(bootstrap, extra)
-    consumer = make_consumer(bootstrap, extra)
+    consumer = make_consumer(bootstrap, extra, fetch_wait_max_ms="10")
     what = f"cannot read topic {topic} at {bootstrap}"
     try:
         partitions = list_partitions(consumer, topic, bootstrap)

@@ -1,5 +1,5 @@
-"""What a run did in its last hour or day, from its report (`processor.job.count_window`): messages by product, events by topic,
-and request units with their price. Pure."""
+"""What a run did in its last hour or day, from its report (`processor.metrics.count_window`): messages by product, events by
+topic, and request units with their price. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

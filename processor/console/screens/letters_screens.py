@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from time import time
 from typing import Any, Final, NamedTuple
 
 from processor.console.console_parts import ConsoleParts
@@ -17,8 +18,9 @@ from processor.records.record import Rejected
 from processor.records.reject_reasons import REASONS
 from processor.serve.problem import LookUpProblem
 from processor.steps.decode import compare_columns, decode
-from processor.topics.letter_fates import LetterFate, age, record_position
+from processor.topics.letter_fates import LetterFate, record_position
 from processor.topics.readable_bytes import readable_lines
+from processor.wording.durations import duration_text
 from processor.wording.first_of import shortened
 
 MOST_SHOWN: Final = 200
@@ -94,22 +96,26 @@ def _group_object(group: LetterGroup, found: list[DeadLetter]) -> dict[str, Any]
     return {
         **group._asdict(),
         "count": len(found),
-        "oldest": age(oldest),
+        "oldest": _ago(oldest),
         "meaning": reason.meaning,
         "cure": reason.cure,
     }
 
 
 def _letter(letter: DeadLetter, plan: Plan) -> dict[str, Any]:
-    again = f"refused again {age(letter.last_seen)} ago: {letter.refused_again}" if letter.refused_again else ""
+    again = f"refused again {_ago(letter.last_seen)} ago: {letter.refused_again}" if letter.refused_again else ""
     return {
         "at": replay_key(letter.rejected.record).sk,
         "position": record_position(letter.rejected.record),
         "reason": shortened(letter.rejected.reason, LONGEST),
         "again": shortened(again, LONGEST),
-        "age": age(letter.kept_since),
+        "age": _ago(letter.kept_since),
         "now": _tried(letter.rejected, plan),
     }
+
+
+def _ago(at: float) -> str:
+    return duration_text(time() - at)
 
 
 def _tried(rejected: Rejected, plan: Plan) -> str:

@@ -49,7 +49,7 @@ def test_a_row_shows_its_open_changes_with_the_age_of_their_records(
     first, second = browser.data(path)["open"]
     assert (first["slots"], first["former"], first["age"]) == ({"GSI_1": moved[1]}, [], "2 min")
     assert (second["former"], second["age"]) == ([["GSI_1", "eve"]], "1 min")
-    assert "star/0 offset 2</th><td>2 min</td>" in browser.page(path)
+    assert 'star/0 offset 2</th><td class="nowrap">2 min</td>' in browser.page(path)
 
 
 def test_a_document_says_how_long_it_waits_at_its_gate(console: ConsoleScene) -> None:

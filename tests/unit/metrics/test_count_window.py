@@ -1,6 +1,6 @@
 """What a run counted in its last hour, for the products and costs of the console."""
 
-from processor.job.count_window import MARKS, CountWindow
+from processor.metrics.count_window import MARKS, CountWindow
 from processor.wording.durations import HOUR
 
 
