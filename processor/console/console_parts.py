@@ -29,14 +29,15 @@ OpenReader = Callable[[], StateReader]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleParts:
     """The parts. `open_reader`: the look-ups in the table; raises where there is no table of this registry yet. `letters`: a page
-    of dead letters before a place, each with what became of it. `price_board`: the prices of events. `landings`:
-    those that the broker knows. `widening`: adds slots."""
+    of dead letters before a place, each with what became of it. `price_board`: the prices of events; `known_prices`:
+    those computed last, without a wait. `landings`: those that the broker knows. `widening`: adds slots."""
 
     registry: "Registry"
     settings: Settings
     open_reader: OpenReader
     letters: Callable[[str], LetterPage]
     price_board: Callable[[], Preview]
+    known_prices: Callable[[], Preview | None]
     landings: Callable[[], KnownLandings]
     widening: SlotWidening
     prices: Prices = DEFAULT

@@ -58,12 +58,14 @@ def run(options: argparse.Namespace) -> int:
         open_registry(settings) as registry,
         closing(TableDoor(shared := registry.acting_as(READER) if known else registry, settings)) as table,
     ):
+        prices = PriceBoard(shared, settings)
         parts = ConsoleParts(
             registry=registry,
             settings=settings,
             open_reader=table.reader,
             letters=LetterShelf(settings, table.reader).letters,
-            price_board=PriceBoard(shared, settings).prices,
+            price_board=prices.prices,
+            known_prices=prices.known,
             landings=LandingShelf(settings).landings,
             widening=SlotWidening(settings),
         )

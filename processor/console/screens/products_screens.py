@@ -33,7 +33,8 @@ def show_products(parts: ConsoleParts, _: Visit) -> Content:
     names = sorted({one.name for one in (*snapshot.products, *snapshot.waiting)})
     report = next((job.report for job in parts.registry.jobs() if job.alive and job.report), None)
     hour, day = (read_window(report, name) if report else None for name in (LAST_HOUR, LAST_DAY))
-    priced = {one.product: one for one in product_prices(parts.price_board(), parts.prices)} if names else {}
+    found = parts.known_prices() if names else None
+    priced = {one.product: one for one in product_prices(found, parts.prices)} if found else {}
     return {
         "version": snapshot.version,
         "products": [

@@ -82,12 +82,14 @@ class ConsoleScene:
         """The application over the registry as a role sees it. Of named people it takes the roles."""
         shared = registry if people is None or isinstance(people, OwnUser) else registry.acting_as(READER)
         table = self.open.enter_context(closing(TableDoor(shared, self.settings)))
+        prices = PriceBoard(shared, self.settings)
         parts = ConsoleParts(
             registry=registry,
             settings=self.settings,
             open_reader=table.reader,
             letters=self.page,
-            price_board=PriceBoard(shared, self.settings).prices,
+            price_board=prices.prices,
+            known_prices=prices.known,
             landings=LandingShelf(self.settings).landings,
             widening=self.widening,
         )

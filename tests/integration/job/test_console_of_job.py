@@ -35,12 +35,14 @@ START_MS = 300_000
 def opened_page(scene: Scene, path: str) -> Iterator[tuple[Any, str]]:
     """A page of the console of the scene's job, and the address of the console."""
     with closing(TableDoor(scene.registry, scene.settings)) as table, chromium() as browser:
+        prices = PriceBoard(scene.registry, scene.settings)
         parts = ConsoleParts(
             registry=scene.registry,
             settings=scene.settings,
             open_reader=table.reader,
             letters=LetterShelf(scene.settings, table.reader).letters,
-            price_board=PriceBoard(scene.registry, scene.settings).prices,
+            price_board=prices.prices,
+            known_prices=prices.known,
             landings=LandingShelf(scene.settings).landings,
             widening=SlotWidening(scene.settings),
         )

@@ -25,6 +25,7 @@ def test_a_part_that_fails_keeps_no_other_from_its_start() -> None:
         open_reader=part("table"),
         letters=part("letters"),
         price_board=part("prices"),
+        known_prices=part("known prices"),
         landings=part("landings"),
         widening=SlotWidening(Settings()),
     ).warm()
