@@ -95,7 +95,7 @@ def _app(scene: ConsoleScene) -> Any:
 @contextmanager
 def _staged(published: Mapping[bytes, Any]) -> Iterator[None]:
     """A broker that has these documents, and knows a landing."""
-    landings = KnownLandings(asked=True, states=(LANDED._replace(landed_at=time() - 2),), age=1.0)
+    landings = KnownLandings(states=(LANDED._replace(landed_at=time() - 2),), age=1.0)
     with (
         patch.object(LandingShelf, "landings", lambda _: landings),
         patch.object(

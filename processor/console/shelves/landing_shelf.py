@@ -16,10 +16,8 @@ FIRST_WAIT: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownLandings:
-    """The last answer. `asked`: whether the settings name a broker; `why`: why the landings are unknown; `age`: of the answer, in
-    seconds, None before the first."""
+    """The last answer. `why`: why the landings are unknown; `age`: of the answer, in seconds, None before the first."""
 
-    asked: bool
     states: tuple[LandingState, ...] = ()
     why: str = ""
     age: float | None = None
@@ -37,7 +35,7 @@ class LandingShelf:
     def landings(self) -> KnownLandings:
         """The landings as the last answer had them."""
         if not self.settings.bootstrap_servers:
-            return KnownLandings(asked=False)
+            return KnownLandings()
         with self._lock:
             if self._asking is None and (self._kept is None or monotonic() - self._kept[0] > SHELF_SECONDS):
                 self._asking = Thread(target=self._ask, name="landings", daemon=True)
@@ -46,14 +44,14 @@ class LandingShelf:
         if asking is not None:
             asking.join(FIRST_WAIT)
         if (kept := self._kept) is None:
-            return KnownLandings(asked=True, why="the broker has not answered yet")
+            return KnownLandings(why="the broker has not answered yet")
         at, states, why = kept
-        return KnownLandings(asked=True, states=states, why=why, age=monotonic() - at)
+        return KnownLandings(states=states, why=why, age=monotonic() - at)
 
     def _ask(self) -> None:
-        states, why = (self._kept or (0.0, (), ""))[1], ""
+        states, why = self._kept[1] if self._kept else (), "the broker could not be asked"
         try:
-            states = tuple(landing_states(self.settings.bootstrap_servers, dict(self.settings.kafka)))
+            states, why = tuple(landing_states(self.settings.bootstrap_servers, dict(self.settings.kafka))), ""
         except (KafkaError, SettingError) as error:
             why = str(error)
         finally:

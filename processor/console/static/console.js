@@ -3,7 +3,7 @@
 (() => {
   const lost = (shown) => { document.getElementById("lost").hidden = !shown; };
   const tables = () => [...document.querySelectorAll("#live .scroll")];
-  const target = (event) => event.target.closest("td[data-free]");
+  const target = (event) => event.target.closest?.("td[data-free]");
   const mayDrop = (event) => dragged && target(event)?.parentElement === dragged.parentElement;
   const drag = (cell) => {
     dragged?.parentElement.classList.remove("dragging");

@@ -40,7 +40,7 @@ def settled(shelf: LandingShelf) -> KnownLandings:
 def test_a_page_waits_no_longer_for_a_slow_broker(shelf: Any) -> None:
     answered = Event()
     slow = shelf(lambda: [STATE] if answered.wait(30) else [])
-    assert slow.landings() == KnownLandings(asked=True, why="the broker has not answered yet")
+    assert slow.landings() == KnownLandings(why="the broker has not answered yet")
     answered.set()
     assert settled(slow).states == (STATE,)
 
@@ -55,4 +55,4 @@ def test_while_the_broker_is_away_the_last_answer_stays_with_the_reason(shelf: A
 
 
 def test_without_a_broker_nothing_is_asked() -> None:
-    assert LandingShelf(Settings()).landings() == KnownLandings(asked=False)
+    assert LandingShelf(Settings()).landings() == KnownLandings()
