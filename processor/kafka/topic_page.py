@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError as ClientError
 from processor.errors import KafkaError
 from processor.kafka.check_access import check_access
 from processor.kafka.client import TIMEOUT, client_error, list_partitions, make_consumer
-from processor.kafka.reader import record_of
+from processor.kafka.reader import AT_ONCE, record_of
 from processor.records.record import Record
 
 
@@ -43,7 +43,7 @@ def read_page(
     """The page before these offsets; of a partition that `before` does not name, from its end. `most`: records, spread over the
     partitions; `most_bytes`: the oldest records of a page with more wait for the next page. Raises KafkaError."""
     check_access(bootstrap, extra)
-    consumer = make_consumer(bootstrap, extra, fetch_wait_max_ms="10")
+    consumer = make_consumer(bootstrap, extra, **AT_ONCE)
     what = f"cannot read topic {topic} at {bootstrap}"
     try:
         partitions = list_partitions(consumer, topic, bootstrap)

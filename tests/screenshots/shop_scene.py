@@ -56,7 +56,7 @@ def shop_scene(url: str, schema: str) -> Iterator[tuple[ConsoleScene, Mapping[by
             lease = registry.take_lease(JOB, "etl-3/4211", 2, take_over=False, expires_after=3_600)
             _edit(registry, lease, texts)
             registry.runs.keep_report(lease, staged_report(time(), registry.snapshot().version))
-            kept, widening = list(_letters(registry)), SlotWidening(registry, settings)
+            kept, widening = list(_letters(registry)), SlotWidening(settings)
             scene = ConsoleScene(settings=settings, registry=registry, store=store, widening=widening, kept=kept)
             with scene.open:
                 yield scene, published

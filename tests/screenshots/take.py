@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 import pytest
 
-from processor.console.person_rules import PersonRules
+from processor.console.people.person_rules import OwnUser
 from processor.console.published_message import PublishedMessage
 from processor.console.screens import documents_screens
 from processor.console.shelves.landing_shelf import KnownLandings, LandingShelf
@@ -89,7 +89,7 @@ def take(folder: Path, form: str) -> None:
 
 
 def _app(scene: ConsoleScene) -> Any:
-    return scene.app(scene.registry, PersonRules(own="lin"), rate=10_000)
+    return scene.app(scene.registry, OwnUser("lin"), rate=10_000)
 
 
 @contextmanager
