@@ -19,14 +19,14 @@ from tests.integration.console.test_console_edits import lease_of
 def test_the_overview_shows_landings_and_what_waits_at_gates(
     console: ConsoleScene, run_state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = LandingState("profile", "db/profile", time() - 90, "profile", 1_200, 0)
+    state = LandingState("profile", "db/profile", time() - 3_605, "profile", 1_200, 0)
     monkeypatch.setattr(LandingShelf, "landings", lambda _: KnownLandings(states=(state,), age=1.0))
     gates = {"profile": {"waiting": 2, "since": run_state["at"] - 8, "transaction": None}}
     console.registry.runs.keep_report(lease_of(console.registry), run_state | {"gates": gates})
     page = console.browser().page("/")
     assert "gate of profile: 2 documents wait, the oldest for 8 s" in page
     assert '<th scope="row">profile</th><td>db/profile</td><td>does not run</td><td class="number">1,200</td>' in page
-    assert "1 min 30 s ago" in page
+    assert "<td>1 h ago</td>" in page
     monkeypatch.setattr(LandingShelf, "landings", lambda _: KnownLandings(why="no answer"))
     assert "Unknown: no answer" in console.browser().page("/")
 
