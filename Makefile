@@ -38,7 +38,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test test-quick test-rest test-browser test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages check bench bench-peers docs package clean
+.PHONY: help setup demo demo-live test test-quick test-rest test-browser test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages screenshots check bench bench-peers docs package clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
@@ -96,6 +96,9 @@ test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, 
 
 test-browser: setup ## run the slow tests that drive Chromium: the console, also while a job runs, and the page of the driver (two minutes)
 	@$(PY) -m pytest -q -m slow tests/integration/console tests/integration/job/test_console_of_job.py tests/integration/metrics/test_browser.py
+
+screenshots: setup ## take the screenshots of the console in docs/console again, with Chromium (a minute)
+	@$(PY) -m tests.screenshots.take
 
 test-spark: setup ## run the fast tests and those that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)
 	@$(PY) -m tests.support.other_spark $(SPARK)

@@ -14,7 +14,7 @@ import argparse
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from time import process_time
 from typing import Any, get_args
@@ -23,7 +23,7 @@ from benchmarks.inputs.history import generate_history
 from benchmarks.inputs.real_rows import widened, with_unread_updates
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, number_records
 from processor.driver.executor import InProcessExecutor
-from processor.pricing.price_list import DEFAULT, Prices
+from processor.pricing.price_list import BILLING, DEFAULT, Prices
 from processor.records import canonical_json
 from processor.records.entity import KeepChoice
 from processor.records.record import Record
@@ -37,22 +37,6 @@ from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, Wr
 
 WRITES = {"TABLE": "row", "LEDGER": "ledger", "OPEN": "open changes"}
 """The purpose of a write, by the partition that it changes."""
-_WRITE_HOUR, _READ_HOUR, _USED = Decimal("0.00065"), Decimal("0.00013"), Decimal("0.7")
-"""Dollars an hour for provisioned capacity of a unit a second, and the part of it that a steady rate uses (docs/costs.md)."""
-
-
-def _provisioned(discount: str) -> Prices:
-    write, read = (hour * 1_000_000 / 3600 / _USED * (1 - Decimal(discount)) for hour in (_WRITE_HOUR, _READ_HOUR))
-    return replace(DEFAULT, write=write, read=read)
-
-
-BILLING: Mapping[str, Prices] = {
-    "on demand": DEFAULT,
-    "provisioned": _provisioned("0"),
-    "reserved for a year": _provisioned("0.54"),
-    "for three years": _provisioned("0.77"),
-}
-"""The prices of a million units by how AWS bills them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

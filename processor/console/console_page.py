@@ -62,6 +62,6 @@ class ConsolePage:
 
 
 def _url(path: str, **query: object) -> str:
-    """An address, with each part of the query escaped."""
-    parts = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in query.items())
+    """An address, with each part of the query escaped; empty parts are left out."""
+    parts = "&".join(f"{name}={quote(text, safe='')}" for name, value in query.items() if (text := str(value)))
     return f"{path}?{parts}" if parts else path

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Self
 
+from processor.console.shelves.landing_shelf import KnownLandings
+from processor.console.shelves.letter_page import LetterPage
 from processor.console.slot_widening import SlotWidening
 from processor.job.binding import look_up_stores
 from processor.pricing.preview import Preview
@@ -14,7 +17,6 @@ from processor.serve.plan_view import PlanView
 from processor.serve.state_reader import StateReader
 from processor.serve.store_pool import StorePool
 from processor.settings.settings import Settings
-from processor.topics.letter_fates import LetterFate
 
 if TYPE_CHECKING:
     from registry.repository import Registry
@@ -26,15 +28,17 @@ OpenReader = Callable[[], StateReader]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleParts:
-    """The parts. `open_reader`: the look-ups in the table; raises where there is no table of this registry yet. `letters`: the
-    last dead letters, each with what became of it. `price_board`: the prices of events. `widening`:
-    adds slots."""
+    """The parts. `open_reader`: the look-ups in the table; raises where there is no table of this registry yet. `letters`: a page
+    of dead letters before a place, each with what became of it. `price_board`: the prices of events; `known_prices`:
+    those computed last, without a wait. `landings`: those that the broker knows. `widening`: adds slots."""
 
     registry: "Registry"
     settings: Settings
     open_reader: OpenReader
-    letters: Callable[[], list[LetterFate]]
+    letters: Callable[[str], LetterPage]
     price_board: Callable[[], Preview]
+    known_prices: Callable[[], Preview | None]
+    landings: Callable[[], KnownLandings]
     widening: SlotWidening
     prices: Prices = DEFAULT
 
@@ -44,7 +48,7 @@ class ConsoleParts:
 
     def warm(self) -> None:
         """Begins to make what the first visits would wait for, behind the pages. Where a part fails, its page says why."""
-        for part in (self.price_board, self.letters, self.open_reader):
+        for part in (self.price_board, partial(self.letters, ""), self.open_reader):
             Thread(target=_try, args=(part,), name="first look", daemon=True).start()
 
 

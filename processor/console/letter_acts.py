@@ -21,18 +21,25 @@ def act_on_letters(parts: ConsoleParts, visit: Visit) -> EditDone:
     chosen = _chosen(parts, visit)
     match visit.asked("act"):
         case "replay":
-            return _replay(parts, by, chosen)
+            said = _replay(parts, by, chosen)
         case "drop" if visit.asked("typed") == DROP:
-            return _drop(parts, by, chosen)
+            said = _drop(parts, by, chosen)
         case "drop":
             raise LookUpProblem(400, f"type `{DROP}`, since no replay takes these letters any more")
-    raise LookUpProblem(400, "choose `replay` or `drop`")
+        case _:
+            raise LookUpProblem(400, "choose `replay` or `drop`")
+    before = visit.asked("before")
+    return EditDone(to=f"/letters?before={before}" if before else "/letters", said=said)
 
 
 def _chosen(parts: ConsoleParts, visit: Visit) -> list[DeadLetter]:
     """The letters that the person marked, and that still wait."""
     marked = set(visit.form.get("letter", ()))
-    waiting = {replay_key(one.rejected.record).sk: one for one, fate in parts.letters() if not fate}
+    waiting = {
+        replay_key(one.rejected.record).sk: one
+        for one, fate in parts.letters(visit.asked("before")).letters
+        if not fate
+    }
     chosen = [waiting[at] for at in sorted(marked & waiting.keys())]
     if not chosen:
         raise LookUpProblem(
@@ -41,21 +48,18 @@ def _chosen(parts: ConsoleParts, visit: Visit) -> list[DeadLetter]:
     return chosen
 
 
-def _replay(parts: ConsoleParts, by: Signature, letters: Sequence[DeadLetter]) -> EditDone:
+def _replay(parts: ConsoleParts, by: Signature, letters: Sequence[DeadLetter]) -> str:
     job = next((one for one in parts.registry.jobs() if one.alive), None)
     if job is None:
         cure = "start it, or use `statestore rejects replay`"
         raise LookUpProblem(409, f"no job runs, and only a running job replays; {cure}")
     places = [letter_position(letter.rejected.record) for letter in letters]
     number = parts.registry.replays.ask(places, who=by.who, why=by.why)
-    return EditDone(
-        to="/letters",
-        said=f"Request {number}: job {job.job} replays {len(letters)} dead letters, in turn with its batches",
-    )
+    return f"Request {number}: job {job.job} replays {len(letters)} dead letters, in turn with its batches"
 
 
-def _drop(parts: ConsoleParts, by: Signature, letters: Sequence[DeadLetter]) -> EditDone:
+def _drop(parts: ConsoleParts, by: Signature, letters: Sequence[DeadLetter]) -> str:
     with readable_store(parts.settings, parts.registry) as store:
         for letter in letters:
             store.write(drop(letter.rejected.record, who=by.who, why=by.why, at=datetime.now(UTC)))
-    return EditDone(to="/letters", said=f"{len(letters)} dead letters are dropped: no replay takes them")
+    return f"{len(letters)} dead letters are dropped: no replay takes them"

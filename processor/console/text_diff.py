@@ -26,4 +26,6 @@ def value_lines(value: Any) -> list[str]:
 def diff_rows(before: Any, after: Any) -> list[dict[str, str]]:
     """The lines that differ, with those around them: each with `sign` `+`, `-`, a space, or `@` between two places."""
     lines = list(unified_diff(value_lines(before), value_lines(after), n=AROUND, lineterm=""))[2:]
+    if lines and lines[0].startswith(("@@ -1,", "@@ -0,")):
+        del lines[0]  # nothing is left out before the first line
     return [{"sign": line[:1], "text": "…" if line.startswith("@@") else line[1:]} for line in lines]

@@ -48,7 +48,7 @@ def former_topics(boundaries: Iterable[EpochBoundary]) -> FormerTopics:
 
 def origin_of(item: Item, entity: EntityPlan, topics: FormerTopics) -> Origin:
     """The record that wrote the row, or its delete marker."""
-    return _origin(version_of_item(item), entity, topics)
+    return origin_at(version_of_item(item), entity, topics)
 
 
 def absence_text(entity: EntityPlan, sk: str) -> str:
@@ -70,7 +70,7 @@ def empty_columns(
 def _empty_column(item: Item, entity: EntityPlan, column: str, topics: FormerTopics) -> EmptyColumn:
     row = read_row(item)
     if column in (row.columns or {}) or row.more.get(column, "") is None:
-        wrote = _origin(row.since.get(column, row.version), entity, topics)
+        wrote = origin_at(row.since.get(column, row.version), entity, topics)
         same = wrote.epoch == decode_version(row.version)[0]
         place = f"offset {wrote.offset}" if same else str(wrote)
         return EmptyColumn(column=column, why=f"null since {place} or longer")
@@ -83,7 +83,8 @@ def _empty_column(item: Item, entity: EntityPlan, column: str, topics: FormerTop
     return EmptyColumn(column=column, why=f"{older}, and `keep: declared` did not store it: {cure}", lost=True)
 
 
-def _origin(version: str, entity: EntityPlan, topics: FormerTopics) -> Origin:
+def origin_at(version: str, entity: EntityPlan, topics: FormerTopics) -> Origin:
+    """The record of a version of a row."""
     epoch, partition, offset = decode_version(version)
     topic = topics.get((entity.name, epoch), entity.entity.topic)
     return Origin(topic=topic, epoch=epoch, partition=partition, offset=offset)

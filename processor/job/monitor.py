@@ -28,6 +28,7 @@ from processor.job.outages.silent_parts import SilentParts
 from processor.job.sample_ring import SampleRing
 from processor.job.state_keeper import StateKeeper
 from processor.kafka.lag import LagWatch, TopicLag, read_unread
+from processor.metrics.count_window import CountWindow
 from processor.metrics.emf_lines import EmfWriter
 from processor.progress.epochs import Partition
 from processor.rounds.job_event import JobEvent
@@ -37,6 +38,7 @@ from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from processor.topics.entity_moves import EntityMoves
 from processor.topics.source_topics import MissingTopic, SourceTopics
+from processor.wording.durations import DAY, HOUR
 from registry.model import Lease
 
 EVERY_SECONDS = 5.0
@@ -98,6 +100,7 @@ class JobMonitor:
         self._behind_since: float | None = None
         self._lag = LagWatch()
         self._samples = SampleRing()
+        self._windows = {"last_hour": CountWindow(HOUR, self._began), "last_day": CountWindow(DAY, self._began)}
         self._silent = SilentParts(job, clock)
         self.report: dict[str, Any] | None = None
 
@@ -153,7 +156,7 @@ class JobMonitor:
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""
-        fields = {name: value for name, value in state.items() if name not in ("counts", "samples")}
+        fields = {name: value for name, value in state.items() if name not in ("counts", "samples", *self._windows)}
         self._job.driver.report(JobEvent(what="status", fields=fields))
         if self._job.settings.cloudwatch_namespace:
             print(self._emf.line(state), flush=True)
@@ -202,7 +205,8 @@ class JobMonitor:
             "oldest_unpublished": self._oldest_unpublished(lags, now),
             "troubles": job.troubles.as_json(),
             "lease_age": round(job.renewal.age, 1),
-            "counts": dict(driver.tally),
+            "counts": (counts := dict(driver.tally)),
+            **{name: window.add(now, counts) for name, window in self._windows.items()},
         }
 
     def _missing(self, missing: MissingTopic) -> dict[str, Any]:

@@ -23,6 +23,9 @@ from processor.records.record import Value
 from registry.column_of import column_of
 from registry.slots import equal_groups
 
+UNREAD = "update of nothing that is used"
+"""The name of an update of columns that no product reads."""
+_UPDATE, _JOIN_KEY = "update of ", " (join key)"
 WORLD, OTHER, FRESH = 1, 2, 3
 VALUES = 3
 """So many values a column has in each pair of worlds."""
@@ -72,7 +75,7 @@ class World:
                 row = self.row(entity.name, WORLD)
                 yield Event(entity=entity.name, name="first seen", row=self._new(entity, row), new=True)
                 yield from self._updates(entity, row)
-                yield Event(entity=entity.name, name="update of nothing that is used", row=row, unread=True)
+                yield Event(entity=entity.name, name=UNREAD, row=row, unread=True)
                 yield Event(entity=entity.name, name="delete", row=None)
                 yield Event(entity=entity.name, name="replay", row=row, replay=True)
 
@@ -100,9 +103,9 @@ class World:
         for (_, joined, decides), columns in groups.items():
             moves = bool(joined) and own.intersection(columns)
             new = {**row, **self._values(entity.name, columns, OTHER if moves else FRESH)}
-            kind = " (join key)" if joined else ""
+            kind = _JOIN_KEY if joined else ""
             decides |= any((entity.name, column) in self._computed for column in columns)
-            yield Event(entity=entity.name, name=f"update of {', '.join(columns)}{kind}", row=new, decides=decides)
+            yield Event(entity=entity.name, name=f"{_UPDATE}{', '.join(columns)}{kind}", row=new, decides=decides)
 
     def _places(self, entity: str, column: str) -> frozenset[ProductNode]:
         """The nodes of products that read the column."""
@@ -128,6 +131,13 @@ class World:
             return _value(entity.columns[column[1]], self._class.get(column, column), number)
         values = {e.member: _value(_kind(f, entity), self._class[column[0], f], number) for f, e in read.items()}
         return [values.get(None, values)]
+
+
+def columns_of(event: str) -> frozenset[str]:
+    """The columns that an update of this name changes; none of another event."""
+    if not event.startswith(_UPDATE) or event == UNREAD:
+        return frozenset()
+    return frozenset(event.removeprefix(_UPDATE).removesuffix(_JOIN_KEY).split(", "))
 
 
 def _kind(field: str, entity: Entity) -> ColumnType:

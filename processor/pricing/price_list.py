@@ -1,4 +1,4 @@
-"""Prices of DynamoDB's on-demand requests: those of one region here, those of other regions in a file (TOML).
+"""Prices of DynamoDB's requests: those of one region here, those on demand of other regions in a file (TOML).
 
 region = "eu-west-1"
 date = "2026-11"
@@ -6,9 +6,11 @@ write = 0.705          # dollars a million write request units
 read = 0.141           # dollars a million read request units
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Final
 
 from processor.errors import SettingError
 from processor.settings.settings import read_toml
@@ -29,6 +31,23 @@ class Prices:
 
 
 DEFAULT = Prices(region="us-east-1", date="2026-11", write=Decimal("0.625"), read=Decimal("0.125"))
+_WRITE_HOUR, _READ_HOUR, _USED = Decimal("0.00065"), Decimal("0.00013"), Decimal("0.7")
+"""Dollars an hour for provisioned capacity of a unit a second, and the part of it that a steady rate uses (docs/costs.md)."""
+
+
+def _provisioned(discount: str) -> Prices:
+    write, read = (hour * 1_000_000 / 3600 / _USED * (1 - Decimal(discount)) for hour in (_WRITE_HOUR, _READ_HOUR))
+    return replace(DEFAULT, write=write, read=read)
+
+
+BILLING: Final[Mapping[str, Prices]] = {
+    "on demand": DEFAULT,
+    "provisioned": _provisioned("0"),
+    "reserved for a year": _provisioned("0.54"),
+    "for three years": _provisioned("0.77"),
+}
+"""The prices of a million units by how AWS bills them."""
+MONTH_SECONDS: Final = 730 * 3_600
 
 
 def read_prices(path: str) -> Prices:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from processor.progress.segment import IndexKey, Segment, checksum
+from processor.progress.segment import IndexKey, OpenChange, Segment, checksum
 from statestore.items import slot_name
 from statestore.keys import Key
 
@@ -75,17 +75,25 @@ class SegmentGroup:
             return ()
         found = self._found.get(index_key)
         if found is None:
-            start = bisect_left(places, check << 32)
-            numbers = [place & 0xFFFFFFFF for place in places[start : bisect_left(places, (check + 1) << 32, start)]]
+            numbers = _numbers(places, check)
             found = [row for n in numbers if (row := self._row_of(n, index_key)) is not None]
             if found:
                 self._found[index_key] = found
         return found
 
+    def changes(self, index_key: IndexKey) -> list[OpenChange]:
+        """The open changes of the rows that have, or had, this index key; perhaps some of another key with its checksum."""
+        places = self._places if self._places is not None else self._index()
+        return [segment.change(n) for segment, n in map(self._place, _numbers(places, checksum(index_key)))]
+
+    def _place(self, n: int) -> tuple[Segment, int]:
+        """The segment of a change, and its number there."""
+        at = bisect_right(self._first, n) - 1
+        return self.segments[at], n - self._first[at]
+
     def _row_of(self, n: int, index_key: IndexKey) -> tuple[Key, OpenRow] | None:
         """The row of a change at this index key; None where another key has the same checksum."""
-        at = bisect_right(self._first, n) - 1
-        segment, n_there = self.segments[at], n - self._first[at]
+        segment, n_there = self._place(n)
         change, (index, value) = segment.change(n_there), index_key
         for place, (slot, key) in enumerate(change.slots):
             if key == value and slot_name(slot) == index:
@@ -107,6 +115,12 @@ class SegmentGroup:
             marks[(place >> 32) % len(marks)] = 1
         self._marks, self._places = marks, array("Q", merged)  # whole, for threads that share the group
         return self._places
+
+
+def _numbers(places: "array[int]", check: int) -> list[int]:
+    """The numbers of the changes under a checksum."""
+    start = bisect_left(places, check << 32)
+    return [place & 0xFFFFFFFF for place in places[start : bisect_left(places, (check + 1) << 32, start)]]
 
 
 def sights_of(

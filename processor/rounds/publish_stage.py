@@ -46,6 +46,8 @@ from processor.steps.publish import (
 )
 
 VERSION_HEADER = "statestore.product_version"
+MESSAGES_OF = "messages of "
+"""Before the name of a product: the name of the counter of its messages."""
 NextAttempt = Callable[[Round], tuple[int, StepRunner]]
 """Begins an attempt of a lane: its number, and a runner whose outbox is a new transaction."""
 AskLimit = Callable[[str], int]
@@ -92,6 +94,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     unfit: dict[Root, str] = {}
     fits: set[Root] = set()
     times: list[float] = []
+    sent: Counter[str] = Counter()
     products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
     publishers = {entity: _RootPublisher(round_, entity, mark, tally, runner) for entity in _roots_of(products, todo)}
     while todo:
@@ -119,10 +122,13 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
                     continue
                 if (name, root) in round_.unfit:
                     fits.add((name, root))
-                if outcome == "published" and roots[name, root] != UNKNOWN:
-                    times.append(roots[name, root])
+                if outcome == "published":
+                    sent[name] += 1
+                    if roots[name, root] != UNKNOWN:
+                        times.append(roots[name, root])
     runner.outbox.flush()
     tally += Counter(backlog=len(backlog))
+    tally.update({f"{MESSAGES_OF}{name}": count for name, count in sent.items()})
     return LaneResult(
         lane=lane,
         attempt=attempt,

@@ -4,7 +4,9 @@ from threading import Lock
 from time import monotonic, time
 from typing import Final
 
+from processor.gates.held_roots import HeldRoots
 from processor.gates.stored_roots import stored_roots
+from processor.gates.wait import Wait, wait_of
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
 from statestore.store import Store
@@ -18,11 +20,11 @@ class GateView:
     def __init__(self) -> None:
         self._lock = Lock()
         self._looked = float("-inf")
-        self._waiting: frozenset[Root] = frozenset()
+        self._held = HeldRoots(run=1)
 
-    def waiting(self, plan: Plan, store: Store) -> frozenset[Root]:
-        """The waiting roots."""
+    def wait(self, plan: Plan, store: Store, root: Root) -> Wait | None:
+        """Why the root waits, without the ends of transactions, which no table has; None where it does not wait."""
         with self._lock:
             if (now := monotonic()) - self._looked >= LOOK_SECONDS:
-                self._waiting, self._looked = frozenset(stored_roots(plan, store, time()).held), now
-            return self._waiting
+                self._held, self._looked = stored_roots(plan, store, time()), now
+            return wait_of(self._held, root)

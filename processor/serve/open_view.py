@@ -13,7 +13,7 @@ from threading import Lock
 from time import monotonic
 from typing import Final
 
-from processor.progress.overlay import Overlay, SegmentGroup
+from processor.progress.overlay import SegmentGroup
 from processor.progress.segment import PARTITIONS, Segment, make_segment, read_changes
 from processor.serve.problem import LookUpProblem
 from statestore.keys import Key
@@ -37,7 +37,7 @@ class OpenView:
         self._groups: list[SegmentGroup] = []
         self._looked = self._read_whole = float("-inf")
 
-    def overlays(self, store: Store) -> tuple[Overlay, ...]:
+    def overlays(self, store: Store) -> tuple[SegmentGroup, ...]:
         """The overlays of now. Raises LookUpProblem where more changes are open than a process holds."""
         with self._lock:
             now = monotonic()

@@ -12,6 +12,7 @@ from math import ceil
 from time import monotonic
 from typing import Any, NamedTuple, cast
 
+from processor.gates.wait import Wait
 from processor.inspect.access_paths import explain
 from processor.inspect.lineage import lineage
 from processor.inspect.listing import document_keys, page_of
@@ -37,6 +38,7 @@ from processor.rounds.publish_stage import encoded_document
 from processor.rounds.step_runner import StepRunner
 from processor.serve.bounded_reads import BoundedReads
 from processor.serve.gate_view import GateView
+from processor.serve.open_row import open_change_object, open_changes_of
 from processor.serve.open_view import OpenView
 from processor.serve.plan_view import PlanView
 from processor.serve.problem import LookUpProblem
@@ -44,23 +46,29 @@ from processor.serve.state_age import state_age
 from processor.serve.store_pool import StorePool
 from registry.model import EpochBoundary
 from statestore import keys
+from statestore.items import read_row
 from statestore.keys import Key
 from statestore.store import Item, Store
 
 
 class FoundDocument(NamedTuple):
     """A document as the state has it now. `value`: as JSON; `digest`: its hash, as the ledger counts it; `sequence`: of the
-    last message that the ledger knows for this root, 0 for none; `published`: whether that message shows this document; `waits`:
-    whether the root waits at the gate of the product; `age`: of the state at most, in seconds (`processor.serve.state_age`), None
-    where no job says it. `key`: of its messages."""
+    last message that the ledger knows for this root, 0 for none; `published`: whether that message shows this document; `wait`:
+    why the root waits at the gate of the product, None where it does not; `age`: of the state at most, in seconds
+    (`processor.serve.state_age`), None where no job says it. `key`: of its messages."""
 
     value: bytes
     digest: str
     sequence: int
     published: bool
-    waits: bool
+    wait: Wait | None
     age: int | None
     key: str | bytes = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the root waits at the gate of the product."""
+        return self.wait is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +119,8 @@ class StateReader:
             digest = hash_of(body.value)
             shown = digest != NO_DOCUMENT and before.shows(digest, chosen.version, chosen.product.topic)
             published = shown and _acknowledged(store, before.mark)
-            waits = not published and (product, root) in self._gates.waiting(plan, store)
-        return FoundDocument(body.value, digest, before.seq, published, waits, age, body.key)
+            wait = None if published else self._gates.wait(plan, store, (product, root))
+        return FoundDocument(body.value, digest, before.seq, published, wait, age, body.key)
 
     def row(self, entity: str, key: str) -> dict[str, Any]:
         """A stored row, as `statestore row --json` shows it. Raises LookUpProblem where the table has none."""
@@ -124,6 +132,16 @@ class StateReader:
         """The same by the row's encoded key, as a lineage has it."""
         plan = self.plan()
         return self._row(plan, _entity(plan, entity), sk)
+
+    def open_changes(self, entity: str, sk: str) -> list[dict[str, Any]]:
+        """The open changes of a row, by its encoded key: those that the job has not settled, or settled some seconds ago."""
+        plan = self.plan()
+        chosen, topics = _entity(plan, entity), former_topics(self.boundaries(plan.entities))
+        at = chosen.key(sk)
+        with self.stores.lent() as store:
+            item = store.get([at]).get(at)
+            found = open_changes_of(read_row(item), self._open.overlays(store)) if item else []
+        return [open_change_object(one, chosen, topics) for one in found]
 
     def keys(self, product: str, after: str, most: int) -> list[str]:
         """The keys of some documents: those that follow the text `after` in the ledger. Reads at most so many items of it."""

@@ -36,9 +36,10 @@ def run(options: argparse.Namespace) -> int:
     from processor.console.all_screens import SCREENS
     from processor.console.console_app import console_app
     from processor.console.console_parts import ConsoleParts, TableDoor
-    from processor.console.letter_shelf import LetterShelf
     from processor.console.people.operator_names import READER
     from processor.console.price_board import PriceBoard
+    from processor.console.shelves.landing_shelf import LandingShelf
+    from processor.console.shelves.letter_shelf import LetterShelf
     from processor.console.slot_widening import SlotWidening
     from processor.serve.guard import GuardRules
     from processor.serve.listener import Listener
@@ -57,12 +58,15 @@ def run(options: argparse.Namespace) -> int:
         open_registry(settings) as registry,
         closing(TableDoor(shared := registry.acting_as(READER) if known else registry, settings)) as table,
     ):
+        prices = PriceBoard(shared, settings)
         parts = ConsoleParts(
             registry=registry,
             settings=settings,
             open_reader=table.reader,
             letters=LetterShelf(settings, table.reader).letters,
-            price_board=PriceBoard(shared, settings).prices,
+            price_board=prices.prices,
+            known_prices=prices.known,
+            landings=LandingShelf(settings).landings,
             widening=SlotWidening(settings),
         )
         parts.warm()

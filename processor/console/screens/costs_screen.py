@@ -1,6 +1,7 @@
-"""Costs: what the job's run has spent by request, with the month at its rate, and the prices of events by product and entity."""
+"""Costs: what the job's run has spent by request, with the month at its rate as AWS bills it, the prices of events by product and
+entity, and what the registry would save without a product."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -10,13 +11,15 @@ from processor.console.visit import Visit
 from processor.metrics.read_metrics import READS, WRITES
 from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH
-from processor.pricing.price_list import Prices
+from processor.pricing.price_list import BILLING, MONTH_SECONDS, Prices
 from processor.pricing.product_prices import estimated_dollars, product_prices
+from processor.pricing.run_window import LAST_DAY, LAST_HOUR, RunWindow, read_window
+from processor.pricing.savings import savings_without
 from processor.rounds.spending import REQUEST
-from processor.wording.durations import DAY, duration_text
+from processor.serve.problem import LookUpProblem
+from processor.wording.durations import duration_text
 from statestore.store import HALF_UNITS
 
-MONTH: Final = 30 * DAY
 LEAST_SECONDS: Final = 60.0
 """A shorter run says nothing about a month."""
 PURPOSES: Final = {
@@ -27,9 +30,10 @@ PURPOSES: Final = {
 }
 
 
-def show_costs(parts: ConsoleParts, _: Visit) -> Content:
-    """What runs have spent, and what events cost."""
-    found, prices = parts.price_board(), parts.prices
+def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
+    """What runs have spent, what events cost, and what they would cost without a product that the address names."""
+    found, prices, without = parts.price_board(), parts.prices, visit.asked("without")
+    reports = [job.report for job in parts.registry.jobs() if job.alive and job.report]
     return {
         "version": found.version,
         "region": prices.region,
@@ -41,7 +45,8 @@ def show_costs(parts: ConsoleParts, _: Visit) -> Content:
             for one in product_prices(found, prices)
         ],
         "events": list(_events(found, prices)),
-        "runs": [_run(job.report, prices) for job in parts.registry.jobs() if job.alive and job.report],
+        "runs": [_run(report, prices) for report in reports],
+        "saving": _saving(parts, found, without, reports) if without else None,
     }
 
 
@@ -78,16 +83,48 @@ def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
         }
         for name in (*WRITES, *READS)
     ]
-    dollars = sum(one["dollars"] for one in requests)
     return {
         "job": report["job"],
         "since": duration_text(seconds),
         "requests": requests,
         "metered": any(one["units"] for one in requests),
-        "dollars": dollars,
-        "month": dollars * MONTH / seconds if seconds >= LEAST_SECONDS else None,
+        "dollars": sum(one["dollars"] for one in requests),
+        "month": _month(read_window(report, LAST_HOUR)),
         "events": counts.get("read", 0),
         "documents": counts.get("published", 0) + counts.get("corrections", 0),
+    }
+
+
+def _month(window: RunWindow | None) -> dict[str, Any] | None:
+    """A month at the rate of the window, by how AWS bills it."""
+    if window is None or window.seconds < LEAST_SECONDS:
+        return None
+    times = Decimal(MONTH_SECONDS / window.seconds)
+    return {
+        "of": duration_text(window.seconds),
+        "dollars": {name: float(window.dollars(prices) * times) for name, prices in BILLING.items()},
+    }
+
+
+def _saving(parts: ConsoleParts, found: Preview, name: str, reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The savings without a product, by the entities that it reads; a month's, where a job runs, at the rate of its last day."""
+    if name not in found.reads:
+        raise LookUpProblem(404, f"there is no product `{name}`; there are {', '.join(sorted(found.reads))}")
+    registry, window = parts.registry, next((read_window(one, LAST_DAY) for one in reports), None)
+    stored = registry.snapshot()
+    topics = {entity.name: entity.topic for entity in stored.entities}
+    saved = savings_without(name, found, stored, parts.settings, registry.statistics.last(), parts.prices)
+    known = window if window and window.seconds >= LEAST_SECONDS else None
+    events = {one.entity: known.events.get(topics[one.entity], 0) if known else 0 for one in saved}
+    dollars = sum((one.now - one.without) * events[one.entity] / 1_000_000 for one in saved)
+    return {
+        "product": name,
+        "entities": [
+            {"entity": one.entity, "now": float(one.now), "without": float(one.without), "events": events[one.entity]}
+            for one in saved
+        ],
+        "of": duration_text(known.seconds) if known else None,
+        "month": float(dollars * Decimal(MONTH_SECONDS / known.seconds)) if known else None,
     }
 
 

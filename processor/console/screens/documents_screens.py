@@ -1,13 +1,17 @@
-"""Documents and rows by key: a document as the state has it now, with the published one and their difference, and the row of each
-field; a row with its slots and its former keys."""
+"""Documents and rows by key: a document as the state has it now, with the published one, their difference, what it waits for, and
+the row of each field; a row with its slots, its former keys and its open changes."""
 
+from collections.abc import Mapping
+from time import time
 from typing import Any, Final
 
 from processor.console.console_parts import ConsoleParts
 from processor.console.published_message import published_message
 from processor.console.screen import Content, Screen
+from processor.console.shelves.record_age import record_age
 from processor.console.text_diff import diff_rows, value_lines
 from processor.console.visit import Visit
+from processor.gates.wait import wait_lines
 from processor.records import canonical_json
 from processor.serve.problem import LookUpProblem
 from processor.serve.state_reader import FoundDocument, StateReader
@@ -16,6 +20,8 @@ from processor.wording.durations import duration_text
 MOST_KEYS: Final = 20
 """Keys that a page proposes."""
 LONGEST_KEY: Final = 2_000
+MOST_OPEN: Final = 5
+"""Open changes of a row that a page shows: each is a record that the broker looks up."""
 
 
 def show_document(parts: ConsoleParts, visit: Visit) -> Content:
@@ -43,12 +49,14 @@ def show_row(parts: ConsoleParts, visit: Visit) -> Content:
         "entity": entity,
         "key": key,
         "row": None,
+        "open": [],
         "absent": "",
     }
     at = visit.asked("at")[:LONGEST_KEY]
     if entity and (key or at):
         try:
-            content["row"] = _short(reader.row_at(entity, at) if at else reader.row(entity, key))
+            content["row"] = row = _short(reader.row_at(entity, at) if at else reader.row(entity, key))
+            content["open"] = _open_changes(parts, reader, row)
         except LookUpProblem as problem:
             content["absent"] = str(problem)
     return content
@@ -64,17 +72,18 @@ def _looked_up(parts: ConsoleParts, reader: StateReader, product: str, key: str)
         traced = reader.lineage(product, key)
         return {"absent": traced["reason"] or str(problem), "lineage": traced}
     value = canonical_json.loads(found.value)
+    published = None if found.published else _published(parts, reader, product, found, value)
     return {
         "absent": "",
         "document": {
             "lines": value_lines(value),
             "bytes": len(found.value),
             "sequence": found.sequence,
-            "published": found.published,
-            "waits": found.waits,
+            "published": published is None or published["same"],
+            "waits": list(wait_lines(found.wait, time())) if found.wait else [],
             "age": None if found.age is None else duration_text(found.age),
         },
-        "published": None if found.published else _published(parts, reader, product, found, value),
+        "published": published,
         "lineage": reader.lineage(product, key),
     }
 
@@ -82,19 +91,25 @@ def _looked_up(parts: ConsoleParts, reader: StateReader, product: str, key: str)
 def _published(
     parts: ConsoleParts, reader: StateReader, product: str, found: FoundDocument, now: Any
 ) -> dict[str, Any]:
-    """The published document where it is not the present one, with their difference."""
-    chosen = reader.plan().products[product].product
-    if chosen.format != "json":
-        return {"found": False, "why": "the product publishes Avro, and its topic has the published document"}
+    """The published document where the ledger does not know it as the present one, with their difference. The ledger counts
+    Avro by its bytes, so `same` says whether the message shows the present document."""
+    plan = reader.plan()
     key = found.key.encode() if isinstance(found.key, str) else found.key
-    message = published_message(parts.settings, chosen.topic, key)
+    message = published_message(parts.settings, plan.products[product].product, plan.declared_entities, key)
     return {
         "found": message.found,
+        "same": message.found and message.value == now,
         "why": message.why,
         "tombstone": message.found and message.value is None,
         "lines": value_lines(message.value),
         "diff": diff_rows(message.value, now) if message.found else [],
     }
+
+
+def _open_changes(parts: ConsoleParts, reader: StateReader, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The open changes of a row, the newest first, each with the age of its record."""
+    found = reader.open_changes(row["entity"], row["key"])[:MOST_OPEN]
+    return [one | {"age": record_age(parts.settings, one["origin"])} for one in found]
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

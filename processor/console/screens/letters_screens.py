@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from time import time
 from typing import Any, Final, NamedTuple
 
 from processor.console.console_parts import ConsoleParts
@@ -17,8 +18,9 @@ from processor.records.record import Rejected
 from processor.records.reject_reasons import REASONS
 from processor.serve.problem import LookUpProblem
 from processor.steps.decode import compare_columns, decode
-from processor.topics.letter_fates import LetterFate, age, record_position
+from processor.topics.letter_fates import LetterFate, record_position
 from processor.topics.readable_bytes import readable_lines
+from processor.wording.durations import duration_text
 from processor.wording.first_of import shortened
 
 MOST_SHOWN: Final = 200
@@ -37,27 +39,32 @@ class LetterGroup(NamedTuple):
     column: str
 
 
-def show_letters(parts: ConsoleParts, _: Visit) -> Content:
-    """The groups of the letters that wait, the largest first."""
+def show_letters(parts: ConsoleParts, visit: Visit) -> Content:
+    """The groups of the letters of a page that wait, the largest first."""
     groups: dict[LetterGroup, list[DeadLetter]] = {}
-    letters = parts.letters()
-    for letter, _outcome in _waiting(letters):
+    before = visit.asked("before")
+    page = parts.letters(before)
+    for letter, _outcome in _waiting(page.letters):
         groups.setdefault(_group(letter.rejected), []).append(letter)
     ordered = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     return {
         "groups": [_group_object(group, found) for group, found in ordered],
-        "ended": sum(bool(outcome) for _, outcome in letters),
+        "ended": sum(bool(outcome) for _, outcome in page.letters),
+        "messages": page.messages,
+        "before": before,
+        "earlier": page.earlier,
         "requests": requests_json(parts.registry.replays.waiting()),
     }
 
 
 def show_group(parts: ConsoleParts, visit: Visit) -> Content:
     """The letters of a group that wait, with what the present definitions say to each."""
-    group = LetterGroup(visit.asked("topic"), visit.asked("code"), visit.asked("column"))
-    found = [letter for letter, _ in _waiting(parts.letters()) if _group(letter.rejected) == group]
+    group, before = LetterGroup(visit.asked("topic"), visit.asked("code"), visit.asked("column")), visit.asked("before")
+    found = [letter for letter, _ in _waiting(parts.letters(before).letters) if _group(letter.rejected) == group]
     plan = parts.open_reader().plan()
     shown = _group_object(group, found) if found else {**group._asdict(), "count": 0}
     return shown | {
+        "before": before,
         "letters": [_letter(letter, plan) for letter in found[:MOST_SHOWN]],
         "runs": any(job.alive for job in parts.registry.jobs()),
     }
@@ -65,12 +72,12 @@ def show_group(parts: ConsoleParts, visit: Visit) -> Content:
 
 def show_letter(parts: ConsoleParts, visit: Visit) -> Content:
     """One letter in full."""
-    at = visit.asked("at")
-    for letter, outcome in parts.letters():
+    at, before = visit.asked("at"), visit.asked("before")
+    for letter, outcome in parts.letters(before).letters:
         if replay_key(letter.rejected.record).sk == at:
-            return _whole(letter, outcome, parts.open_reader().plan())
+            return _whole(letter, outcome, parts.open_reader().plan()) | {"before": before}
     raise LookUpProblem(
-        404, f"no dead letter of {at} is among the last messages: `statestore rejects list --each` has all"
+        404, f"no dead letter of {at} is on this page of the topic: `statestore rejects list --each` has all"
     )
 
 
@@ -89,22 +96,26 @@ def _group_object(group: LetterGroup, found: list[DeadLetter]) -> dict[str, Any]
     return {
         **group._asdict(),
         "count": len(found),
-        "oldest": age(oldest),
+        "oldest": _ago(oldest),
         "meaning": reason.meaning,
         "cure": reason.cure,
     }
 
 
 def _letter(letter: DeadLetter, plan: Plan) -> dict[str, Any]:
-    again = f"refused again {age(letter.last_seen)} ago: {letter.refused_again}" if letter.refused_again else ""
+    again = f"refused again {_ago(letter.last_seen)} ago: {letter.refused_again}" if letter.refused_again else ""
     return {
         "at": replay_key(letter.rejected.record).sk,
         "position": record_position(letter.rejected.record),
         "reason": shortened(letter.rejected.reason, LONGEST),
         "again": shortened(again, LONGEST),
-        "age": age(letter.kept_since),
+        "age": _ago(letter.kept_since),
         "now": _tried(letter.rejected, plan),
     }
+
+
+def _ago(at: float) -> str:
+    return duration_text(time() - at)
 
 
 def _tried(rejected: Rejected, plan: Plan) -> str:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from time import time
 from typing import Any
 
 from processor.console.console_parts import ConsoleParts
 from processor.console.screen import Content, Screen
 from processor.console.small_chart import small_chart
 from processor.console.visit import Visit
+from processor.landing.landing_states import LandingState
 from processor.metrics.freshness_text import freshness_text
 from processor.metrics.gate_text import gate_lines
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
@@ -29,11 +31,15 @@ def show_overview(parts: ConsoleParts, _: Visit) -> Content:
     wrong = [line for job in jobs for line in wrong_lines(job)]
     degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
     walks = board_json(snapshot, walks=registry.progress())["walks"]
+    landings = parts.landings()
     return status_json(snapshot, jobs, wrong, degraded) | {
         "products": len(snapshot.products) + len(snapshot.waiting),
         "cards": [_card(job) for job in jobs],
         "walks": [walk | _words(walk) for walk in walks if not walk["done"]],
         "pending": list(pending_lines(snapshot)),
+        "landings": [_landing(one) for one in landings.states],
+        "landings_unknown": landings.why,
+        "landings_age": None if landings.age is None else duration_text(landings.age),
         "replay_requests": requests_json(registry.replays.waiting()),
     }
 
@@ -106,6 +112,11 @@ def _topics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"topic": topic, "behind": missing_text(report, topic), "missing": True}
     for topic in report["paused_topics"]:
         yield {"topic": topic, "behind": "paused: the job reads no records of it", "missing": True}
+
+
+def _landing(one: LandingState) -> dict[str, Any]:
+    """A landing, as `status --json` has it, with its age."""
+    return {**one._asdict(), "landed": f"{duration_text(time() - one.landed_at)} ago"}
 
 
 def _words(walk: Mapping[str, Any]) -> dict[str, str]:

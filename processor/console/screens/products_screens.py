@@ -13,23 +13,36 @@ from processor.console.text_diff import diff_rows, value_lines
 from processor.console.visit import Visit
 from processor.inspect.access_paths import explain
 from processor.plan.planning import plan_of
+from processor.pricing.price_list import Prices
+from processor.pricing.product_prices import ProductPrice, product_prices
+from processor.pricing.run_window import LAST_DAY, LAST_HOUR, RunWindow, read_window
 from processor.product.json_schema import document_schema
 from processor.product.product import Definitions
 from processor.product.sql_printer.product_query import product_sql
 from processor.serve.problem import LookUpProblem
+from processor.wording.durations import duration_text
 from registry.edits.advance import completed
 from registry.edits.pending import waits_for
 from registry.model import HistoryEntry, ProductEntry, Snapshot
 
 
 def show_products(parts: ConsoleParts, _: Visit) -> Content:
-    """The products with their states; of each the rows of its root, where statistics counted them."""
+    """The products with their states, work and prices; of each the rows of its root, where statistics counted them."""
     snapshot, statistics = parts.registry.snapshot(), parts.registry.statistics.last()
     rows = {one.entity: one.rows for one in statistics.entities} if statistics else {}
     names = sorted({one.name for one in (*snapshot.products, *snapshot.waiting)})
+    report = next((job.report for job in parts.registry.jobs() if job.alive and job.report), None)
+    hour, day = (read_window(report, name) if report else None for name in (LAST_HOUR, LAST_DAY))
+    found = parts.known_prices() if names else None
+    priced = {one.product: one for one in product_prices(found, parts.prices)} if found else {}
     return {
         "version": snapshot.version,
-        "products": [_product(snapshot, name) for name in names],
+        "products": [
+            {**_product(snapshot, name), **_price(priced.get(name)), **_work(name, hour, day, parts.prices)}
+            for name in names
+        ],
+        "hour": duration_text(hour.seconds) if hour else None,
+        "day": duration_text(day.seconds) if day else None,
         "roots": {one.root: rows.get(one.root) for one in (*snapshot.products, *snapshot.waiting)},
         "counted_at": statistics.taken_at.isoformat(timespec="seconds") if statistics else None,
     }
@@ -74,6 +87,22 @@ def _product(snapshot: Snapshot, name: str) -> dict[str, Any]:
         "root": entry.root,
         "entities": sorted(entry.entities()),
         "waits": f"version {waiting.version} waits for {', '.join(waits_for(snapshot, waiting))}" if waiting else "",
+    }
+
+
+def _price(price: ProductPrice | None) -> dict[str, float | None]:
+    """The dollars of a million events."""
+    return {"low": float(price.low) if price else None, "high": float(price.high) if price else None}
+
+
+def _work(name: str, hour: RunWindow | None, day: RunWindow | None, prices: Prices) -> dict[str, float | None]:
+    """The messages a second of the last hour, and the dollars of the last day; None where no job says it, or its store has no
+    request units."""
+    rate = hour.messages.get(name, 0) / hour.seconds if hour and hour.seconds else None
+    metered = day is not None and day.dollars(prices) > 0
+    return {
+        "messages_per_second": None if rate is None else round(rate, 3),
+        "dollars": float(day.share(name, prices)) if day and metered else None,
     }
 
 

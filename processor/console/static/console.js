@@ -1,14 +1,29 @@
-// What htmx does not do: says when the console no longer answers, asks nothing while nobody looks, and keeps the place in tables
-// that are wider than the screen.
+// What htmx does not do: says when the console no longer answers, asks nothing while nobody looks, keeps the place in tables that
+// are wider than the screen, and leads to the plan of a move where a person drags a slot to a free cell.
 (() => {
   const lost = (shown) => { document.getElementById("lost").hidden = !shown; };
   const tables = () => [...document.querySelectorAll("#live .scroll")];
-  let places = [];
+  const target = (event) => event.target.closest?.("td[data-free]");
+  const mayDrop = (event) => dragged && target(event)?.parentElement === dragged.parentElement;
+  const drag = (cell) => {
+    dragged?.parentElement.classList.remove("dragging");
+    dragged = cell;
+    dragged?.parentElement.classList.add("dragging");
+  };
+  let places = [], dragged = null;
   document.addEventListener("htmx:sendError", () => lost(true));
   document.addEventListener("htmx:timeout", () => lost(true));
   document.addEventListener("htmx:responseError", () => lost(true));
   document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) lost(false); });
-  document.addEventListener("htmx:beforeRequest", (event) => { if (document.hidden) event.preventDefault(); });
+  document.addEventListener("htmx:beforeRequest", (event) => { if (document.hidden || dragged) event.preventDefault(); });
   document.addEventListener("htmx:beforeSwap", () => { places = tables().map((one) => one.scrollLeft); });
   document.addEventListener("htmx:afterSwap", () => { tables().forEach((one, n) => { one.scrollLeft = places[n] || 0; }); });
+  document.addEventListener("dragstart", (event) => drag(event.target.closest?.("td[data-move]") ?? null));
+  document.addEventListener("dragend", () => drag(null));
+  document.addEventListener("dragover", (event) => { if (mayDrop(event)) event.preventDefault(); });
+  document.addEventListener("drop", (event) => {
+    if (!mayDrop(event)) return;
+    event.preventDefault();
+    location.assign(`${dragged.dataset.move}&target=${target(event).dataset.free}`);
+  });
 })();

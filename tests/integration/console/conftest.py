@@ -18,6 +18,8 @@ from processor.console.console_parts import ConsoleParts, TableDoor
 from processor.console.people.operator_names import READER
 from processor.console.people.person_rules import OwnUser, PersonRules
 from processor.console.price_board import PriceBoard
+from processor.console.shelves.landing_shelf import LandingShelf
+from processor.console.shelves.letter_page import LetterPage, read_place
 from processor.console.slot_widening import SlotWidening
 from processor.definitions.load import load
 from processor.plan.planning import plan_of, requirements_of
@@ -71,16 +73,24 @@ class ConsoleScene:
         notes = self.store.get([replay_key(one.rejected.record) for one in self.kept])
         return with_fates(self.kept, notes.values())
 
+    def page(self, before: str) -> LetterPage:
+        """A page of three messages of a topic with six: the kept letters are the last ones, and the first page before them."""
+        read_place(before)
+        return LetterPage(self.letters(), messages=6, earlier="" if before else "0-3")
+
     def app(self, registry: Registry, people: PersonRules | None = None, **rules: Any) -> Guard:
         """The application over the registry as a role sees it. Of named people it takes the roles."""
         shared = registry if people is None or isinstance(people, OwnUser) else registry.acting_as(READER)
         table = self.open.enter_context(closing(TableDoor(shared, self.settings)))
+        prices = PriceBoard(shared, self.settings)
         parts = ConsoleParts(
             registry=registry,
             settings=self.settings,
             open_reader=table.reader,
-            letters=self.letters,
-            price_board=PriceBoard(shared, self.settings).prices,
+            letters=self.page,
+            price_board=prices.prices,
+            known_prices=prices.known,
+            landings=LandingShelf(self.settings).landings,
             widening=self.widening,
         )
         return console_app(parts, SCREENS, people or OwnUser("ada"), GuardRules(**rules))
@@ -142,11 +152,13 @@ PAGES = [
     at("/rows", entity="user", key=1),
     at("/rows", entity="user", key=99),
     "/letters",
+    at("/letters", before="0-3"),
     at("/letters/group", topic="star", code="column-type", column="note"),
     at("/letters/letter", at=LETTER),
     "/history",
     at("/history/version", of=1),
     "/costs",
+    at("/costs", without="profile"),
 ]
 """Every screen, with what it shows."""
 
@@ -163,15 +175,15 @@ def console(registry: Registry, postgres_url: str, schema: str) -> Iterator[Cons
     store.write(write_identity(bound.identity))
     registry.bind(replace(bound, job=JOB, table=settings.place))
     trial = Trial(plan=plan_of(registry.snapshot()), settings=settings, other_store=store)
-    rows = [
+    rows: list[tuple[str, dict[str, Any]]] = [
         ("user", {"id": 1, "name": "ada"}),
         ("user", {"id": 2, "name": EVIL}),
         ("star", {"who": "ada", "repo": "r"}),
     ]
-    trial.batch([_record(topic, n, json.dumps(value).encode()) for n, (topic, value) in enumerate(rows)])
+    trial.batch([record_of(topic, n, value) for n, (topic, value) in enumerate(rows)])
     trial.finish()
     refused = Rejected(
-        record=_record("star", 7, json.dumps({"who": "ada", "repo": "q", "note": [EVIL]}).encode()),
+        record=record_of("star", 7, {"who": "ada", "repo": "q", "note": [EVIL]}),
         reason="column 'note': expected string, found list",
         code="column-type",
         entity="star",
@@ -220,7 +232,9 @@ def console_user(
         connection.execute(text(f"DROP ROLE {user}"))
 
 
-def _record(topic: str, offset: int, value: bytes) -> Record:
+def record_of(topic: str, offset: int, row: dict[str, Any]) -> Record:
+    """A record of a source topic."""
+    value = json.dumps(row).encode()
     return Record(topic=topic, partition=0, offset=offset, epoch=1, timestamp=1_700_000_000_000, key=None, value=value)
 
 
@@ -234,6 +248,16 @@ def run_state() -> dict[str, Any]:
         "stopped_products": {"profile": "a column is missing"},
         "last_batch": None,
         "backlog": 3,
-        "counts": {"read": 5},
+        "counts": {"read": 5, "half units UpdateItem": 9, "request UpdateItem": 4},
+        "last_hour": {"seconds": 1_800.0, "counts": {"messages of profile": 900, "half units UpdateItem": 2_000_000}},
+        "last_day": {
+            "seconds": 7_200.0,
+            "counts": {
+                "messages of profile": 900,
+                "messages of other": 100,
+                "half units UpdateItem": 4_000_000,
+                "applied in star": 7_200_000,
+            },
+        },
         "samples": [[1_767_322_900, 4.0, 1.0, 0], [1_767_322_960, 12.0, 2.0, 7], [1_767_323_020, 5.0, 0.0, 3]],
     }

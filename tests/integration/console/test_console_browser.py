@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from processor.console.people.person_rules import OwnUser
+from processor.console.shelves.landing_shelf import KnownLandings, LandingShelf
+from processor.landing.landing_states import LandingState
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.repository import Registry
@@ -55,7 +57,13 @@ def open_page(browser: Any) -> Iterator[Callable[..., Page]]:
     assert heard == []
 
 
-def test_no_screen_has_a_barrier_in_light_in_dark_and_on_a_phone(console: ConsoleScene, browser: Any) -> None:
+def test_no_screen_has_a_barrier_in_light_in_dark_and_on_a_phone(
+    console: ConsoleScene, browser: Any, run_state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = console.registry.take_lease("statestore", "host/7", 2, take_over=False, expires_after=600)
+    console.registry.runs.keep_report(lease, run_state)
+    state = LandingState("profile", "db/profile", 1.7e9, "profile", 1_200, 0)
+    monkeypatch.setattr(LandingShelf, "landings", lambda _: KnownLandings(states=(state,), why="away", age=1.0))
     axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     with shown(console, console.registry, "ada") as address:
         for scheme, size in (("light", WIDE), ("dark", WIDE), ("light", NARROW)):
@@ -149,6 +157,22 @@ def test_a_table_keeps_its_place_and_a_link_its_focus_while_the_page_asks_again(
         page.get_by_text("product profile: paused").wait_for()
         assert page.locator(".scroll").evaluate("one => one.scrollLeft") > 0
         assert page.evaluate("document.activeElement.id") == "move-star-1"
+
+
+def test_a_slot_that_is_dragged_to_a_free_cell_of_its_row_leads_to_the_plan_of_the_move(
+    console: ConsoleScene, registry_of: Callable[[str], Registry], open_page: Callable[..., Page]
+) -> None:
+    with shown(console, console.registry, "ada") as address:
+        page = open_page(f"{address}/slots", viewport=WIDE)
+        row = {name: page.locator("tr", has=page.locator(f"th:text-is('{name}')")) for name in ("star", "user")}
+        columns = row["star"].locator("code[draggable]")
+        columns.drag_to(row["user"].locator("[data-free='2']"))
+        assert page.url.endswith("/slots")  # the row of another entity takes nothing
+        columns.drag_to(row["star"].locator("[data-free='2']"))
+        page.get_by_text("GSI_2 will hold who (planned)").wait_for()
+        assert console.registry.snapshot().version == 1
+    with shown(console, registry_of("reader"), "ada") as address:
+        assert open_page(f"{address}/slots").locator("[draggable], [data-move]").count() == 0
 
 
 def test_keys_are_proposed_while_a_person_types(console: ConsoleScene, open_page: Callable[..., Page]) -> None:

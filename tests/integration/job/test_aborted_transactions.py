@@ -8,6 +8,7 @@ from confluent_kafka import Producer
 
 from processor.kafka.outbox import TransactionalOutbox
 from processor.kafka.reader import read_sample, read_topic
+from processor.kafka.topic_page import read_page
 from processor.records.message import Message
 from tests.support.sampled import sampled
 
@@ -59,6 +60,26 @@ def test_a_sample_of_the_last_records_has_committed_records_only(scene: Scene) -
         sample = [record.offset for record in read_sample(brokers, {}, topic, most)]
         assert sample == every[len(every) - len(sample) :]
         assert len(sample) >= least
+
+
+@pytest.mark.rest
+def test_the_pages_of_a_topic_from_its_end_have_each_committed_record_once(scene: Scene) -> None:
+    source = Source(scene)
+    for number in range(7):
+        source.write({number: f"user {number}"}, commit=True)
+    source.write({9: "ABORTED"}, commit=False)
+    brokers, topic = scene.settings.bootstrap_servers, source.topic
+    every = [record.offset for record in read_topic(brokers, {}, topic)]
+    for most, most_bytes, fewest_pages in ((100, 10_000, 1), (6, 10_000, 3), (100, 1, 7)):
+        page = read_page(brokers, {}, topic, {}, most=most, most_bytes=most_bytes)
+        found = [[record.offset for record in page.records]]
+        assert page.messages >= len(every)
+        while page.has_earlier:
+            page = read_page(brokers, {}, topic, page.begins, most=most, most_bytes=most_bytes)
+            found.insert(0, [record.offset for record in page.records])
+        assert [offset for offsets in found for offset in offsets] == every
+        assert len(found) >= fewest_pages
+        assert most_bytes > 1 or max(map(len, found)) == 1
 
 
 @pytest.mark.rest

@@ -13,7 +13,7 @@ def test_a_part_that_fails_keeps_no_other_from_its_start() -> None:
     begun = Queue[str]()
 
     def part(name: str) -> Any:
-        def begin() -> Any:
+        def begin(*_: str) -> Any:
             begun.put(name)
             raise KafkaError("no broker")
 
@@ -25,6 +25,8 @@ def test_a_part_that_fails_keeps_no_other_from_its_start() -> None:
         open_reader=part("table"),
         letters=part("letters"),
         price_board=part("prices"),
+        known_prices=part("known prices"),
+        landings=part("landings"),
         widening=SlotWidening(Settings()),
     ).warm()
     assert {begun.get(timeout=30) for _ in range(3)} == {"table", "letters", "prices"}

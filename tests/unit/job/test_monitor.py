@@ -92,3 +92,14 @@ def test_work_that_waits_has_an_age_also_while_the_lag_is_unknown() -> None:
     job.driver.progress.backlog.own.add(("profile", "a root"))
     report = JobMonitor(job, clock=lambda: 100.0).state({})
     assert report["oldest_unpublished"] == 100.0
+
+
+def test_a_report_counts_the_messages_of_each_product() -> None:
+    trial = busy_trial()
+    report = JobMonitor(monitored(trial), clock=lambda: 100.0).state({})
+    counts = report["last_hour"]["counts"]
+    assert min(counts["messages of profile"], counts["messages of badge"]) > 0
+    tally = trial.tally
+    sent = tally["published"] + tally["corrections"]
+    assert counts["messages of profile"] + counts["messages of badge"] == sent
+    assert report["last_day"]["counts"] == counts

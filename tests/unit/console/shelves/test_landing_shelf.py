@@ -1,0 +1,58 @@
+"""The landings on the overview: a broker that is slow or away holds no page up."""
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+import pytest
+
+from processor.console.shelves import landing_shelf as module
+from processor.console.shelves.landing_shelf import KnownLandings, LandingShelf
+from processor.errors import KafkaError
+from processor.landing.landing_states import LandingState
+from processor.settings.settings import Settings
+
+STATE = LandingState("profile", "db/profile", 1.7e9, "profile", 12, 1)
+Answer = Callable[[], list[LandingState]]
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], LandingShelf]:
+    """Makes a shelf whose broker answers so; a look never finds the last answer new enough."""
+    monkeypatch.setattr(module, "SHELF_SECONDS", -1.0)
+
+    def make(answer: Answer) -> LandingShelf:
+        monkeypatch.setattr(module, "landing_states", lambda *_: answer())
+        return made
+
+    made = LandingShelf(Settings(bootstrap_servers="127.0.0.1:9092"))
+    return make
+
+
+def settled(shelf: LandingShelf) -> KnownLandings:
+    """What the shelf knows once the broker has answered."""
+    shelf.landings()
+    while (asking := shelf._asking) is not None:
+        asking.join()
+    return shelf.landings()
+
+
+def test_a_page_waits_no_longer_for_a_slow_broker(shelf: Any) -> None:
+    answered = Event()
+    slow = shelf(lambda: [STATE] if answered.wait(30) else [])
+    assert slow.landings() == KnownLandings(why="the broker has not answered yet")
+    answered.set()
+    assert settled(slow).states == (STATE,)
+
+
+def test_while_the_broker_is_away_the_last_answer_stays_with_the_reason(shelf: Any) -> None:
+    def away() -> list[LandingState]:
+        raise KafkaError("cannot list groups at 127.0.0.1:9092")
+
+    assert settled(shelf(lambda: [STATE])).why == ""
+    found = settled(shelf(away))
+    assert (found.states, found.why) == ((STATE,), "cannot list groups at 127.0.0.1:9092")
+
+
+def test_without_a_broker_nothing_is_asked() -> None:
+    assert LandingShelf(Settings()).landings() == KnownLandings()
