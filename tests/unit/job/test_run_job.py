@@ -66,6 +66,7 @@ class FakeJob(Job):
             busy=False,
             background_work=lambda: None,
             note_read=lambda _positions: None,
+            asks=False,
             store=SimpleNamespace(close=lambda: None),
             transactions=SimpleNamespace(close=lambda: None),
             pending=False,

@@ -20,6 +20,7 @@ def test_a_failed_batch_is_no_calm(failure: Exception | None) -> None:
     job: Any = SimpleNamespace(
         turn=Lock(),
         driver=SimpleNamespace(background_work=lambda: None),
+        answer=lambda: None,
         take_version=lambda: None,
         take_requests=lambda: None,
         failure=failure,
