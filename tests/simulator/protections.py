@@ -112,10 +112,10 @@ def _writes() -> Iterator[Protection]:
         saves_requests=True,
     )
     yield protection(
-        "a weak read of a row ends no write",
+        "a write after a weak read is conditional on the version seen",
         "a row as it was before its last write",
-        s.weak_answers_end_writes,
-        {**RESPLIT, "weak_seconds": 10, "reads_first": True, "many_moves": True},
+        s.unconditional_merge,
+        {**CALM, "weak_seconds": 10, "reads_first": True, "unavailable_chance": 0.3},
     )
     yield protection(
         "a broken record becomes a dead letter", "records that vanish", s.no_dead_letters, {"broken_chance": 0.3}

@@ -74,7 +74,9 @@ def _filtered_merge(merge: Any) -> Any:
 
 
 filter_after_merge = replacing((write_state, "_merge", _filtered_merge))
-weak_answers_end_writes = replacing((write_state, "_merge", lambda merge: lambda *args, sure: merge(*args, sure=True)))
+unconditional_merge = replacing(
+    (write_state, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
+)
 dedupe_first = replacing(
     (dedupe, "net_change", lambda net: lambda changes: dedupe.NetChange(changes[0], tuple(changes)))
 )
