@@ -84,6 +84,10 @@ class PurposeStore(MeteredStore):
         with self._counting():
             return super().get(keys)
 
+    def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
+        with self._counting():
+            return super().get_weak(keys)
+
     def query(self, query: Query) -> list[Item]:
         with self._counting():
             return super().query(query)

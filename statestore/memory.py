@@ -155,7 +155,14 @@ class MemoryStore:
             return outcome
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
-        """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
+        """Reads items by key, in the fewest possible requests. Leaves out keys without an item."""
+        return self._get(keys)
+
+    def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
+        """The same: no read is late here."""
+        return self._get(keys)
+
+    def _get(self, keys: Collection[Key]) -> dict[Key, Item]:
         unique = dict.fromkeys(keys)
         for key in unique:
             check_key(key)

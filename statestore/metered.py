@@ -3,7 +3,7 @@
     write   1 unit per KB of the larger item, the one before or after the write; the same for each index that shows the item, by
             what it shows: twice where the key there changes, and nothing where that stays the same; a refused write: 1 unit per
             KB of the larger item, the stored one or the one that it would make
-    key     1 unit per 4 KB of each item (strongly consistent); 1 unit for a key without an item
+    key     1 unit per 4 KB of each item (strongly consistent); 1 unit for a key without an item; half of it for a weak read
     query   half a unit per 4 KB of the whole answer of an index (eventually consistent); 1 unit where the table itself answers,
             strongly consistent; half a unit where a walk reads the table
 
@@ -11,7 +11,7 @@
 into pages of 1 MB, each of which DynamoDB rounds up by itself.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 
 from statestore.attribute_values import item_size
@@ -58,7 +58,13 @@ class MeteredStore(MemoryStore):
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
         """Reads items by key, strongly consistent."""
         found = super().get(keys)
-        self.read_units += sum(_units(_bytes(found.get(key)), READ_BYTES) for key in dict.fromkeys(keys))
+        self.read_units += _read_units(keys, found)
+        return found
+
+    def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
+        """Reads items by key, eventually consistent."""
+        found = super().get_weak(keys)
+        self.read_units += _read_units(keys, found) * HALF
         return found
 
     def query(self, query: Query) -> list[Item]:
@@ -108,6 +114,11 @@ def _copies(name: str, old: Item, new: Item) -> int:
     if old.get(name) == new.get(name):
         return _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) if name in new else 0
     return sum(_units(_bytes(item), WRITE_BYTES) for item in (old, new) if name in item)
+
+
+def _read_units(keys: Collection[Key], found: Mapping[Key, Item]) -> int:
+    """The units of strongly consistent reads of these keys."""
+    return sum(_units(_bytes(found.get(key)), READ_BYTES) for key in dict.fromkeys(keys))
 
 
 def _bytes(item: Item | None) -> int:

@@ -54,13 +54,12 @@ def delete_item(table: str, delete: Delete) -> ClientCall:
 
 def batch_get_item(table: str, keys: Collection[Key]) -> list[ClientCall]:
     """Strongly consistent reads of all keys, each key once, 100 per request."""
-    unique = list(dict.fromkeys(keys))
-    for key in unique:
-        check_key(key)
-    chunks = [unique[start : start + MAX_KEYS] for start in range(0, len(unique), MAX_KEYS)]
-    return [
-        {"RequestItems": {table: {"Keys": [_key(key) for key in chunk], "ConsistentRead": True}}} for chunk in chunks
-    ]
+    return [{"RequestItems": {table: {"Keys": chunk, "ConsistentRead": True}}} for chunk in _chunks(keys)]
+
+
+def weak_batch_get_item(table: str, keys: Collection[Key]) -> list[ClientCall]:
+    """The same reads, eventually consistent."""
+    return [{"RequestItems": {table: {"Keys": chunk}}} for chunk in _chunks(keys)]
 
 
 def query(table: str, query: Query, after: Key | None = None, limit: int | None = None) -> ClientCall:
@@ -133,6 +132,15 @@ def item(wire: Mapping[str, Any]) -> Item:
         raise Terminal(f"{wire.get('PK')} / {wire.get('SK')}: {error}: remove the item, or keep it elsewhere") from None
     check_format(found)
     return found
+
+
+def _chunks(keys: Collection[Key]) -> list[list[dict[str, Any]]]:
+    """The different keys of these, as many together as one request takes."""
+    unique = list(dict.fromkeys(keys))
+    for key in unique:
+        check_key(key)
+    wire = list(map(_key, unique))
+    return [wire[start : start + MAX_KEYS] for start in range(0, len(wire), MAX_KEYS)]
 
 
 def _key(key: Key) -> dict[str, Any]:

@@ -217,6 +217,10 @@ class Store(Protocol):
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
         """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
 
+    def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
+        """The same, but each item may be as it was at an earlier moment, or not be there yet. DynamoDB takes half the price for
+        such a read, and sets no bound on how old the answer is."""
+
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. The answer is a hint: the index may be late."""
 

@@ -101,6 +101,11 @@ class ReadCountingStore(MeteredStore):
         self.rows += len(found)
         return found
 
+    def get_weak(self, keys: Iterable[Key]) -> dict[Key, Item]:
+        found = super().get_weak(list(keys))
+        self.rows += len(found)
+        return found
+
     def query(self, query: Query) -> list[Item]:
         found = super().query(query)
         self.rows += len(found)

@@ -5,6 +5,7 @@ A step never sends. `processor.rounds.step_runner` runs many steps side by side,
 sends.
 
     Key      the item with that key, strongly consistent               -> Item | None
+    WeakKey  the item with that key, perhaps as it was a while ago      -> Item | None
     Lookup   the rows of one join key, from an index or from edges     -> Page
     Write    one conditional write                                     -> Outcome
     Delete   one conditional delete                                    -> Done | Refused
@@ -36,12 +37,19 @@ class Lookup(NamedTuple):
     overlay: bool = True
 
 
+class WeakKey(NamedTuple):
+    """The request for an item that may answer with an earlier state of the item, at half the price. So a step that writes by it
+    names in its condition what it saw, and a step that writes nothing because of it asks again by the key."""
+
+    key: Key
+
+
 class Send(NamedTuple):
     """The request to send a message."""
 
     message: Message
 
 
-Request = Key | Lookup | Write | Delete | Send
+Request = Key | WeakKey | Lookup | Write | Delete | Send
 T = TypeVar("T")
 Step = Generator[tuple[Request, ...], tuple[Any, ...], T]

@@ -144,6 +144,12 @@ def read_run(number: int, item: Item | None) -> Run:
     return Run(number=number, through=item["through"], attempts=attempts)
 
 
+def turn_of(item: Item | None) -> int:
+    """The turn of a ledger item; 0 without one."""
+    turn: int = 0 if item is None else item["turn"]
+    return turn
+
+
 def hash_of(value: bytes | None) -> str:
     """The hash of a document's encoded value; empty for no document."""
     return NO_DOCUMENT if value is None else hashlib.blake2b(value, digest_size=_DIGEST_BYTES).hexdigest()
@@ -152,7 +158,7 @@ def hash_of(value: bytes | None) -> str:
 def reserve(key: Key, seen: Item | None, entries: Mapping[int, LedgerEntry], message_key: str) -> Write:
     """Reserves the next messages of a root, for products of one group by their numbers. The store refuses it when another
     publisher has written any entry of the group after `seen` was read."""
-    turn = 0 if seen is None else seen["turn"]
+    turn = turn_of(seen)
     values = {"turn": turn + 1, "key": message_key, **{f"e{number}": pack(entry) for number, entry in entries.items()}}
     remove = (TTL,) if seen is not None and TTL in seen else ()
     return write_note(key, values, remove=remove, when=Absent() if seen is None else Equals("turn", turn))
@@ -161,7 +167,8 @@ def reserve(key: Key, seen: Item | None, entries: Mapping[int, LedgerEntry], mes
 def retire_entries(key: Key, seen: Item, forget: int) -> Write:
     """Lets DynamoDB remove the ledger item of an erased root from `forget` on (seconds since 1970): not earlier, because a task
     of an earlier run may still reserve by what it read."""
-    return write_note(key, {"key": "", TTL: forget}, when=Equals("turn", seen["turn"]))
+    turn = turn_of(seen)
+    return write_note(key, {"turn": turn + 1, "key": "", TTL: forget}, when=Equals("turn", turn))
 
 
 def end_round(run: Run, before: int) -> Write:

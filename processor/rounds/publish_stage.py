@@ -106,7 +106,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
         for name, root in going:
             together.setdefault((products[name].product.root, root), []).append(name)
         results = runner.run(publishers[entity].publish(root, names) for (entity, root), names in together.items())
-        for (_, root), outcomes in zip(together, results, strict=True):
+        for (entity, root), outcomes in zip(together, results, strict=True):
             for name, outcome in outcomes.items():
                 if isinstance(outcome, Unpublishable):
                     failed.setdefault(name, outcome.reason)
@@ -118,6 +118,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
                     continue
                 tally[outcome] += 1
                 if outcome == "contended":
+                    publishers[entity].contended.add(root)
                     todo.append((name, root))
                     continue
                 if (name, root) in round_.unfit:
@@ -176,11 +177,20 @@ def _encode(round_: Round, product: Product, entities: Mapping[str, Entity], run
 
 
 class _RootPublisher:
-    """Publishes the roots of one entity in a task: for each root, the documents of some of its products together."""
+    """Publishes the roots of one entity in a task: for each root, the documents of some of its products together. `contended`:
+    the roots whose publication begins again."""
 
     def __init__(self, round_: Round, entity: str, mark: Mark, tally: Counter[str], runner: StepRunner) -> None:
         self._round, self._entity, self._tally, self._runner = round_, entity, tally, runner
-        self._task = PublishTask(entity=entity, mark=mark, runs={round_.run.number: round_.run}, erased=round_.erased)
+        self.contended: set[str] = set()
+        self._task = PublishTask(
+            entity=entity,
+            mark=mark,
+            runs={round_.run.number: round_.run},
+            erased=round_.erased,
+            contended=self.contended,
+            consistent=runner.store.consistent,
+        )
         self._products, self._whole = round_.plan.products, round_.plan.trees[entity]
         self._entities, self._shared = round_.plan.declared_entities, SharedLevel()
         self._contexts: dict[str, PublishContext] = {}

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
-from processor.plan.step import Lookup, Request, Send, Step
+from processor.plan.step import Lookup, Request, Send, Step, WeakKey
 from processor.progress.overlay import OpenRow, Overlay, Sight, sights_of
 from processor.progress.segment import IndexKey
 from processor.records.framing import NO_SCHEMAS, FramedReader
@@ -105,6 +105,9 @@ class StepRunner:
         items = self._read(dict.fromkeys(requests[n] for n in positions[Key]), list(lookups), known)
         for n in positions[Key]:
             answers[n] = items.get(requests[n])
+        weak = self.store.get_weak([requests[n].key for n in positions[WeakKey]]) if positions[WeakKey] else {}
+        for n in positions[WeakKey]:
+            answers[n] = weak.get(requests[n].key)
         for n in positions[Lookup]:
             answers[n] = known[requests[n]]
         written = sorted(positions[Write] + positions[Delete])

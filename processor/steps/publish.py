@@ -1,24 +1,25 @@
 """Publishes the documents of one root, once, fenced: those of all products that may have changed.
 
-1. Read the ledger items of the root, before assembling.
+1. Read the ledger items of the root, before assembling. The read is weak: it may miss the last writes.
 2. Assemble. (The caller passes the step: steps do not know each other.)
 3. Leave out each product whose entry has the same hash, of the same version and topic, if the broker acknowledged it. A root
    whose key no message ever had needs no tombstones.
 4. Reserve the next sequence of each other product with its value's hash, one write a group, under the turn read. Refused: the
-   products of this group start again at the ledger.
+   products of this group start again at the ledger, which the next attempt reads strongly consistent. A group without a
+   reservation is read again so: if it has another turn, then its products start again.
 5. Send. The end of the round, once the broker acknowledged all messages, acknowledges the reservations.
 
 A document that does not fit its topic, because it is too large or has a value that its Avro type does not hold, goes the same
 way, as a dead letter: the ledger has another hash for it, so the document goes out as soon as it fits.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from zlib import crc32
 
 from processor.plan.product_plan import LedgerPlace
-from processor.plan.step import Send, Step
+from processor.plan.step import Request, Send, Step, WeakKey
 from processor.product.encoded_document import EncodedDocument
 from processor.progress.erasures import Erased, erasure_key, may_be_erased, read_erasure
 from processor.progress.ledger import (
@@ -35,13 +36,14 @@ from processor.progress.ledger import (
     read_run,
     reserve,
     run_key,
+    turn_of,
 )
 from processor.records.dead_letters import RefusedBy, message_bytes, reject_message
 from processor.records.message import MAX_MESSAGE_BYTES, Message
 from processor.records.record import Record, Rejected
 from processor.records.reject_reasons import ReasonCode
 from statestore.keys import Key
-from statestore.store import Done, Item, Write
+from statestore.store import Done, Item
 
 MOST_SEQUENCE = 10**18
 
@@ -93,12 +95,16 @@ class PublishContext:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishTask:
     """The facts that all messages of a task share. `entity`: of the roots; `mark`: of its reservations. `runs`: how far the known
-    runs came, this task's own among them. `erased`: the erased rows."""
+    runs came, this task's own among them. `erased`: the erased rows. `contended`: roots whose ledger the task reads strongly
+    consistent, because a weak read missed a write. `consistent`: whether the store has no late reads, so that it reads each
+    ledger so."""
 
     entity: str
     mark: Mark
     runs: Mapping[int, Run]
     erased: Erased = frozenset()
+    contended: Collection[str] = ()
+    consistent: bool = False
 
 
 Documents = Mapping[str, EncodedDocument | Unpublishable]
@@ -108,10 +114,12 @@ Documents = Mapping[str, EncodedDocument | Unpublishable]
 @dataclass(slots=True)
 class _RootLedger:
     """What the ledger says of a root: its items by partition, and the sequences of the tombstones of an erased root, by number. A
-    new registry gives other numbers, so the next sequence of each product is above all of them."""
+    new registry gives other numbers, so the next sequence of each product is above all of them. `sure`: whether the items are
+    those of this moment."""
 
     items: dict[str, Item | None]
     sequences: Mapping[int, int]
+    sure: bool
 
     def entry(self, context: PublishContext) -> LedgerEntry:
         """The entry of a product. That of an erased root may be gone: then the erasure has the sequence of the tombstone."""
@@ -129,40 +137,41 @@ class _RootLedger:
 
 @dataclass(slots=True)
 class _Group:
-    """The reservations of a group, and what goes out once the ledger has them: the product, its message, its outcome."""
+    """The reservations of a group; the messages that go out once the ledger has them, each with its product and the outcome; and
+    the outcomes of the products without a message."""
 
     entries: dict[int, LedgerEntry] = field(default_factory=dict)
     sends: list[tuple[str, Message, PublishOutcome]] = field(default_factory=list)
+    silent: dict[str, PublishOutcome] = field(default_factory=dict)
 
 
 def publish(
     task: PublishTask, contexts: Sequence[PublishContext], root: str, assembled: Callable[[], Step[Documents]]
 ) -> Step[dict[str, PublishOutcome]]:
-    """Publishes one root's documents; returns the outcome of each product. `contended`: another publisher reserved meanwhile, so
-    the caller tries again with fresh reads. Unpublishable: the step reserved nothing for the product. UnfitDocument: the ledger
-    says that a dead letter took its place."""
+    """Publishes one root's documents; returns the outcome of each product. `contended`: another publisher reserved meanwhile, or
+    the weak read missed a write, so the caller tries again with fresh reads. Unpublishable: the step reserved nothing for the
+    product. UnfitDocument: the ledger says that a dead letter took its place."""
     ledger = yield from _read_ledger(task, contexts, root)
     documents = yield from assembled()
     key = next((one.key for one in documents.values() if isinstance(one, EncodedDocument) and one.key), ledger.key)
     encoded_key = key.encode()
     outcomes: dict[str, PublishOutcome] = {}
-    groups: dict[str, _Group] = {}
+    groups = {pk: _Group() for pk in ledger.items}
     for context in contexts:
-        document = documents[context.product]
+        document, group = documents[context.product], groups[context.partition]
         if isinstance(document, Unpublishable):
             outcomes[context.product] = document
             continue
         if not key:
-            outcomes[context.product] = "unchanged"
+            group.silent[context.product] = "unchanged"
             continue
         entry = ledger.entry(context)
         seq = entry.seq + 1
         unfit = _unfit(context, document, encoded_key, seq)
         digest = (UNFIT if unfit else "") + hash_of(document.value)
         if entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(task, entry)):
-            outcomes[context.product] = UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
+            group.silent[context.product] = UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
             continue
-        group = groups.setdefault(context.partition, _Group())
         topic = context.topic if digest == NO_DOCUMENT else ""
         group.entries[context.number] = reserved = LedgerEntry(seq, digest, task.mark, context.version, topic)
         if unfit:
@@ -171,21 +180,31 @@ def publish(
         else:
             message = context.message(encoded_key, document.value, seq)
             group.sends.append((context.product, message, "published"))
-    if groups:
-        writes = [reserve(Key(pk, root), ledger.items[pk], group.entries, key) for pk, group in groups.items()]
-        outcomes |= yield from _send_reserved(writes, groups.values())
-    return outcomes
+    return outcomes | (yield from _end_groups(ledger, root, key, groups))
 
 
-def _send_reserved(writes: Sequence[Write], groups: Iterable[_Group]) -> Step[dict[str, PublishOutcome]]:
-    """Reserves the messages of each group by its write, and sends those that the ledger has."""
-    answers = yield tuple(writes)
+def _end_groups(
+    ledger: _RootLedger, root: str, key: str, groups: Mapping[str, _Group]
+) -> Step[dict[str, PublishOutcome]]:
+    """Reserves the messages of each group by its write, and sends those that the ledger has. Reads the item of a group without
+    messages again where the ledger is not sure."""
+    asked: dict[str, Request] = {}
+    for pk, group in groups.items():
+        if group.entries:
+            asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key)
+        elif group.silent and not ledger.sure:
+            asked[pk] = Key(pk, root)
+    answers = dict(zip(asked, (yield tuple(asked.values())) if asked else (), strict=True))
     outcomes: dict[str, PublishOutcome] = {}
     messages: list[Send] = []
-    for group, answer in zip(groups, answers, strict=True):
-        done = isinstance(answer, Done)
-        messages += [Send(message) for _, message, _ in group.sends] if done else []
-        outcomes |= {product: outcome if done else "contended" for product, _, outcome in group.sends}
+    for pk, group in groups.items():
+        if group.entries:
+            current = isinstance(answers[pk], Done)
+        else:
+            current = pk not in asked or turn_of(answers[pk]) == turn_of(ledger.items[pk])
+        messages += [Send(message) for _, message, _ in group.sends] if current else []
+        found = group.silent | {product: outcome for product, _, outcome in group.sends}
+        outcomes |= found if current else dict.fromkeys(found, "contended")
     if messages:
         yield tuple(messages)
     return outcomes
@@ -257,13 +276,13 @@ def invalidate(ledger: LedgerPlace, root: str, key: str, mark: Mark, earlier: in
 
 
 def _read_ledger(task: PublishTask, contexts: Sequence[PublishContext], root: str) -> Step[_RootLedger]:
-    partitions = list(dict.fromkeys([context.partition for context in contexts]))
-    keys = [Key(pk, root) for pk in partitions]
-    if not may_be_erased(task.erased, task.entity, root):
-        items = yield tuple(keys)
-        return _RootLedger(dict(zip(partitions, items, strict=True)), {})
-    answers = yield (*keys, erasure_key(task.entity, root))
-    return _RootLedger(dict(zip(partitions, answers, strict=False)), read_erasure(answers[-1]).sequences)
+    keys = [Key(pk, root) for pk in dict.fromkeys([context.partition for context in contexts])]
+    erased = may_be_erased(task.erased, task.entity, root)
+    sure = task.consistent or erased or root in task.contended
+    notes = (erasure_key(task.entity, root),) if erased else ()
+    answers = yield (*(keys if sure else map(WeakKey, keys)), *notes)
+    items = {key.pk: item for key, item in zip(keys, answers, strict=False)}
+    return _RootLedger(items, read_erasure(answers[-1]).sequences if erased else {}, sure)
 
 
 def _acknowledged(task: PublishTask, entry: LedgerEntry) -> Step[bool]:

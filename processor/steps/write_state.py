@@ -16,19 +16,24 @@ the row first, and 3 writes it. Unless the change deletes the row, the step also
 entity change nothing that the indexes show. Over a row that a committed batch has published, 3 then leaves alone what the
 indexes show, so such an update costs no write of an index. A write that has not read the row always counts as a change
 there: the same content as before is no proof, because the row may have had another one in between.
+
+This read is weak. If its answer is old, the store refuses the write, and returns the row. Where the answer leads to no write,
+the step reads the row again, strongly consistent.
 """
+
+from typing import NamedTuple
 
 from processor.plan.declared_columns import declared_row
 from processor.plan.plan import EntityPlan
 from processor.plan.row_image import filled_image, image_of, refuse_stray, version_of
-from processor.plan.step import Step
+from processor.plan.step import Step, WeakKey
 from processor.plan.touch import UNDECLARED, RefusedChange, Touch, TouchOutcome, oversized
 from processor.records.record import UNAVAILABLE, Change
 from statestore import keys
 from statestore.items import Image, JoinKey, Row, written_row
 from statestore.keys import Key
 from statestore.row_writes import keep_indexed, leaves_room, merge_image, write_image
-from statestore.store import Done, Refused, TooLarge
+from statestore.store import Done, Item, Refused, TooLarge, Write
 
 
 def write_state(
@@ -41,55 +46,81 @@ def write_state(
         raise ValueError(f"a {change.entity} without a key reached the table")
     key = plan.key(sk)
     if change.row is not None and (reads or UNAVAILABLE in change.row.values()):
-        (item,) = yield (key,)
-        seen = declared_row(item, plan) if item is not None else None
-    else:
-        image = image_of(change, plan, key, None, expires_at)
-        write = write_image(image, below=start)
-        if not leaves_room(image, write):
-            return oversized(change)
-        (answer,) = yield (write,)
-        if isinstance(answer, Done):
-            return _applied(change, plan, image, declared_row(answer.old, plan) if answer.old is not None else None)
-        if isinstance(answer, TooLarge):
-            return oversized(change)
-        seen = declared_row(answer.current, plan) if answer.current is not None else None
-    return (yield from _merge(change, plan, key, seen, start, expires_at))
+        (item,) = yield (WeakKey(key),)
+        return (yield from _merge(change, plan, key, _row(item, plan), start, expires_at, sure=False))
+    image = image_of(change, plan, key, None, expires_at)
+    write = write_image(image, below=start)
+    if not leaves_room(image, write):
+        return oversized(change)
+    (answer,) = yield (write,)
+    if isinstance(answer, Done):
+        return _applied(change, plan, image, _row(answer.old, plan))
+    if isinstance(answer, TooLarge):
+        return oversized(change)
+    return (yield from _merge(change, plan, key, _row(answer.current, plan), start, expires_at, sure=True))
+
+
+class _Merge(NamedTuple):
+    """A write over the row that the step saw, the image that it makes, and how the write ends."""
+
+    write: Write
+    image: Image
+    outcome: TouchOutcome
 
 
 def _merge(
-    change: Change, plan: EntityPlan, key: Key, seen: Row | None, start: str, expires_at: int
+    change: Change, plan: EntityPlan, key: Key, seen: Row | None, start: str, expires_at: int, *, sure: bool
 ) -> Step[Touch | RefusedChange]:
+    """Merges over the row `seen`. `sure`: whether the table has, or just had, this row."""
     while True:
-        if refused := refuse_stray(change, seen):
-            return refused
-        outcome: TouchOutcome = "applied"
-        if seen is None or seen.version < version_of(change):
-            image = image_of(change, plan, key, seen, expires_at)
-            if seen is not None and seen.version < start:
-                image = keep_indexed(image, seen)
-        else:
-            outcome = "replayed" if seen.version == version_of(change) else "superseded"
-            fills = filled_image(change, plan, seen)
-            if fills is None:
-                former_keys = _pending(seen, start) - seen.keys()
-                return Touch(change.entity, seen, former_keys, None, outcome)
-            image = fills
-        write = merge_image(image, seen, keep_from=start)
-        if not leaves_room(image, write):
-            return oversized(change)
-        (answer,) = yield (write,)
-        match answer:
-            case TooLarge():
-                return oversized(change)
-            case Done():
-                if seen is None or seen.version < start:  # as if the first write had succeeded
-                    return _applied(change, plan, image, seen)
-                row = written_row(image, seen)
-                former_keys = (seen.keys() | _pending(seen, start)) - row.keys()
-                return Touch(change.entity, row, former_keys, None, outcome)
-            case Refused(current):
-                seen = declared_row(current, plan) if current is not None else None
+        planned = _plan_merge(change, plan, key, seen, start, expires_at)
+        if isinstance(planned, _Merge):
+            (answer,) = yield (planned.write,)
+            if isinstance(answer, Done):
+                return _merged(change, plan, planned, seen, start)
+            if isinstance(answer, Refused):
+                seen, sure = _row(answer.current, plan), True
+                continue
+            planned = oversized(change)
+        if sure:
+            return planned
+        (item,) = yield (key,)
+        seen, sure = _row(item, plan), True
+
+
+def _plan_merge(
+    change: Change, plan: EntityPlan, key: Key, seen: Row | None, start: str, expires_at: int
+) -> _Merge | Touch | RefusedChange:
+    """The write over the row `seen`, or the end of the step without a write."""
+    if refused := refuse_stray(change, seen):
+        return refused
+    outcome: TouchOutcome = "applied"
+    if seen is None or seen.version < version_of(change):
+        image = image_of(change, plan, key, seen, expires_at)
+        if seen is not None and seen.version < start:
+            image = keep_indexed(image, seen)
+    else:
+        outcome = "replayed" if seen.version == version_of(change) else "superseded"
+        fills = filled_image(change, plan, seen)
+        if fills is None:
+            former_keys = _pending(seen, start) - seen.keys()
+            return Touch(change.entity, seen, former_keys, None, outcome)
+        image = fills
+    write = merge_image(image, seen, keep_from=start)
+    return _Merge(write, image, outcome) if leaves_room(image, write) else oversized(change)
+
+
+def _merged(change: Change, plan: EntityPlan, done: _Merge, seen: Row | None, start: str) -> Touch:
+    """The touch of a merge that the store did."""
+    if seen is None or seen.version < start:  # as if the first write had succeeded
+        return _applied(change, plan, done.image, seen)
+    row = written_row(done.image, seen)
+    former_keys = (seen.keys() | _pending(seen, start)) - row.keys()
+    return Touch(change.entity, row, former_keys, None, done.outcome)
+
+
+def _row(item: Item | None, plan: EntityPlan) -> Row | None:
+    return None if item is None else declared_row(item, plan)
 
 
 def _pending(row: Row, start: str) -> frozenset[JoinKey]:

@@ -160,7 +160,14 @@ class DynamoStore:
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
         """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
-        batches = self._threads.each(self._batch, requests.batch_get_item(self.table, keys))
+        return self._get(requests.batch_get_item(self.table, keys))
+
+    def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
+        """Reads items by key, eventually consistent, in the fewest possible requests. Leaves out keys without an item."""
+        return self._get(requests.weak_batch_get_item(self.table, keys))
+
+    def _get(self, calls: Sequence[requests.ClientCall]) -> dict[Key, Item]:
+        batches = self._threads.each(self._batch, calls)
         items = map(requests.item, chain.from_iterable(batches))
         return {Key(item["PK"], item["SK"]): item for item in items}
 

@@ -226,6 +226,7 @@ def test_a_read_by_keys_rounds_each_item_up_by_itself(meter: Meter, sizes: list[
     for key, size in zip(keys, sizes, strict=True):
         put(meter.store, size, key)
     assert charged(meter, lambda store: store.get(keys)) == (0, 0, units)
+    assert charged(meter, lambda store: store.get_weak(keys)) == (0, 0, units / 2)
 
 
 @pytest.mark.parametrize(
@@ -255,6 +256,7 @@ def test_a_query_rounds_the_sum_of_its_items_up_once(
     ("ask", "units"),
     [
         (lambda store: store.get([KEY]), 1),
+        (lambda store: store.get_weak([KEY]), 0.5),
         (lambda store: store.query(Query("GSI_1", "x")), 0.5),
         (lambda store: store.partition("TABLE#star"), 1),
     ],

@@ -65,8 +65,9 @@ def problem_without(
     protection: Protection, seed: int, overrides: Mapping[str, Any], keep: Sequence[int] | None = None
 ) -> str | None:
     """The problem of a run without a protection. None if that run ends right, or if the run with the protection ends wrong."""
-    # several tasks in each round, which more protections need, and writes without a read before, which crashes make refused
-    overrides = {"small_round": 0, "reads_first": False, "packs": False, **overrides}
+    # several tasks in each round, which more protections need, and writes without a read before, which crashes make
+    # refused, and weak reads that are never old
+    overrides = {"small_round": 0, "reads_first": False, "packs": False, "weak_seconds": 0, **overrides}
     others = (PROTECTIONS[protection.also_without].switch,) if protection.also_without else ()
 
     def run(*off: Switch) -> Simulation:

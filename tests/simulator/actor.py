@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.simulator.world import World
 
 T = TypeVar("T")
+KeyRead = Callable[[Collection[Key]], dict[Key, Item]]
+"""The strongly consistent read of keys, or the weak one."""
 
 
 class Crash(BaseException):
@@ -136,15 +138,21 @@ class TableClient:
         return self._actor.world
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
-        found, unprocessed = self.get_once(sorted(keys))
+        return self._get_all(self._table.get, keys)
+
+    def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
+        return self._get_all(self._table.get_weak, keys)
+
+    def _get_all(self, read: KeyRead, keys: Collection[Key]) -> dict[Key, Item]:
+        found, unprocessed = self.get_once(read, sorted(keys))
         while unprocessed:
-            more, unprocessed = self.get_once(unprocessed)
+            more, unprocessed = self.get_once(read, unprocessed)
             found = {**found, **more}
         return found
 
-    def get_once(self, keys: list[Key]) -> tuple[dict[Key, Item], list[Key]]:
+    def get_once(self, read: KeyRead, keys: list[Key]) -> tuple[dict[Key, Item], list[Key]]:
         """One batched read; returns the items, and the keys that were not processed."""
-        return self._actor.request("get", lambda _: self._actor.world.get(keys))
+        return self._actor.request("get", lambda _: self._actor.world.get(read, keys))
 
     def query(self, query: Query) -> list[Item]:
         size = self._actor.world.conditions.index_page

@@ -31,6 +31,7 @@ class Conditions:
 
     batch_records: most records of a partition in a batch. slice_records: most records that the job processes in one round.
     small_round: the most pieces of work that one task does alone. reads_first: whether tasks read each row before they write it.
+    weak_seconds: how old the answer of a weak read may be.
     packs: whether rows store all columns that no product reads together, also small ones.
     lanes: of the job. fan_out_page: rows of a page of a fan-out. task_retries: how often Spark tries a failed task again.
     interleaving_chance: that the tasks of a stage take turns, request by request.
@@ -59,6 +60,7 @@ class Conditions:
     small_round: int
     reads_first: bool
     packs: bool
+    weak_seconds: float
     lanes: int
     max_faults: int
     fault_chance: float
@@ -116,6 +118,7 @@ def draw_conditions(rng: Random, overrides: Mapping[str, Any]) -> Conditions:
         small_round=own.choice((0, 100)),
         reads_first=own.choice((False, True)),
         packs=own.choice((False, True)),
+        weak_seconds=own.choice((0, 1, 10, 10)),
         lanes=rng.choice((1, 2)),
         max_faults=rng.choice((1, 2, 3, 5)) if faulty else 0,
         fault_chance=rng.choice((0.005, 0.02, 0.05)),

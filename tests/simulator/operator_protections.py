@@ -14,6 +14,16 @@ from tests.simulator.worlds import AFTER_WRITE, ZOMBIES, scripted
 HARD = {"zombie_chance": 1.0, "many_moves": True, "max_faults": 4}
 ONE_TASK = {"small_round": 100}
 """A round of little work is one task, as in production."""
+ONE_WRITE = {
+    "max_faults": 1,
+    "fault_chance": 0.4,
+    "fault_target": "write Key(pk='TABLE#",
+    "zombie_turn_chance": 0.05,
+    "slice_records": 1,
+    "settle_first_chance": 0,
+    "task_retries": 0,
+}
+"""The one fault is at the write of a row, and its task sleeps long."""
 UNAVAILABLE = {**HARD, "unavailable_chance": 0.3}
 
 
@@ -114,5 +124,5 @@ def _moves() -> Iterator[Protection]:
         "an erasure looks at the row at its end",
         "a zombie that writes the row",
         s.not_looked_at_again,
-        {**HARD, **ONE_TASK, "reads_first": True},
+        {**HARD, **ONE_TASK, **ONE_WRITE, "reads_first": True, "events": 8, "batch_records": 2, "tick_chance": 0.2},
     )

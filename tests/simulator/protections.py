@@ -112,6 +112,12 @@ def _writes() -> Iterator[Protection]:
         saves_requests=True,
     )
     yield protection(
+        "a write after a weak read is conditional on the version seen",
+        "a row as it was before its last write",
+        s.unconditional_merge,
+        {**CALM, "weak_seconds": 10, "reads_first": True, "unavailable_chance": 0.3},
+    )
+    yield protection(
         "a broken record becomes a dead letter", "records that vanish", s.no_dead_letters, {"broken_chance": 0.3}
     )
 
@@ -133,6 +139,19 @@ def _publisher() -> Iterator[Protection]:
     )
     yield protection(
         "a reservation is conditional on the sequence", "two publishers of a root", s.unconditional_reservation, ZOMBIES
+    )
+    yield protection(
+        "a weak read of the ledger suppresses nothing",
+        "a ledger item as it was before the last message",
+        s.weak_answers_silence,
+        {**CALM, "weak_seconds": 10},
+    )
+    yield Protection(
+        name="a contended root reads its ledger strongly",
+        against="reservations that the store refuses again and again",
+        switch=s.contended_roots_read_weakly,
+        overrides={**CALM, "weak_seconds": 10},
+        saves_requests=True,
     )
     yield protection("the fence", "a zombie that publishes", s.no_fence, {**ZOMBIES, "lanes": 1})
     yield protection("a publish task checks the lease", "a zombie that takes the lane back", s.no_lease_check, ZOMBIES)

@@ -1,10 +1,13 @@
-"""A table whose indexes are late: the memory store, with replicas of each index that show each write at a time of their own.
+"""A table whose indexes are late, and its weak reads too: the memory store, with replicas of each index that show each write at a
+time of their own.
 
 One replica of one index shows the writes of one row in their order. The replica drops the old key of a row and shows the new key
 at the same time, as docs/architecture.md assumes. There is no order between different rows, indexes or replicas.
+
+A weak read answers with any state that the item had in the last seconds, so a later read may answer with an earlier state.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 
 from statestore.keys import Key
@@ -15,7 +18,8 @@ from statestore.table import slot_names
 
 class LateTable(MemoryStore):
     """`draw_lags` draws how late each replica shows a write, in seconds, for each write and index. `pick_replica` returns the
-    replica that answers a query."""
+    replica that answers a query. `weak_seconds`: how old the answer of a weak read may be; `pick_state` draws one of so many
+    states."""
 
     def __init__(
         self,
@@ -24,6 +28,8 @@ class LateTable(MemoryStore):
         clock: Callable[[], float],
         draw_lags: Callable[[], list[float]],
         pick_replica: Callable[[], int],
+        weak_seconds: float = 0.0,
+        pick_state: Callable[[int], int] = lambda states: 0,
     ) -> None:
         super().__init__(slots, clock=clock)
         self._draw_lags, self._pick_replica = draw_lags, pick_replica
@@ -31,6 +37,18 @@ class LateTable(MemoryStore):
         self._pending: list[tuple[float, int, int, str, Key, Item]] = []
         self._shown_at: dict[tuple[int, str, Key], float] = {}
         self._count = 0
+        self._weak_seconds, self._pick_state = weak_seconds, pick_state
+        self._former: dict[Key, list[tuple[float, Item | None]]] = {}
+
+    def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
+        found = self.get(keys)
+        earliest = self._clock() - self._weak_seconds
+        states = {
+            key: [found.get(key), *(item for until, item in self._former.get(key, ()) if until > earliest)]
+            for key in keys
+        }
+        picked = {key: some[self._pick_state(len(some))] for key, some in states.items()}
+        return {key: item for key, item in picked.items() if item is not None}
 
     def _shown(self, query: Query) -> dict[Key, Item]:
         while self._pending and self._pending[0][0] <= self._clock():
@@ -50,6 +68,7 @@ class LateTable(MemoryStore):
 
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
         self._put(key, new)
+        self._former.setdefault(key, []).append((self._clock(), old))
         for name in self._indexes:
             if name in (new or {}) or name in (old or {}):
                 for replica, lag in enumerate(self._draw_lags()):

@@ -17,7 +17,7 @@ from registry.errors import LeaseLost, SnapshotOutdated
 from statestore.errors import FencedWrite, Transient
 from statestore.keys import Key
 from statestore.store import Done, Item, Page, Query, Write, WriteOutcome
-from tests.simulator.actor import Actor, Crash, Failure, JobFailed, Pause, Stuck, TaskLost
+from tests.simulator.actor import Actor, Crash, Failure, JobFailed, KeyRead, Pause, Stuck, TaskLost
 from tests.simulator.broker import Broker
 from tests.simulator.conditions import Conditions, S, W
 from tests.simulator.fence import WriteFence
@@ -62,7 +62,15 @@ class World:
         self.broker = Broker(clock=lambda: self.now)
         replicas = self.conditions.replicas
         pick = (lambda: 0) if replicas == 1 else lambda: self.rng.randrange(replicas)
-        self.table = LateTable(self.slots, clock=lambda: self.now, draw_lags=self._draw_lags, pick_replica=pick)
+        own = Random(repr(self.rng.getstate()))  # a generator of its own: the other draws of a seed stay as they were
+        self.table = LateTable(
+            self.slots,
+            clock=lambda: self.now,
+            draw_lags=self._draw_lags,
+            pick_replica=pick,
+            weak_seconds=self.conditions.weak_seconds,
+            pick_state=own.randrange,
+        )
 
     @property
     def actor(self) -> Actor:
@@ -116,12 +124,12 @@ class World:
             self.written_at.setdefault((write.key, stamp), self.now)
         return outcome
 
-    def get(self, keys: list[Key]) -> tuple[dict[Key, Item], list[Key]]:
+    def get(self, read: KeyRead, keys: list[Key]) -> tuple[dict[Key, Item], list[Key]]:
         """One batched read, which may leave keys unprocessed; returns the items and those keys."""
         chance = self.conditions.unprocessed_chance
         leaves_some = chance and self.rng.random() < chance
         n = self.rng.randrange(len(keys)) if leaves_some and keys else len(keys)
-        return self.table.get(keys[:n]), keys[n:]
+        return read(keys[:n]), keys[n:]
 
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """One page of an index query, from any replica, or of edges. Some pages are empty but not the last."""

@@ -14,7 +14,7 @@ from statestore.store import Done, Write
 from tests.simulator.actor import ProducerClient
 from tests.simulator.broker import Broker
 from tests.simulator.leases import Registry
-from tests.simulator.without.switch import Stub, between_stages, replacing, with_requests
+from tests.simulator.without.switch import Stub, always, between_stages, replacing, with_requests
 
 
 def _always_acknowledged(*_: Any) -> Any:
@@ -25,6 +25,10 @@ def _always_acknowledged(*_: Any) -> Any:
 suppress_by_any_entry = replacing((publish, "_acknowledged", lambda _: _always_acknowledged))
 any_attempt = replacing((ledger.Run, "acknowledges", lambda _: lambda self, mark: mark.round <= self.through))
 unconditional_reservation = replacing((publish, "reserve", lambda make: lambda *args: make(*args)._replace(when=None)))
+weak_answers_silence = replacing((publish, "turn_of", always(0)))
+contended_roots_read_weakly = replacing(
+    (publish_stage, "PublishTask", lambda make: lambda **kw: make(**{**kw, "contended": ()}))
+)
 no_fence = replacing((Broker, "init_transactions", lambda _: lambda self, id_: self.epochs.setdefault(id_, 1)))
 
 

@@ -23,7 +23,9 @@ first_page_only = replacing(
         lambda _: lambda self, query: self.page(query, None, self._actor.world.conditions.index_page).items,
     ),
 )
-no_retry_of_unprocessed = replacing((TableClient, "get", lambda _: lambda self, keys: self.get_once(sorted(keys))[0]))
+no_retry_of_unprocessed = replacing(
+    (TableClient, "_get_all", lambda _: lambda self, read, keys: self.get_once(read, sorted(keys))[0])
+)
 late_and_consistent = replacing((TableClient, "consistent", lambda _: True))
 no_write_fence = replacing((WriteFence, "check", always(None)))
 

@@ -64,8 +64,8 @@ superseded_finds_no_roots = replacing((write_stage, "write_state", _nothing_chan
 
 
 def _filtered_merge(merge: Any) -> Any:
-    def changed(change: Any, plan: Any, key: Any, seen: Any, start: str, expires_at: int) -> Any:
-        touch = yield from merge(change, plan, key, seen, start, expires_at)
+    def changed(change: Any, plan: Any, key: Any, seen: Any, *args: Any, sure: bool) -> Any:
+        touch = yield from merge(change, plan, key, seen, *args, sure=sure)
         if getattr(touch, "outcome", None) == "applied" and seen is not None:
             return touch._replace(changed=write_state._changed(plan, seen, touch.row))
         return touch
@@ -74,6 +74,9 @@ def _filtered_merge(merge: Any) -> Any:
 
 
 filter_after_merge = replacing((write_state, "_merge", _filtered_merge))
+unconditional_merge = replacing(
+    (write_state, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
+)
 dedupe_first = replacing(
     (dedupe, "net_change", lambda net: lambda changes: dedupe.NetChange(changes[0], tuple(changes)))
 )

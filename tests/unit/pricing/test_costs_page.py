@@ -9,7 +9,7 @@ from processor.pricing.price_list import DEFAULT
 
 PAGE = (Path(__file__).parents[3] / "docs" / "costs.md").read_text(encoding="utf-8").replace("\n  ", " ")
 HOURS = 730
-UNITS = (2.46, 3.17)
+UNITS = (2.43, 3.12)
 """Write units and read units of an event of the mix."""
 EVENT = float(UNITS[0] * float(DEFAULT.write) + UNITS[1] * float(DEFAULT.read)) / 1_000_000
 """Its dollars on demand."""

@@ -91,7 +91,7 @@ def test_a_hundred_products_have_their_prices_in_one_table_by_product() -> None:
     )
     lines = list(plan_lines(found, DEFAULT))
     assert lines[0] == (
-        "3 entities and 100 products to add, 2 slots to add; 100 products: $0.8 to $9.9 a million events"
+        "3 entities and 100 products to add, 2 slots to add; 100 products: $0.7 to $9.3 a million events"
     )
     (head,) = [number for number, line in enumerate(lines) if line.split() == ["product", "from", "to"]]
     table = lines[head + 1 :][:100]
@@ -182,9 +182,9 @@ def test_the_command_prints_json_and_exits_with_1_on_errors(tmp_path: Path, caps
     assert found["slots"][1]["together"] == ["star"]
     assert found["prices"] == {"region": "us-east-1", "date": "2026-11", "write": "0.625", "read": "0.125"}
     cost = next(c for c in found["costs"] if (c["entity"], c["event"]) == ("star", "update of nothing that is used"))
-    assert (cost["dollars_per_million"], cost["batch_dollars_per_million"]) == (0.75, 0.75)
+    assert (cost["dollars_per_million"], cost["batch_dollars_per_million"]) == (0.6875, 0.6875)
     star = next(c for c in found["costs"] if (c["entity"], c["event"]) == ("star", "first seen"))
-    assert (star["dollars_per_million"], star["batch_dollars_per_million"]) == (5.125, pytest.approx(3.25, abs=0.01))
+    assert (star["dollars_per_million"], star["batch_dollars_per_million"]) == (5.0625, pytest.approx(3.19, abs=0.01))
     (tmp_path / "entities.yaml").write_text("user: {key: [idd], columns: {id: int}}\n")
     assert main(["plan", "--offline", "--json", "--definitions", str(tmp_path)]) == 1
     errors = json.loads(capsys.readouterr().out)["errors"]

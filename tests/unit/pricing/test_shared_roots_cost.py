@@ -97,4 +97,4 @@ def test_one_more_product_of_the_same_joins_adds_no_unit_until_its_group_is_full
         roots = one.documents
         assert two == one._replace(documents=2 * roots), event
         assert twenty == one._replace(documents=20 * roots), event
-        assert more == Units(21 * roots, one.written + roots, one.read + roots), event
+        assert more == Units(21 * roots, one.written + roots, one.read + roots / 2), event

@@ -34,6 +34,10 @@ class LoggingStore(MemoryStore):
         self.log.append(("get", *keys))
         return super().get(keys)
 
+    def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
+        self.log.append(("get weak", *keys))
+        return super().get_weak(keys)
+
     def query(self, query: Query) -> list[Item]:
         self.log.append(query)
         return super().query(query)

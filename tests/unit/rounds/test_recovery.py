@@ -25,6 +25,11 @@ class CountingStore(MemoryStore):
         self.handed += len(found)
         return found
 
+    def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
+        found = super().get_weak(keys)
+        self.handed += len(found)
+        return found
+
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         found = super().page(source, after, limit)
         self.handed += len(found.items)

@@ -39,6 +39,10 @@ class CountingStore(MemoryStore):
         self.counted.update(f"get {key.pk}" for key in keys)
         return super().get(keys)
 
+    def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
+        self.counted.update(f"get {key.pk}" for key in keys)
+        return super().get_weak(keys)
+
     def write(self, write: Write) -> WriteOutcome:
         self.counted[f"write {write.key.pk}"] += 1
         return super().write(write)

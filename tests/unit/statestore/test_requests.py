@@ -142,6 +142,11 @@ def test_keys_are_read_consistently_and_each_once() -> None:
     ]
 
 
+def test_a_weak_read_of_keys_asks_for_no_consistency() -> None:
+    asked = {"Keys": [{"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}}]}
+    assert requests.weak_batch_get_item("state", [STAR, STAR]) == [{"RequestItems": {"state": asked}}]
+
+
 def test_keys_are_read_a_hundred_to_a_request() -> None:
     keys = [Key("TABLE#user", str(number)) for number in range(201)]
     chunks = [request["RequestItems"]["state"]["Keys"] for request in requests.batch_get_item("state", keys * 2)]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pprint import pformat
 from typing import Any, TypeVar
 
-from processor.plan.step import Request, Step
+from processor.plan.step import Request, Step, WeakKey
 from statestore.keys import Key
 from statestore.store import Delete, Store, Write
 
@@ -68,4 +68,6 @@ def _answer(store: Store, request: Request) -> Any:
             return store.delete(request)
         case Key():
             return store.get([request]).get(request)
+        case WeakKey(key):
+            return store.get_weak([key]).get(key)
     raise TypeError(f"this store answers no {type(request).__name__}")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from processor.plan.step import Send, Step
+from processor.plan.step import Send, Step, WeakKey
 from processor.product.encoded_document import EncodedDocument
 from processor.progress.ledger import NO_DOCUMENT, LedgerEntry, Mark, Run, hash_of, pack
 from processor.records.message import Message
@@ -13,6 +13,7 @@ from statestore.keys import Key
 from statestore.store import Absent, Equals, Item, Write
 
 ENTRY = Key("LEDGER#user#0", "7")
+WEAK = WeakKey(ENTRY)
 ROW = Key("TABLE#user", "7")
 ADA = b'{"name":"Ada"}'
 BOB = b'{"name":"Bob"}'

@@ -148,9 +148,9 @@ def test_a_deleted_row_shows_its_version_in_the_indexes_and_no_column() -> None:
 def test_tasks_read_rows_first_where_many_updates_change_nothing_that_indexes_show() -> None:
     plan = a_trial().plan
     assert RowReads().entities(plan) == frozenset()
-    assert RowReads(counts={"star": UpdateCounts(1_000, 200)}).entities(plan) == frozenset()
-    assert RowReads(counts={"star": UpdateCounts(1_000, 300)}).entities(plan) == {"star"}
-    assert RowReads(counts={"star": UpdateCounts(10, 5)}).entities(plan) == frozenset()
+    assert RowReads(counts={"star": UpdateCounts(1_000, 100)}).entities(plan) == frozenset()
+    assert RowReads(counts={"star": UpdateCounts(1_000, 150)}).entities(plan) == {"star"}
+    assert RowReads(counts={"star": UpdateCounts(10, 3)}).entities(plan) == frozenset()
     assert RowReads(counts={"gone": UpdateCounts(1_000, 1_000)}).entities(plan) == frozenset()
 
 

@@ -7,7 +7,7 @@ import pytest
 from processor.definitions.load import load
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
-from processor.plan.step import Step
+from processor.plan.step import Step, WeakKey
 from processor.plan.touch import RefusedChange, Touch
 from processor.records.record import UNAVAILABLE, Change, Record
 from processor.steps.keep_edges import keep_edges
@@ -152,7 +152,7 @@ def test_unavailable_elements_are_the_elements_of_the_stored_row() -> None:
     store = MemoryStore()
     write(store, 1, members=[1, 2])
     asked, _ = write(store, 2, org="y", members=UNAVAILABLE)
-    assert asked[0] == (TEAM,)
+    assert asked[0] == (WeakKey(TEAM),)
     assert edges(store) == {"member_ids[]=1", "member_ids[]=2", "org=y"}
 
 

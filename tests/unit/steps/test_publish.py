@@ -1,6 +1,7 @@
 """Publishing one root: each request and each answer, from the ledger to the message."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.unit.steps.published_root import (
     KEY,
     ROW,
     TASK,
+    WEAK,
     documents,
     entry,
     item,
@@ -29,10 +31,16 @@ from tests.unit.steps.published_root import (
 )
 
 
+def silent(seen: Item | None, current: Item | None = None) -> list[Any]:
+    """The turns of a root whose ledger silences its document: a weak read, the rows, the ledger's item now (`seen` itself without
+    `current`)."""
+    return [[(WEAK, seen)], [(ROW, {})], [(ENTRY, current or seen)]]
+
+
 def test_a_first_document_is_reserved_and_sent() -> None:
     outcome = dialogue(
         publishing(ADA),
-        [(ENTRY, None)],
+        [(WEAK, None)],
         [(ROW, {})],
         [(reservation(1, ADA, None), Done(None))],
         [(message(1, ADA), None)],
@@ -44,7 +52,7 @@ def test_a_document_that_changed_is_reserved_under_the_turn_that_the_step_read()
     before = entry(5, BOB, mark="3.7.1.0")
     outcome = dialogue(
         publishing(ADA),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, {})],
         [(reservation(6, ADA, before), Done(before))],
         [(message(6, ADA), None)],
@@ -60,14 +68,14 @@ def test_the_ledger_is_read_before_anything_is_assembled() -> None:
         return documents({"profile": ADA})
 
     step = publish(TASK, [CONTEXT], "7", assemble)
-    assert next(step) == (ENTRY,)
+    assert next(step) == (WEAK,)
     assert assembled == []
     assert step.send((None,)) == (ROW,)
     assert assembled == ["began"]
 
 
 def test_an_equal_document_that_the_broker_acknowledged_is_not_sent_again() -> None:
-    outcome = dialogue(publishing(ADA), [(ENTRY, entry(5, ADA, mark="3.7.1.0"))], [(ROW, {})])
+    outcome = dialogue(publishing(ADA), *silent(entry(5, ADA, mark="3.7.1.0")))
     assert outcome == "unchanged"
 
 
@@ -82,7 +90,7 @@ def test_an_equal_document_that_nobody_acknowledged_or_of_another_version_is_sen
     before = entry(5, ADA, mark=mark, version=version)
     outcome = dialogue(
         publishing(ADA),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, {})],
         [(reservation(6, ADA, before), Done(before))],
         [(message(6, ADA), None)],
@@ -92,7 +100,7 @@ def test_an_equal_document_that_nobody_acknowledged_or_of_another_version_is_sen
 
 def test_a_root_without_a_document_gets_no_tombstone_for_another_version_of_the_product() -> None:
     before = entry(6, None, mark="3.7.1.0", version=3)
-    assert dialogue(publishing(None), [(ENTRY, before)], [(ROW, None)]) == "unchanged"
+    assert dialogue(publishing(None), *silent(before)) == "unchanged"
 
 
 def test_a_root_without_a_document_gets_a_tombstone_in_each_topic_that_its_product_changes_to() -> None:
@@ -100,7 +108,7 @@ def test_a_root_without_a_document_gets_a_tombstone_in_each_topic_that_its_produ
     before = entry(6, None, mark="3.7.1.0", version=3, topic="others")
     outcome = dialogue(
         publishing(None),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, None)],
         [(reservation(7, None, before), Done(before))],
         [(message(7, None), None)],
@@ -115,7 +123,8 @@ EARLIER_RUN = Key("RUNS", "0000000002")
 def test_the_step_reads_how_far_an_earlier_run_came(run: Item) -> None:
     """Round 5 of run 2 ended. Another lane of it, lane 0, committed its second attempt."""
     before = entry(5, ADA, mark="2.5.1.0")
-    assert dialogue(publishing(ADA), [(ENTRY, before)], [(ROW, {})], [(EARLIER_RUN, run)]) == "unchanged"
+    read, assembled, again = silent(before)
+    assert dialogue(publishing(ADA), read, assembled, [(EARLIER_RUN, run)], again) == "unchanged"
 
 
 @pytest.mark.parametrize("run", [None, {"through": 4}, {"through": 9, "attempts": [[5, 1, 1]]}])
@@ -124,7 +133,7 @@ def test_an_equal_document_that_an_earlier_run_did_not_commit_is_sent_again(run:
     before = entry(5, ADA, mark="2.5.1.0")
     outcome = dialogue(
         publishing(ADA),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, {})],
         [(EARLIER_RUN, run)],
         [(reservation(6, ADA, before), Done(before))],
@@ -137,7 +146,7 @@ def test_a_document_that_differs_needs_no_look_at_the_earlier_run() -> None:
     before = entry(5, BOB, mark="2.5.1.0")
     outcome = dialogue(
         publishing(ADA),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, {})],
         [(reservation(6, ADA, before), Done(before))],
         [(message(6, ADA), None)],
@@ -149,23 +158,37 @@ def test_a_refused_reservation_sends_nothing() -> None:
     before, meanwhile = entry(5, BOB, mark="3.7.1.0"), entry(6, BOB, mark="3.8.0.0")
     outcome = dialogue(
         publishing(ADA),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, {})],
         [(reservation(6, ADA, before), Refused(meanwhile))],
     )
     assert outcome == "contended"
 
 
+def test_a_weak_read_of_an_older_item_silences_no_document() -> None:
+    """The broker has Bob since then."""
+    before, meanwhile = entry(5, ADA, mark="3.6.1.0"), entry(6, BOB, mark="3.7.1.0")
+    assert dialogue(publishing(ADA), *silent(before, meanwhile)) == "contended"
+    assert dialogue(publishing(None), *silent(None, meanwhile)) == "contended"
+
+
+def test_the_ledger_of_a_contended_root_is_read_strongly_and_once() -> None:
+    before = entry(5, ADA, mark="3.7.1.0")
+    for task in (replace(TASK, contended={"7"}), replace(TASK, consistent=True)):
+        step = publish(task, [CONTEXT], "7", lambda: documents({"profile": ADA}))
+        assert dialogue(step, [(ENTRY, before)], [(ROW, {})]) == {"profile": "unchanged"}
+
+
 def test_a_document_that_cannot_be_made_reserves_nothing() -> None:
     reason = Unpublishable("no Bobs")
-    assert dialogue(publishing(reason), [(ENTRY, None)], [(ROW, {})]) == reason
+    assert dialogue(publishing(reason), [(WEAK, None)], [(ROW, {})]) == reason
 
 
 def test_a_root_that_is_gone_gets_a_tombstone_under_the_key_of_its_last_message() -> None:
     before = entry(5, ADA, mark="3.7.1.0")
     outcome = dialogue(
         publishing(None),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, None)],
         [(reservation(6, None, before), Done(before))],
         [(message(6, None), None)],
@@ -174,21 +197,21 @@ def test_a_root_that_is_gone_gets_a_tombstone_under_the_key_of_its_last_message(
 
 
 def test_a_root_that_never_had_a_document_gets_no_tombstone() -> None:
-    assert dialogue(publishing(None), [(ENTRY, None)], [(ROW, None)]) == "unchanged"
+    assert dialogue(publishing(None), *silent(None)) == "unchanged"
 
 
 def test_a_root_without_a_known_key_gets_no_tombstone_in_a_topic_with_earlier_messages() -> None:
     step = publishing(None, replace(CONTEXT, earlier=9))
-    assert dialogue(step, [(ENTRY, None)], [(ROW, None)]) == "unchanged"
+    assert dialogue(step, *silent(None)) == "unchanged"
 
 
 def test_an_erased_root_whose_entry_keeps_no_key_gets_no_tombstone_in_another_topic() -> None:
     before = {**entry(6, None, mark="3.7.1.0", version=3, topic="others"), "key": "", "ttl": 1}
-    assert dialogue(publishing(None), [(ENTRY, before)], [(ROW, None)]) == "unchanged"
+    assert dialogue(publishing(None), *silent(before)) == "unchanged"
 
 
 def test_a_root_that_is_still_gone_gets_no_second_tombstone() -> None:
-    assert dialogue(publishing(None), [(ENTRY, entry(6, None, mark="3.7.1.0"))], [(ROW, None)]) == "unchanged"
+    assert dialogue(publishing(None), *silent(entry(6, None, mark="3.7.1.0"))) == "unchanged"
 
 
 def test_invalidating_an_entry_begins_again_after_a_refusal() -> None:
@@ -208,7 +231,7 @@ def test_an_invalidated_entry_equals_no_document() -> None:
     task = replace(TASK, runs={3: Run(number=3, through=8)})
     outcomes = dialogue(
         publish(task, [CONTEXT], "7", lambda: documents({"profile": None})),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, None)],
         [(reservation(7, None, before), Done(before))],
         [(message(7, None), None)],
@@ -221,7 +244,7 @@ def test_an_erased_root_that_comes_again_loses_the_expiry_of_its_item() -> None:
     write = reservation(7, ADA, before)._replace(remove=("ttl",))
     outcome = dialogue(
         publishing(ADA),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, {})],
         [(write, Done(before))],
         [(message(7, ADA), None)],

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from processor.plan.step import Step
+from processor.plan.step import Step, WeakKey
 from processor.product.encoded_document import EncodedDocument
 from processor.progress.erasures import Erasure, erasure_key, name_of, write_erasure
 from processor.steps.publish import PublishContext, Unpublishable, publish
@@ -18,6 +18,7 @@ from tests.unit.steps.published_root import (
     ENTRY,
     ROW,
     TASK,
+    WEAK,
     context,
     documents,
     item,
@@ -50,7 +51,7 @@ def with_one_message(value: bytes | Unpublishable | None, before: Item | None, s
     ledger item. Returns the outcomes."""
     return dialogue(
         together(contexts(0, 1), {0: value, 1: ADA}),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, {})],
         [(reservations({1: reserved(seq, ADA)}, before), Done(before))],
         sends(message(seq, ADA, context(1))),
@@ -61,7 +62,7 @@ def test_products_of_one_group_share_one_read_and_one_write() -> None:
     entries = {n: reserved(1, ADA) for n in (0, 1, 19)}
     outcomes = dialogue(
         together(contexts(0, 1, 19), {0: ADA, 1: ADA, 19: ADA}),
-        [(ENTRY, None)],
+        [(WEAK, None)],
         [(ROW, {})],
         [(reservations(entries, None), Done(None))],
         sends(*(message(1, ADA, context(n)) for n in (0, 1, 19))),
@@ -83,7 +84,7 @@ def test_each_product_is_acknowledged_by_its_own_mark() -> None:
 def test_products_of_two_groups_are_read_together_and_written_together() -> None:
     outcomes = dialogue(
         together(contexts(19, 20), {19: ADA, 20: BOB}),
-        [(ENTRY, None), (OTHER_GROUP, None)],
+        [(WEAK, None), (WeakKey(OTHER_GROUP), None)],
         [(ROW, {})],
         [
             (reservations({19: reserved(1, ADA)}, None), Done(None)),
@@ -97,7 +98,7 @@ def test_products_of_two_groups_are_read_together_and_written_together() -> None
 def test_a_refused_group_comes_again_and_the_other_group_is_sent() -> None:
     outcomes = dialogue(
         together(contexts(18, 19, 20), {18: ADA, 19: ADA, 20: BOB}),
-        [(ENTRY, None), (OTHER_GROUP, None)],
+        [(WEAK, None), (WeakKey(OTHER_GROUP), None)],
         [(ROW, {})],
         [
             (reservations({18: reserved(1, ADA), 19: reserved(1, ADA)}, None), Refused({"turn": 1})),
@@ -106,6 +107,17 @@ def test_a_refused_group_comes_again_and_the_other_group_is_sent() -> None:
         sends(message(1, BOB, context(20))),
     )
     assert outcomes == {18: "contended", 19: "contended", 20: "published"}
+
+
+def test_a_refused_write_contends_the_products_of_its_group_without_a_message_too() -> None:
+    before = item(3, {0: reserved(1, ADA, mark=OLD)})
+    outcomes = dialogue(
+        together(contexts(0, 1), {0: ADA, 1: ADA}),
+        [(WEAK, before)],
+        [(ROW, {})],
+        [(reservations({1: reserved(1, ADA)}, before), Refused(item(4, {0: reserved(2, BOB, mark=OLD)})))],
+    )
+    assert outcomes == {0: "contended", 1: "contended"}
 
 
 def test_a_product_whose_document_cannot_be_made_stops_no_other() -> None:
@@ -122,9 +134,12 @@ def test_a_tombstone_takes_its_key_from_the_ledger_item_of_another_group() -> No
     before = item(3, {20: reserved(4, ADA, mark=OLD)}, OTHER_GROUP)
     outcomes = dialogue(
         together(contexts(0, 20), {0: None, 20: None}),
-        [(ENTRY, None), (OTHER_GROUP, before)],
+        [(WEAK, None), (WeakKey(OTHER_GROUP), before)],
         [(ROW, None)],
-        [(reservations({20: reserved(5, None, topic="of p20")}, before, OTHER_GROUP), Done(before))],
+        [
+            (ENTRY, None),
+            (reservations({20: reserved(5, None, topic="of p20")}, before, OTHER_GROUP), Done(before)),
+        ],
         sends(message(5, None, context(20))),
     )
     assert outcomes == {0: "unchanged", 20: "published"}

@@ -17,6 +17,7 @@ from tests.unit.steps.published_root import (
     ENTRY,
     KEY,
     ROW,
+    WEAK,
     entry,
     item,
     message,
@@ -56,7 +57,7 @@ def test_a_dead_letter_goes_out_in_place_of_a_document_larger_than_its_topic_tak
     before = entry(5, BOB, mark="3.7.1.0")
     outcome = dialogue(
         publishing(LONG, LIMITED),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, {})],
         [(reservations({0: unfit(6, LONG)}, before), Done(before))],
         [(letter(6), None)],
@@ -65,7 +66,8 @@ def test_a_dead_letter_goes_out_in_place_of_a_document_larger_than_its_topic_tak
 
 
 def test_the_same_too_large_document_gets_no_second_dead_letter() -> None:
-    outcome = dialogue(publishing(LONG, LIMITED), [(ENTRY, marked(6, LONG, mark="3.7.1.0"))], [(ROW, {})])
+    before = marked(6, LONG, mark="3.7.1.0")
+    outcome = dialogue(publishing(LONG, LIMITED), [(WEAK, before)], [(ROW, {})], [(ENTRY, before)])
     assert outcome == UnfitDocument(REASON, new=False)
 
 
@@ -81,13 +83,14 @@ def test_a_dead_letter_goes_out_in_place_of_a_document_that_avro_does_not_hold()
     reason = f"the document of product profile does not fit its Avro schema: {MISFIT}"
     outcome = dialogue(
         publishing(MISFIT_DOCUMENT, LIMITED),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, {})],
         [(reservations({0: unfit(6, ADA)}, before), Done(before))],
         [(letter(6, "document-misfit", reason), None)],
     )
     assert outcome == UnfitDocument(reason, new=True)
-    again = dialogue(publishing(MISFIT_DOCUMENT, LIMITED), [(ENTRY, marked(6, ADA, mark="3.7.1.0"))], [(ROW, {})])
+    now = marked(6, ADA, mark="3.7.1.0")
+    again = dialogue(publishing(MISFIT_DOCUMENT, LIMITED), [(WEAK, now)], [(ROW, {})], [(ENTRY, now)])
     assert again == UnfitDocument(reason, new=False)
 
 
@@ -95,7 +98,7 @@ def test_a_document_goes_out_once_its_topic_takes_it() -> None:
     before = marked(6, LONG, mark="3.7.1.0")
     outcome = dialogue(
         publishing(LONG, replace(LIMITED, limit=400)),
-        [(ENTRY, before)],
+        [(WEAK, before)],
         [(ROW, {})],
         [(reservation(7, LONG, before), Done(before))],
         [(message(7, LONG), None)],

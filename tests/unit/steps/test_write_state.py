@@ -16,12 +16,12 @@ from statestore.items import read_row
 
 USER = {"key": ["id"], "columns": {"id": "int", "name": "string", "bio": "string", "seen": "int"}}
 PROFILE = {"product": "profile", "root": "user", "fields": ["name", "bio"]}
+PLAN = plan_alone(load({"entities.yaml": json.dumps({"user": USER}), "profile.yaml": json.dumps(PROFILE)}), 3)
 
 
 @pytest.fixture
 def trial() -> Trial:
-    files = {"entities.yaml": json.dumps({"user": USER}), "profile.yaml": json.dumps(PROFILE)}
-    return Trial(plan=plan_alone(load(files), 3), settings=Settings())
+    return Trial(plan=PLAN, settings=Settings())
 
 
 def user(offset: int, **row: Any) -> Record:
