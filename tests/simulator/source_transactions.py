@@ -231,8 +231,8 @@ class ReleaseWatch:
             wait = now - self._since[over[0]]
             self.problem = self.problem or f"{over[0]} waits for longer than at_most: {wait:.1f} s"
         open_ones = (self._is_open(n, now) for n in set(self._number_of.values()))
-        is_told = now > self._last_read or not self._run.facts["sent again"]  # the job asks in its next turn
-        if blocked and is_calm and is_told and not any(open_ones):
+        may_know = now > self._last_read or not self._run.facts["sent again"]  # the job asks in its next turn
+        if blocked and is_calm and may_know and not any(open_ones):
             self.problem = self.problem or f"{blocked[0]} waited for at_most, and no transaction is open"
 
     def _check_documents(self, messages: Sequence[Any], now: float) -> None:
