@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from processor.gates.stored_roots import waiting_in
-from processor.gates.wait import gate_states, wait_of
+from processor.gates.wait import AwaitedTransaction, gate_states, wait_of
 from tests.unit.trial.test_gates import Shop, whole
 
 
@@ -43,3 +43,11 @@ def test_a_paused_product_waits_for_its_operator_and_not_at_its_gate() -> None:
     shop.batch(shop.record("public.orders", {"id": 9, "total": 1}, 9))
     paused = replace(shop.plan, products={"bill": replace(shop.plan.products["bill"], paused=True)})
     assert waiting_in(paused, shop.trial.store.partition("OPEN"), 1.0).held == {}
+
+
+def test_a_transaction_that_comes_again_is_called_so() -> None:
+    awaited = AwaitedTransaction("app.transaction", "7", None, again=True)
+    assert (
+        awaited.text
+        == "transaction 7 of topic app.transaction, the connector sends it again, with all that came after it"
+    )
