@@ -61,4 +61,5 @@ def _states(name: str, stored: Snapshot, planned: PlannedEntry | None) -> Iterat
         yield f"Version {product.version} waits until its slots are full."
     if planned and planned.action != "withdraw":
         details = f": {'; '.join(planned.details)}" if planned.details else ""
-        yield f"These definitions are not applied yet. `apply` makes version {planned.version}{details}."
+        does = "keeps" if any(product.version == planned.version for product in live) else "makes"
+        yield f"These definitions are not applied yet. `apply` {does} version {planned.version}{details}."

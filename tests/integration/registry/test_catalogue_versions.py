@@ -34,3 +34,6 @@ def test_the_page_of_a_product_lists_its_versions(
     assert page.index("with names") < page.index("the &lt;first&gt;")
     assert "Version 1 is live." in other
     assert "not applied yet" not in other
+    (definitions / "q.yaml").write_text("{product: q, root: user, publish: {quiet: 2 s}}")
+    assert main(["catalogue", str(definitions), "--to", str(site), "--no-price", *registry]) == 0
+    assert "`apply` keeps version 1: " in (site / "products" / "q.html").read_text()
