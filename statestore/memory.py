@@ -123,15 +123,6 @@ class MemoryStore:
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
-        outcome = self._apply(write)
-        self._count_requests("UpdateItem", 1)
-        return outcome
-
-    def _count_requests(self, operation: str, requests: int) -> None:
-        with self._lock:
-            self.requests[operation] += requests
-
-    def _apply(self, write: Write) -> WriteOutcome:
         values = storable(write)
         with self._lock:
             self._check_created()
@@ -139,6 +130,7 @@ class MemoryStore:
             outcome, new = evaluate_write(old, write, values)
             if isinstance(outcome, Done):
                 self._replace(write.key, old, new)
+            self.requests["UpdateItem"] += 1
             return outcome
 
     def delete(self, delete: Delete) -> Done | Refused:
