@@ -137,7 +137,7 @@ def _number(value: int | Decimal) -> int | Decimal:
 def _name(name: Any) -> str:
     if type(name) is not str or not name:
         raise ValueError(f"{name!r} cannot name an entry of a map; give a non-empty text")
-    return _text(name)
+    return name if name.isascii() else _text(name)
 
 
 def _text(value: str) -> str:

@@ -35,6 +35,7 @@ from statestore.store import (
 from statestore.table import MAX_SLOTS, ROW, shown, slot_names, too_few
 
 _NAME = "memory"
+_ROW_ORDER = itemgetter(ROW)
 
 
 class _Index:
@@ -167,7 +168,7 @@ class MemoryStore:
         """Reads one index."""
         with self._lock:
             self._check_created()
-            return sorted(self._shown(query).values(), key=itemgetter(ROW))
+            return sorted(self._shown(query).values(), key=_ROW_ORDER)
 
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of one index, or of one partition of the table."""
