@@ -6,7 +6,7 @@ Does the work of boto3's serializers several times as fast, and without boto3.
 """
 
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow, Subnormal
 from functools import lru_cache
 from typing import Any
@@ -72,18 +72,16 @@ def decode(wire: Mapping[str, Any]) -> Any:
 def size(value: Any) -> int:
     """Bytes that a value counts towards an item, as AWS documents it ("DynamoDB item sizes and formats"). AWS gives the size of a
     number only roughly, and leaves out the sign; DynamoDB Local counts a byte for it."""
-    kind = type(value)
-    if kind is str:
-        return len(value) if value.isascii() else len(value.encode())
-    if kind is bytes:
-        return len(value)
-    if kind is bool or value is None:
-        return 1
-    if kind is dict:
-        return 3 + len(value) + item_size(value)
-    if kind is list or kind is tuple:
-        return 3 + sum(1 + size(inner) for inner in value)
-    return _number_size(value)
+    return _SIZES[type(value)](value)
+
+
+def item_size(item: Mapping[str, Any]) -> int:
+    """Bytes of an item, attribute names included."""
+    bytes_ = len("".join(item).encode())
+    for value in item.values():
+        kind = type(value)
+        bytes_ += len(value) if kind is str and value.isascii() else _SIZES[kind](value)  # most values are such texts
+    return bytes_
 
 
 @lru_cache(maxsize=4096)
@@ -92,12 +90,30 @@ def _number_size(value: int | Decimal) -> int:
     return 1 + (len(digits) + 1) // 2 + int(value < 0)
 
 
-def item_size(item: Mapping[str, Any]) -> int:
-    """Bytes of an item, attribute names included."""
-    bytes_ = len("".join(item).encode())
-    for value in item.values():
-        bytes_ += len(value) if type(value) is str and value.isascii() else size(value)  # most values are such texts
-    return bytes_
+def _text_size(value: str) -> int:
+    return len(value) if value.isascii() else len(value.encode())
+
+
+def _map_size(value: Mapping[str, Any]) -> int:
+    return 3 + len(value) + item_size(value)
+
+
+def _list_size(value: Sequence[Any]) -> int:
+    return 3 + sum(1 + size(inner) for inner in value)
+
+
+_SIZES: dict[type, Callable[[Any], int]] = {
+    str: _text_size,
+    bytes: len,
+    bool: lambda _: 1,
+    type(None): lambda _: 1,
+    dict: _map_size,
+    list: _list_size,
+    tuple: _list_size,
+    int: _number_size,
+    Decimal: _number_size,
+}
+"""The size of a value by its type."""
 
 
 def fits(item: Mapping[str, Any], limit: int) -> bool:
@@ -121,7 +137,7 @@ def _number(value: int | Decimal) -> int | Decimal:
 def _name(name: Any) -> str:
     if type(name) is not str or not name:
         raise ValueError(f"{name!r} cannot name an entry of a map; give a non-empty text")
-    return _text(name)
+    return name if name.isascii() else _text(name)
 
 
 def _text(value: str) -> str:

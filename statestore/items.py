@@ -141,13 +141,11 @@ def read_columns(item: Item) -> dict[str, Any] | None:
     """The declared columns of the row that an item holds; None for a delete marker. A join needs no more of a row."""
     if DELETED in item:
         return None
-    columns = {column: item[name] for name, column in named_attributes(tuple(item)).columns}
-    if shown := item.get(INDEXED):
-        columns |= {column: shown[name] for name, column in named_attributes(tuple(shown)).columns}
-    if dict in map(type, columns.values()):
-        for column, value in columns.items():
-            if type(value) is dict:
-                columns[column] = load_value(value)
+    columns: dict[str, Any] = {}
+    for held in (item, item.get(INDEXED, {})):
+        for name, column in named_attributes(tuple(held)).columns:
+            value = held[name]
+            columns[column] = load_value(value) if type(value) is dict else value
     return columns
 
 

@@ -157,7 +157,7 @@ def _number(value: Decimal) -> str:
 
 
 def _cut(key: str) -> str:
-    if stored_bytes(key) <= LIMIT:
+    if len(key) * 4 <= LIMIT or stored_bytes(key) <= LIMIT:
         return key
     head, room = key[: LIMIT - 66], LIMIT - 66
     while (excess := stored_bytes(head) - room) > 0:

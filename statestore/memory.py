@@ -35,6 +35,7 @@ from statestore.store import (
 from statestore.table import MAX_SLOTS, ROW, shown, slot_names, too_few
 
 _NAME = "memory"
+_ROW_ORDER = itemgetter(ROW)
 
 
 class _Index:
@@ -123,15 +124,6 @@ class MemoryStore:
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
-        outcome = self._apply(write)
-        self._count_requests("UpdateItem", 1)
-        return outcome
-
-    def _count_requests(self, operation: str, requests: int) -> None:
-        with self._lock:
-            self.requests[operation] += requests
-
-    def _apply(self, write: Write) -> WriteOutcome:
         values = storable(write)
         with self._lock:
             self._check_created()
@@ -139,6 +131,7 @@ class MemoryStore:
             outcome, new = evaluate_write(old, write, values)
             if isinstance(outcome, Done):
                 self._replace(write.key, old, new)
+            self.requests["UpdateItem"] += 1
             return outcome
 
     def delete(self, delete: Delete) -> Done | Refused:
@@ -175,7 +168,7 @@ class MemoryStore:
         """Reads one index."""
         with self._lock:
             self._check_created()
-            return sorted(self._shown(query).values(), key=itemgetter(ROW))
+            return sorted(self._shown(query).values(), key=_ROW_ORDER)
 
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of one index, or of one partition of the table."""

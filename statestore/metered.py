@@ -43,8 +43,9 @@ class MeteredStore(MemoryStore):
             made._replace(key, None, item)
         return made
 
-    def _apply(self, write: Write) -> WriteOutcome:
-        outcome = super()._apply(write)
+    def write(self, write: Write) -> WriteOutcome:
+        """Does one conditional update and returns the former item."""
+        outcome = super().write(write)
         attempted = updated(outcome.current, write, storable(write)) if isinstance(outcome, Refused) else None
         self._charge(write.key, outcome, attempted)
         return outcome

@@ -80,6 +80,8 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
 def _packed(columns: Mapping[str, Any], since: Mapping[str, str], plan: EntityPlan) -> dict[str, Any]:
     """The columns that no product reads, where they are wide enough to be stored together with the undeclared ones. A value that
     is older than the row stays alone, with its version."""
+    if not plan.unread:
+        return {}
     packed = {name: columns[name] for name in plan.unread if name not in since}
     wide = sum(len(value) for value in packed.values() if type(value) in (str, list, dict))
     return packed if packed and wide >= WORTHWHILE else {}

@@ -92,7 +92,8 @@ def _rounded(value: Value) -> Value:
 
 def join_keys(fields: Sequence[str], columns: Mapping[str, Value], instants: Sequence[str] = ()) -> list[str | None]:
     """The keys by which a row with these columns joins. `instants`: the columns that hold timestamps (`instants_of`)."""
-    columns = round_instants(columns, instants)
+    if instants:
+        columns = round_instants(columns, instants)
     if array_of(fields) is None:
         return [keys.encode([*map(columns.get, fields)])]
     reads = [parse_element(field) for field in fields]

@@ -85,7 +85,8 @@ class Segment:
     chose one.
 
     `text`: the changes as a JSON array; `ends`: where each ends in it. `places`: the checksum of each join key under which a row
-    is open, above the number of its change, in order. `_decoded`: the changes that look-ups asked for, in this process."""
+    is open, above the number of its change, in order. `_decoded`: all changes in the task that opened them, elsewhere those
+    that look-ups asked for."""
 
     name: str
     size: int
@@ -119,6 +120,8 @@ class Segment:
 
     def changes(self) -> list[OpenChange]:
         """All changes."""
+        if len(self._decoded) == self.size:
+            return [self._decoded[n] for n in range(self.size)]
         return list(map(_decode, json.loads(self.text)))
 
     def write(self) -> Write:
@@ -159,20 +162,21 @@ def make_segment(name: str, changes: Iterable[OpenChange]) -> Segment:
 
 
 def make_segments(changes: Iterable[OpenChange], run: int, round_: int, task: str) -> Iterator[Segment]:
-    """The changes in as few segments as fit into durable items. `task`: a name of its own in the round."""
+    """The changes in as few segments as fit into durable items. `task`: a name of its own in the round. A segment knows its
+    changes until it travels, so the task that opened them decodes none."""
     portion: list[OpenChange] = []
     records: list[bytes] = []
     size = n = 0
     for change in changes:
         record = _record(change)
         if portion and (len(portion) == CHANGES_PER_ITEM or size + len(record) >= BYTES_PER_ITEM):
-            yield _segment(changes_key(run, round_, task, n).sk, portion, records)
+            yield _known_segment(changes_key(run, round_, task, n).sk, portion, records)
             portion, records, size, n = [], [], 0, n + 1
         portion.append(change)
         records.append(record)
         size += len(record) + 1
     if portion:
-        yield _segment(changes_key(run, round_, task, n).sk, portion, records)
+        yield _known_segment(changes_key(run, round_, task, n).sk, portion, records)
 
 
 def changes_key(run: int, round_: int, task: str, n: int) -> Key:
@@ -210,6 +214,12 @@ def checksum(index_key: IndexKey) -> int:
     """The checksum of an index key: 32 bits."""
     index, key = index_key
     return crc32(key.encode(), crc32(index.encode()))
+
+
+def _known_segment(name: str, changes: list[OpenChange], records: list[bytes]) -> Segment:
+    segment = _segment(name, changes, records)
+    segment._decoded.update(enumerate(changes))
+    return segment
 
 
 def _segment(name: str, changes: list[OpenChange], records: list[bytes]) -> Segment:

@@ -75,8 +75,8 @@ def framed(number: int, body: bytes) -> bytes:
 
 def schema_ids(record: Record) -> set[int]:
     """The ids of the schemas that a record needs: of its key, and of its value."""
-    ids = (framed_id(data) for data in (record.key, record.value) if data is not None and is_framed(data))
-    return {number for number in ids if number is not None}
+    needed = [data for data in (record.key, record.value) if data is not None and is_framed(data)]
+    return {number for number in map(framed_id, needed) if number is not None} if needed else set()
 
 
 def bare_value(record: Record, schemas: FramedReader) -> Any:

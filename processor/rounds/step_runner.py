@@ -17,7 +17,7 @@ import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from processor.plan.step import Lookup, Request, Send, Step, WeakKey
@@ -79,7 +79,7 @@ class StepRunner:
         results: list[Any] = [None] * len(turn)
         known: dict[Lookup, Page] = {}
         while turn:
-            waiting: list[tuple[int, Step[T], int]] = []
+            waiting: list[tuple[int, Step[T], int, int]] = []
             requests: list[Request] = []
             for i, step, previous in turn:
                 try:
@@ -87,10 +87,11 @@ class StepRunner:
                 except StopIteration as end:
                     results[i] = end.value
                 else:
-                    waiting.append((i, step, len(asked)))
+                    first = len(requests)
                     requests += asked
-            answers = iter(self._answers(requests, known))
-            turn = [(i, step, tuple(islice(answers, count))) for i, step, count in waiting]
+                    waiting.append((i, step, first, len(requests)))
+            answers = tuple(self._answers(requests, known))
+            turn = [(i, step, answers[first:end]) for i, step, first, end in waiting]
         return results
 
     def _answers(self, requests: Sequence[Any], known: dict[Lookup, Page]) -> list[Any]:

@@ -62,10 +62,13 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
         for partition, (epoch, offset) in first.items()
     }
     written = _write(dedupe(changes), round_, runner, starts, reject)
+    counted: Counter[tuple[str, str]] = Counter()
     for net, touch in written:
         topic = net.changes[-1].record.topic
-        count_records(tally, "superseded" if touch.outcome == "superseded" else "applied", topic)
-        count_records(tally, "superseded", topic, len(net.changes) - 1)
+        counted["superseded" if touch.outcome == "superseded" else "applied", topic] += 1
+        counted["superseded", topic] += len(net.changes) - 1
+    for (outcome, topic), records_ in counted.items():
+        count_records(tally, outcome, topic, records_)
     runner.outbox.flush()
     updates = count_updates((touch for _, touch in written), round_.plan)
     written = [(net, touch) for net, touch in written if touch.changed is None or touch.changed]

@@ -137,12 +137,11 @@ class _RootLedger:
 
 @dataclass(slots=True)
 class _Group:
-    """The reservations of a group; the messages that go out once the ledger has them, each with its product and the outcome; and
-    the outcomes of the products without a message."""
+    """The reservations of a group; the messages that go out once the ledger has them; and the outcomes of the products."""
 
     entries: dict[int, LedgerEntry] = field(default_factory=dict)
-    sends: list[tuple[str, Message, PublishOutcome]] = field(default_factory=list)
-    silent: dict[str, PublishOutcome] = field(default_factory=dict)
+    sends: list[Send] = field(default_factory=list)
+    outcomes: dict[str, PublishOutcome] = field(default_factory=dict)
 
 
 def publish(
@@ -153,7 +152,9 @@ def publish(
     product. UnfitDocument: the ledger says that a dead letter took its place."""
     ledger = yield from _read_ledger(task, contexts, root)
     documents = yield from assembled()
-    key = next((one.key for one in documents.values() if isinstance(one, EncodedDocument) and one.key), ledger.key)
+    key = (
+        next((one.key for one in documents.values() if isinstance(one, EncodedDocument) and one.key), "") or ledger.key
+    )
     encoded_key = key.encode()
     outcomes: dict[str, PublishOutcome] = {}
     groups = {pk: _Group() for pk in ledger.items}
@@ -163,23 +164,23 @@ def publish(
             outcomes[context.product] = document
             continue
         if not key:
-            group.silent[context.product] = "unchanged"
+            group.outcomes[context.product] = "unchanged"
             continue
         entry = ledger.entry(context)
         seq = entry.seq + 1
         unfit = _unfit(context, document, encoded_key, seq)
         digest = (UNFIT if unfit else "") + hash_of(document.value)
         if entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(task, entry)):
-            group.silent[context.product] = UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
+            group.outcomes[context.product] = UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
             continue
         topic = context.topic if digest == NO_DOCUMENT else ""
         group.entries[context.number] = reserved = LedgerEntry(seq, digest, task.mark, context.version, topic)
         if unfit:
-            letter = _letter(task, context, root, encoded_key, reserved, unfit)
-            group.sends.append((context.product, letter, UnfitDocument(unfit.reason, new=True)))
+            group.sends.append(Send(_letter(task, context, root, encoded_key, reserved, unfit)))
+            group.outcomes[context.product] = UnfitDocument(unfit.reason, new=True)
         else:
-            message = context.message(encoded_key, document.value, seq)
-            group.sends.append((context.product, message, "published"))
+            group.sends.append(Send(context.message(encoded_key, document.value, seq)))
+            group.outcomes[context.product] = "published"
     return outcomes | (yield from _end_groups(ledger, root, key, groups))
 
 
@@ -192,7 +193,7 @@ def _end_groups(
     for pk, group in groups.items():
         if group.entries:
             asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key)
-        elif group.silent and not ledger.sure:
+        elif group.outcomes and not ledger.sure:
             asked[pk] = Key(pk, root)
     answers = dict(zip(asked, (yield tuple(asked.values())) if asked else (), strict=True))
     outcomes: dict[str, PublishOutcome] = {}
@@ -202,9 +203,8 @@ def _end_groups(
             current = isinstance(answers[pk], Done)
         else:
             current = pk not in asked or turn_of(answers[pk]) == turn_of(ledger.items[pk])
-        messages += [Send(message) for _, message, _ in group.sends] if current else []
-        found = group.silent | {product: outcome for product, _, outcome in group.sends}
-        outcomes |= found if current else dict.fromkeys(found, "contended")
+        messages += group.sends if current else ()
+        outcomes |= group.outcomes if current else dict.fromkeys(group.outcomes, "contended")
     if messages:
         yield tuple(messages)
     return outcomes

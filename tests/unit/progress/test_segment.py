@@ -50,6 +50,14 @@ def test_a_lookup_decodes_only_the_changes_under_its_key() -> None:
     assert sum(len(segment._decoded) for segment in group.segments) == 1
 
 
+def test_the_task_that_opened_changes_decodes_none_and_a_segment_that_travels_takes_only_their_text_along() -> None:
+    (made,) = make_segments([MOVED, NAMED], 1, 2, "p")
+    sent = pickle.loads(pickle.dumps(made))
+    assert (len(made._decoded), len(sent._decoded)) == (2, 0)
+    assert made == sent
+    assert made.changes() == sent.changes() == [made.change(n) for n in (0, 1)] == [MOVED, NAMED]
+
+
 def test_changes_fill_as_few_items_as_possible_and_none_beyond_its_size() -> None:
     small = [NAMED._replace(version=f"{n:04d}") for n in range(CHANGES_PER_ITEM + 1)]
     assert [(one.name, one.size) for one in make_segments(small, 1, 2, "p")] == [
