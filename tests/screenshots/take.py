@@ -50,12 +50,12 @@ GROUP = at("/letters/group", topic="order_line", code="column-type", column="qua
 SHOTS: Final = (
     Shot("overview", "/"),
     Shot("slots", "/slots"),
+    Shot("costs", at("/costs", without="customer_orders")),  # makes the prices, which the list of products shows
     Shot("products", "/products"),
     Shot("product", at("/products/product", product="order_enriched")),
     Shot("documents", at("/documents", product="customer_orders", key=7)),
     Shot("letters", GROUP),
     Shot("history", "/history"),
-    Shot("costs", at("/costs", without="customer_orders")),
     Shot("overview-dark", "/", "dark"),
     Shot("documents-dark", at("/documents", product="customer_orders", key=7), "dark"),
     Shot("slots-narrow", "/slots", "light", NARROW),
