@@ -93,8 +93,9 @@ class ReadCountingStore(MeteredStore):
     def write_batch(self, writes: Sequence[Write]) -> None:
         """Does writes in the requests of BatchExecuteStatement, which statestore itself does not send."""
         for write in writes:
-            self._apply(write)
-        self._count_requests("BatchExecuteStatement", -(-len(writes) // BATCH_WRITES))
+            self.write(write)
+        self.requests["UpdateItem"] -= len(writes)
+        self.requests["BatchExecuteStatement"] += -(-len(writes) // BATCH_WRITES)
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Item]:
         found = super().get(list(keys))
