@@ -9,8 +9,7 @@ The table holds the same in the portions of tasks (`processor.gates.held_portion
 until none of its roots waits, and nobody needs its records of transactions. A round of its own publishes the roots that may go.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import groupby
@@ -19,6 +18,7 @@ from math import inf
 from processor.gates.closed_transactions import ClosedTransactions
 from processor.gates.held_portion import Held, HeldPortion, read_portion
 from processor.gates.held_root import Barrier, DueRoots, HeldRoot
+from processor.gates.item_uses import ItemUses
 from processor.gates.release_notes import ReleaseNotes
 from processor.gates.source_transactions import OpenTransaction, SourceTransactions
 from processor.gates.start import Start
@@ -51,7 +51,7 @@ class HeldRoots:
     _queue: list[tuple[float, Root]] = field(default_factory=list)
     _blocked: dict[str, list[tuple[int, Root]]] = field(default_factory=dict)
     _first_open: dict[str, OpenTransaction] = field(default_factory=dict)
-    _users: Counter[Key] = field(default_factory=Counter)
+    _uses: ItemUses = field(default_factory=ItemUses)
     _looked: float = -inf
 
     def __post_init__(self) -> None:
@@ -93,11 +93,11 @@ class HeldRoots:
         self.gates, self.topics = gates, topics
         self.longest = max((gate.at_most for gate in gates.values()), default=0.0)
         self.transactions.tables = {topic: set(names) for topic, names in tables.items()}
-        unused = [*self._free(self.transactions.retain(tables.keys()))]
+        unused = [*self._uses.free(self.transactions.retain(tables.keys()))]
         for product in self._barriers.keys() - topics.keys():
-            unused += self._free(self._barriers.pop(product).items)
+            unused += self._uses.free(self._barriers.pop(product).items)
         for root in [root for root in self.held if root[0] not in gates]:
-            unused += self._free(self.held.pop(root).items)
+            unused += self._uses.free(self.held.pop(root).items)
         self._schedule_all(now)
         return [Delete(key=key) for key in unused]
 
@@ -129,15 +129,15 @@ class HeldRoots:
         self.batch = batch
         unused: list[Key] = []
         for name, items in self.transactions.forget(batch, now - 2 * self.longest):
-            unused += self._free(items)
+            unused += self._uses.free(items)
             self._closed.portions[name] = items
         self._look(now)
         for product, barrier in list(self._barriers.items()):
             if not self._is_open(product, barrier.mark):
-                unused += self._free(self._barriers.pop(product).items)
+                unused += self._uses.free(self._barriers.pop(product).items)
         longest = max((gate.every for gate in self.gates.values()), default=0.0)
         unused += self._notes.forget(now - longest)
-        return [*self._closed.update(self._users.keys()), *(Delete(key=key) for key in unused)]
+        return [*self._closed.update(self._uses.counts.keys()), *(Delete(key=key) for key in unused)]
 
     def next_due(self) -> float | None:
         """When a root may go out, as far as is known; None when none waits."""
@@ -186,7 +186,7 @@ class HeldRoots:
         """Forgets roots that a round published, or left to the backlog; returns the deletes of items that nobody needs any more.
         A start may hold a root again whose portion stays: its document is then unchanged."""
         self._notes.sent(filter(self._is_spaced, roots), now)
-        unused = [key for root in roots for key in self._free(self.held.pop(root).items)]
+        unused = [key for root in roots for key in self._uses.free(self.held.pop(root).items)]
         return [Delete(key=key) for key in unused]
 
     def _pop(self, now: float, due: DueRoots) -> None:
@@ -208,16 +208,16 @@ class HeldRoots:
             for name, seen in held.seen.items():
                 self._closed.portions.pop(name, None)  # the connector sends it again
                 if self.transactions.see(name, seen, item, at, self.batch):
-                    self._users[item] += 1
+                    self._uses.counts[item] += 1
         for item, held, at in portions:
             for product in held.unfound & self.topics.keys():
                 barrier = self._barriers.setdefault(product, Barrier())
                 barrier.mark = self.transactions.last
-                self._use(item, barrier.items)
+                self._uses.use(item, barrier.items)
             for root, time in held.roots.items():
                 if root[0] in self.gates:
                     self._hold(root, time, item, at)
-        return [Delete(key=item) for item, _, _ in portions if not self._users[item]]
+        return [Delete(key=item) for item, _, _ in portions if not self._uses.counts[item]]
 
     def _hold(self, root: Root, time: float, item: Key, at: float) -> None:
         held = self.held.setdefault(root, HeldRoot(since=at, touched=at))
@@ -225,7 +225,7 @@ class HeldRoots:
             held.since, held.reloaded = at, False
         held.touched, held.time = max(held.touched, at), min(held.time, time)
         held.mark = self.transactions.last
-        self._use(item, held.items)
+        self._uses.use(item, held.items)
         self._schedule(root)
 
     def _schedule_all(self, now: float) -> None:
@@ -290,16 +290,3 @@ class HeldRoots:
         first = ((product, one.since) for product, one in self._first_open.items() if self._blocked.get(product))
         times = (since + self.gates[product].at_most for product, since in first)
         return max(min(times, default=inf), self.start.patient_until)
-
-    def _use(self, item: Key, items: set[Key]) -> None:
-        if item not in items:
-            items.add(item)
-            self._users[item] += 1
-
-    def _free(self, items: Iterable[Key]) -> Iterator[Key]:
-        """The items of which this was the last use."""
-        for item in items:
-            self._users[item] -= 1
-            if not self._users[item]:
-                del self._users[item]
-                yield item
