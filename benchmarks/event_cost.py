@@ -143,6 +143,7 @@ def measure_event_cost(
     trial.driver.rounds.executor = PurposeExecutor(store=store, begin=begin, rejects=DiscardingOutbox())
     half = len(records) // 2
     _process(trial, records[:half])
+    trial.finish()
     units, asked, requests, cpu = store.units.copy(), store.asked.copy(), store.requests.copy(), process_time()
     _process(trial, records[half:])
     trial.finish()

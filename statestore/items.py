@@ -10,7 +10,7 @@
     _indexed_v          the version of the last change of `_indexed`, the slots or the edges, in an item with slots
     <column>            any other declared column; a name that could be one of these attributes has a leading `.`
     _more               the undeclared columns, as one JSON text, compressed where that pays
-    GSI_k               the row's key in slot k, or its `no_key`: a slot of the row is never empty
+    GSI_k               the row's key in slot k, or its `no_key`: only a delete marker may leave all its slots empty
     GSI_SK              the row's name in all indexes, which the store adds to a row with slots
     prev_k              the content of GSI_k before the last write; that write itself sets it
     _edges              the keys by which edges name the row, where the entity has edges: JSON of [fields, key] pairs
@@ -62,7 +62,8 @@ class Image(NamedTuple):
     entity without edges. `layout`: the number of the layout that `slots` and `edges` follow. It rises when the entity gets
     another slot or other edges. `dropped`: columns whose attributes the write removes. `indexed`: the columns that the indexes
     show, None for whole rows; none without slots. `indexed_version`: that of the row in the table, where the write leaves alone
-    all that the indexes show; empty where it does not."""
+    all that the indexes show; empty where it does not. `emptied`: the slots that a delete marker does not fill, so that no index
+    shows the row any more; it has no other slots."""
 
     key: Key
     version: str
@@ -77,6 +78,7 @@ class Image(NamedTuple):
     dropped: tuple[str, ...] = ()
     indexed: frozenset[str] | None = frozenset()
     indexed_version: str = ""
+    emptied: tuple[int, ...] = ()
 
 
 class Row(NamedTuple):
@@ -164,7 +166,7 @@ def written_row(image: Image, old: Row | None) -> Row:
     edges = image.edges or frozenset()
     pending: tuple[PendingKey, ...] = ()
     if old is not None:
-        former: list[JoinKey] = [(k, key) for k, key in old.slots.items() if k in slots]
+        former: list[JoinKey] = [(k, key) for k, key in old.slots.items() if k in slots or k in image.emptied]
         former += old.edges
         pending = tuple(_pending({}, {*slots.items(), *edges}, former, image.version))
     return Row(

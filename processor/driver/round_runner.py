@@ -113,6 +113,7 @@ class RoundRunner:
             forms=progress.forms,
             date=date,
             read_first=frozenset() if progress.store.consistent else self.row_reads.entities(progress.plan),
+            proven=progress.walks.proven(progress.plan),
         )
 
     def _end_round(self, lanes: Iterable[LaneResult], tally: Mapping[str, int]) -> None:

@@ -1,7 +1,8 @@
 """Open changes: changes that an index may not show yet, as the driver holds them: in segments (`processor.progress.segment`).
 
 While a change is open, the runner lays the row itself over every index answer that lacks it (`processor.rounds.step_runner`). An
-answer that shows the row at this version is evidence for its slot, and the runner hands it to the driver. S seconds after the
+answer that shows the row at this version is evidence for its slot, and the runner hands it to the driver. Of a deleted row that
+every index had shown, and that has left its slots, an answer without the row is evidence. S seconds after the
 changes of a segment the driver settles it: a task asks the slots without evidence. The changes that some slot does not show are
 left: they go into a segment of their own, which is due S later. The others close W after their evidence, whatever the row has
 done meanwhile: a newer change of the row is open by itself.
@@ -146,7 +147,7 @@ class OpenChanges:
         """Counts due segments as shown that live work saw in every slot, and that need nothing else."""
         for held in self._due(now):
             needs_roots = held.again or (self.samples and held.segment.sampled)
-            if held.seen.bit_count() == held.segment.slots and not needs_roots:
+            if held.seen.bit_count() == held.segment.asked and not needs_roots:
                 held.due, held.shown = now + self.wait, True
 
     def due(self, now: float) -> list[DueSegment]:

@@ -23,16 +23,16 @@ from statestore.keys import Key
 
 class OpenRow(NamedTuple):
     """An open row at an index key: its version, and whether it has the key now, or only had it. `segment`: the name of that
-    segment; `place`: which slot of the segment it is, as the bits of `DueSegment.seen`."""
+    segment; `place`: where an answer is evidence, as the bits of `DueSegment.seen`, -1 where none is."""
 
     version: str
     has: bool
     segment: str = ""
-    place: int = 0
+    place: int = -1
 
 
 class Sight(NamedTuple):
-    """What index answers to live work showed of a segment. `seen`: the slots that they showed at their version or newer, as in
+    """What index answers to live work showed of a segment. `seen`: the places where they showed it, or a newer version, as in
     `DueSegment.seen`. `late`: how many rows an index lacked, or showed too old."""
 
     segment: str
@@ -45,6 +45,9 @@ class Overlay(Protocol):
 
     def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
         """The open rows that have, or had, this index key."""
+
+    def is_open(self, key: Key) -> bool:
+        """Whether the row is open; perhaps also for another row, whose key has the same checksum."""
 
 
 @dataclass(slots=True)
@@ -81,6 +84,12 @@ class SegmentGroup:
                 self._found[index_key] = found
         return found
 
+    def is_open(self, key: Key) -> bool:
+        """Whether the row is open; perhaps also for another row, whose key has the same checksum."""
+        places = self._places if self._places is not None else self._index()
+        check = checksum(key)
+        return bool(self._marks[check % len(self._marks)] and _numbers(places, check))
+
     def changes(self, index_key: IndexKey) -> list[OpenChange]:
         """The open changes of the rows that have, or had, this index key; perhaps some of another key with its checksum."""
         places = self._places if self._places is not None else self._index()
@@ -95,9 +104,10 @@ class SegmentGroup:
         """The row of a change at this index key; None where another key has the same checksum."""
         segment, n_there = self._place(n)
         change, (index, value) = segment.change(n_there), index_key
-        for place, (slot, key) in enumerate(change.slots):
+        for place, (slot, key) in enumerate(change.places):
             if key == value and slot_name(slot) == index:
-                return change.key, OpenRow(change.version, True, segment.name, n_there * segment.width + place)
+                has, at = place < len(change.slots), n_there * segment.width + place
+                return change.key, OpenRow(change.version, has, segment.name, at)
         if any(key == value and isinstance(slot, int) and slot_name(slot) == index for slot, key in change.former):
             return change.key, OpenRow(change.version, False, segment.name)
         return None
@@ -137,7 +147,7 @@ def sights_of(
                 continue
             if row.version > version:
                 newest[key, index] = max(row, newest.get((key, index), row))
-            elif row.has:
+            elif row.place >= 0:
                 bits[row.segment] = bits.get(row.segment, 0) | 1 << row.place
     late = Counter(row.segment for row in newest.values())
     return (Sight(name, bits.get(name, 0), late[name]) for name in dict.fromkeys((*bits, *late)))

@@ -3,7 +3,7 @@
     OPEN#<nn>, <run>.<round>.<task>.<n>    rows: the open changes that a write task made, as JSON, compressed by zlib
 
 An open change names the version that the indexes have yet to show (`Row.version_in_indexes`), the join keys that the row has now,
-and its former keys, under which a late index may still show the row.
+and its former keys, under which a late index may still show the row. A deleted row that has left the indexes has no slots.
 
 The task that writes the rows makes the segments, up to `CHANGES_PER_ITEM` changes each, and the durable items of the same text.
 The driver keeps, forwards and drops segments, and decodes none, so a write costs it the same at any rate. A task that looks a
@@ -48,15 +48,26 @@ _scan = json.JSONDecoder().raw_decode
 
 class OpenChange(NamedTuple):
     """An open change of a row. `slots`: the keys that its slots hold; `former`: join keys that it had, edges too. `seen`: the
-    slots that answers to live work showed; `again`: settling finds its roots again."""
+    places that answers to live work showed; `again`: settling finds its roots again."""
 
     entity: str
     key: Key
     version: str
     slots: tuple[SlotKey, ...]
     former: frozenset[JoinKey]
-    seen: frozenset[int] = frozenset()
+    seen: frozenset[SlotKey] = frozenset()
     again: bool = False
+
+    @property
+    def places(self) -> tuple[SlotKey, ...]:
+        """Where the indexes must show the change: in the slots. A row without any must be gone from where it was."""
+        return self.slots or self.gone
+
+    @property
+    def gone(self) -> tuple[SlotKey, ...]:
+        """Where no index shows the row in the end: of a row that has left them all, its former keys."""
+        had = () if self.slots else self.former
+        return tuple(sorted((slot, key) for slot, key in had if isinstance(slot, int) and not keys.is_no_key(key)))
 
 
 class SettleOutcome(NamedTuple):
@@ -81,16 +92,16 @@ class SettleOutcome(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Open changes that lie in one durable item. `name`: the item's sort key; of changes that settling left, also the round.
-    `size`: the number of changes; `slots`: of all changes together; `width`: the most of one change. `sampled`: whether `SAMPLE`
-    chose one.
+    `size`: the number of changes; `asked`: their places in indexes, of all together; `width`: the most of one change. `sampled`:
+    whether `SAMPLE` chose one.
 
     `text`: the changes as a JSON array; `ends`: where each ends in it. `places`: the checksum of each join key under which a row
-    is open, above the number of its change, in order. `_decoded`: all changes in the task that opened them, elsewhere those
-    that look-ups asked for."""
+    is open, and of the row's own key, above the number of its change, in order. `_decoded`: all changes in the task that opened
+    them, elsewhere those that look-ups asked for."""
 
     name: str
     size: int
-    slots: int
+    asked: int
     width: int
     sampled: bool
     text: bytes
@@ -99,7 +110,7 @@ class Segment:
     _decoded: dict[int, OpenChange] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[type["Segment"], tuple[Any, ...]]:
-        stored = (self.name, self.size, self.slots, self.width, self.sampled, self.text, self.ends, self.places)
+        stored = (self.name, self.size, self.asked, self.width, self.sampled, self.text, self.ends, self.places)
         return Segment, stored
 
     def record(self, n: int) -> bytes:
@@ -130,8 +141,8 @@ class Segment:
 
 
 class DueSegment(NamedTuple):
-    """A segment to settle. `seen`: its slots that answers to live work showed, a bit for each: the number of the change times
-    `Segment.width`, and the place of the slot in it. `again`, `samples`: settling finds the roots of all changes again, or of
+    """A segment to settle. `seen`: what answers to live work showed, a bit for each place: the number of the change times
+    `Segment.width`, and the number of the place in it. `again`, `samples`: settling finds the roots of all changes again, or of
     those that `SAMPLE` chose."""
 
     segment: Segment
@@ -140,13 +151,13 @@ class DueSegment(NamedTuple):
     samples: bool
 
     def changes(self) -> Iterator[OpenChange]:
-        """The changes to settle: not those that live work saw in every slot, and that need nothing else."""
+        """The changes to settle: not those that live work saw in every place, and that need nothing else."""
         width, seen = self.segment.width, self.seen
         for change, record in zip(self.segment.changes(), self.segment.records(), strict=True):
             bits, seen = seen & ((1 << width) - 1), seen >> width
             again = self.again or (self.samples and is_sampled(record))
-            shown = frozenset(slot for at, (slot, _) in enumerate(change.slots) if bits >> at & 1)
-            if again or len(shown) < len(change.slots):
+            shown = frozenset(place for at, place in enumerate(change.places) if bits >> at & 1)
+            if again or len(shown) < len(change.places):
                 yield change._replace(seen=shown, again=again)
 
 
@@ -224,21 +235,26 @@ def _known_segment(name: str, changes: list[OpenChange], records: list[bytes]) -
 
 def _segment(name: str, changes: list[OpenChange], records: list[bytes]) -> Segment:
     places = sorted(
-        checksum((slot_name(slot), key)) << 32 | n
-        for n, change in enumerate(changes)
-        for slot, key in {*change.slots, *change.former}
-        if isinstance(slot, int) and not keys.is_no_key(key)
+        checksum(index_key) << 32 | n for n, change in enumerate(changes) for index_key in _index_keys(change)
     )
     return Segment(
         name=name,
         size=len(changes),
-        slots=sum(len(change.slots) for change in changes),
-        width=max(len(change.slots) for change in changes),
+        asked=sum(len(change.places) for change in changes),
+        width=max(len(change.places) for change in changes),
         sampled=any(map(is_sampled, records)),
         text=_text(records),
         ends=array("I", accumulate(len(record) + 1 for record in records)).tobytes(),
         places=array("Q", places).tobytes(),
     )
+
+
+def _index_keys(change: OpenChange) -> Iterator[IndexKey]:
+    """Where look-ups find a change: at its join keys in indexes, and at the key of its row."""
+    yield change.key
+    for slot, key in {*change.slots, *change.former}:
+        if isinstance(slot, int) and not keys.is_no_key(key):
+            yield slot_name(slot), key
 
 
 def _text(records: Iterable[bytes]) -> bytes:

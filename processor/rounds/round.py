@@ -86,8 +86,8 @@ class Round:
     one where it has none. `truncates`: of the entities that had one, until this round. `walk_page`: most rows of a page of
     a walk. `log_values`: whether texts for the log may show values of rows. `erased`: the rows that an operator erased.
     `incarnations`: of the topics, by their epochs. `release`: of statestore. `forms`: of decimals, as records settled
-    them. `read_first`: the entities whose rows a task reads before it writes them. `date`: of its begin, in seconds since
-    1970."""
+    them. `read_first`: the entities whose rows a task reads before it writes them; `proven`: those of which the indexes have
+    shown all rows that are not open. `date`: of its begin, in seconds since 1970."""
 
     plan: Plan
     run: Run
@@ -109,6 +109,7 @@ class Round:
     release: str = ""
     forms: Forms = field(default_factory=dict)
     read_first: frozenset[str] = frozenset()
+    proven: frozenset[str] = frozenset()
     date: float = 0.0
 
     @property

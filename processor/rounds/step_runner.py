@@ -8,7 +8,8 @@ runner keeps no answer beyond a run.
 The runner lays open changes over every index answer, on the way up and on the way down. Where an open row has, or had,
 the key of a lookup, the runner compares the answer of the index with the version of the open change. If the answer lacks
 the row or shows it too old, the runner reads the row by key in the same turn, and the higher version wins. If the
-answer shows the row in time, that is evidence, and the runner keeps it for the driver (`sights`). Steps check the columns
+answer shows the row in time, that is evidence, and the runner keeps it for the driver (`sights`). The same is an answer without
+a row that has left the index. Steps check the columns
 of the rows that they get, so a row that no longer has the key drops out there. Edges need no overlay: edges and the rows
 that they name are strongly consistent.
 """
@@ -156,8 +157,9 @@ class StepRunner:
         lacking = [
             key for key, row in rows.items() if first and shown.get(key, "" if row.has else row.version) < row.version
         ]
-        for key in lacking if not lookup.paged else ():  # a later page may show the row
-            self.seen.setdefault((key, query.slot), "")
+        for key, row in rows.items() if first and not lookup.paged else ():  # a later page may show the row
+            if key not in answered and (row.has or row.place >= 0):
+                self.seen.setdefault((key, query.slot), "" if row.has else row.version)
         return lacking
 
     def _open_rows(self, lookup: Lookup, query: Query) -> Mapping[Key, OpenRow]:

@@ -33,6 +33,7 @@ from processor.steps.dedupe import NetChange, dedupe, net_change
 from processor.steps.find_roots import find_roots
 from processor.steps.keep_edges import RowKeys, keep_edges
 from processor.steps.write_state import write_state
+from statestore.keys import Key
 from statestore.store import Store
 from statestore.versions import encode_version
 
@@ -195,12 +196,15 @@ def _write(
     """Writes net changes. A change that the step refuses becomes a dead letter, and the change of its key before it
     counts instead."""
 
+    def is_shown(entity: str, row: Key) -> bool:
+        return entity in round_.proven and not any(overlay.is_open(row) for overlay in runner.overlays)
+
     def step(change: Change) -> Step[Touch | RefusedChange]:
         start = starts[change.record.topic, change.record.partition]
         start = min(start, round_.truncates.get(change.entity, NO_TRUNCATE).since)
         entity = round_.plan.entities[change.entity]
-        reads = entity.name in round_.read_first
-        writing = write_state(change, entity, start=start, expires_at=round_.expires_at, reads=reads)
+        reads, shown = entity.name in round_.read_first, partial(is_shown, entity.name)
+        writing = write_state(change, entity, start=start, expires_at=round_.expires_at, reads=reads, is_shown=shown)
         return keep_edges(writing, _row_keys) if entity.edges else writing
 
     written: list[tuple[NetChange, Touch]] = []

@@ -1,7 +1,8 @@
 """Settles one open change: asks the slots that no answer to live work has shown, and finds out which roots to repeat.
 
 The evidence is an index answer without overlay that holds the row at its version or newer, in every slot of the row.
-Absence is no evidence, so a row without a key in a slot has its own `no_key` there. A row that is gone counts as shown.
+Absence is no evidence, so a row without a key in a slot has its own `no_key` there. Only of a deleted row that every index had
+shown, absence is evidence: an index drops it after all that it showed of it. A row that is gone from the table counts as shown.
 
 With evidence the step ends, unless the change must find its roots again (`OpenChange.again`). Without it the step reads
 the row by key. If the row has another key now in each slot without evidence, these slots are asked again under it: an index drops
@@ -31,7 +32,7 @@ class SettledChange:
 
 def settle(change: OpenChange) -> Step[SettledChange]:
     """Looks whether the indexes show the row of `change`. The touch names every key that the row has or had."""
-    lacking = yield from _lacking(change, [place for place in change.slots if place[0] not in change.seen])
+    lacking = yield from _lacking(change, [place for place in change.places if place not in change.seen])
     if not lacking and not change.again:
         return _shown(change)
     (item,) = yield (change.key,)
@@ -47,11 +48,16 @@ def settle(change: OpenChange) -> Step[SettledChange]:
 
 
 def _lacking(change: OpenChange, places: Iterable[SlotKey]) -> Step[dict[int, str]]:
-    """Asks each of these slots for the row under this key; returns those that do not show it at the change's version or newer."""
+    """Asks each of these slots for the row under this key; returns those that do not show it at the change's version or newer. One
+    that it has left may also show nothing."""
     probes = {place: Query(slot=slot_name(place[0]), value=place[1], row=change.key) for place in places}
     pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes.values())) if probes else ()
     asked = zip(probes.items(), pages, strict=True)
-    return dict(place for (place, probe), page in asked if not shows(probe, page, change.version))
+    return dict(
+        place
+        for (place, probe), page in asked
+        if not (shows(probe, page, change.version) or (place in change.gone and not page.items))
+    )
 
 
 def _shown(change: OpenChange) -> SettledChange:

@@ -17,10 +17,14 @@ entity change nothing that the indexes show. Over a row that a committed batch h
 indexes show, so such an update costs no write of an index. A write that has not read the row always counts as a change
 there: the same content as before is no proof, because the row may have had another one in between.
 
+A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the entry,
+and shows no other in its place. A merge never does this, because nobody may know what the indexes have shown of its row.
+
 This read is weak. If its answer is old, the store refuses the write, and returns the row. Where the answer leads to no write,
 the step reads the row again, strongly consistent.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from processor.plan.declared_columns import declared_row
@@ -35,12 +39,20 @@ from statestore.keys import Key
 from statestore.row_writes import keep_indexed, leaves_room, merge_image, write_image
 from statestore.store import Done, Item, Refused, TooLarge, Write
 
+IsShown = Callable[[Key], bool]
+
+
+def unknown(_: Key) -> bool:
+    """Nobody knows what the indexes have shown of a row."""
+    return False
+
 
 def write_state(
-    change: Change, plan: EntityPlan, *, start: str, expires_at: int, reads: bool = False
+    change: Change, plan: EntityPlan, *, start: str, expires_at: int, reads: bool = False, is_shown: IsShown = unknown
 ) -> Step[Touch | RefusedChange]:
     """Writes `change`. `start`: the version of the batch's first offset in the change's partition. `expires_at`: when
-    DynamoDB may drop a delete marker, in seconds since 1970. `reads`: the step reads the row first."""
+    DynamoDB may drop a delete marker, in seconds since 1970. `reads`: the step reads the row first. `is_shown`: whether
+    every index has shown the row that the table has."""
     sk = keys.encode(change.key)
     if sk is None:
         raise ValueError(f"a {change.entity} without a key reached the table")
@@ -49,6 +61,8 @@ def write_state(
         (item,) = yield (WeakKey(key),)
         return (yield from _merge(change, plan, key, _row(item, plan), start, expires_at, sure=False))
     image = image_of(change, plan, key, None, expires_at)
+    if change.row is None and is_shown(key):
+        image = image._replace(slots={}, emptied=tuple(plan.slots))
     write = write_image(image, below=start)
     if not leaves_room(image, write):
         return oversized(change)

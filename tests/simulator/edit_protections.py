@@ -32,6 +32,12 @@ def edit_protections() -> Iterator[Protection]:
         indexed_columns.columns_of_live_products,
         CALM,
     )
+    yield _edited(
+        "a deleted row stays in the indexes during a fill",
+        "a late index that shows the row for the first time after its delete",
+        indexed_columns.left_during_a_fill,
+        CALM,
+    )
     yield _edited("a publication reads the ledger too", "documents of rows that are gone", walks.rows_only, CALM)
     yield _edited(
         "a publication reads tombstones too",

@@ -256,6 +256,28 @@ def index_protections() -> Iterator[Protection]:
         s.no_own_key,
         scripted("a star leaves its user", lag="long"),
     )
+    deleted = "a star is deleted, then its user changes"
+    yield protection(
+        "a deleted row stays in the indexes while it is open",
+        "a late index that shows the row for the first time after its delete",
+        indexed_columns.left_while_open,
+        scripted(deleted, lag="long"),
+    )
+    yield protection(
+        "a deleted row is open until every index has dropped it",
+        "a late index that still shows the row",
+        indexed_columns.gone_at_once,
+        scripted(deleted, lag="long"),
+    )
+    yield replace(
+        protection(
+            "a row that a replay wrote stays in the indexes when it is deleted",
+            "a replay of an earlier run, which the present one does not know",
+            indexed_columns.left_after_a_replay,
+            {"lag": "long", "zombie_chance": 1.0, "zombie_turn_chance": 0.3},
+        ),
+        kind="replays",
+    )
     late = scripted("a label arrives while its star is hidden", shape="stars", lag="long", settle_first_chance=0.7)
     yield protection("settling", "a root that a late index hid", s.no_settling, late, "the overlay on the way up")
     yield protection(

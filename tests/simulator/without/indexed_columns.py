@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import processor.plan.planning as planning
@@ -11,11 +12,15 @@ import processor.steps.replay as replay
 import processor.steps.settle as settle
 import processor.steps.truncate_row as truncate_row
 import processor.steps.write_state as write_state
+import statestore.row_writes as row_writes
 import tests.simulator.world as world
+from processor.driver.round_runner import RoundRunner
+from processor.progress.overlay import SegmentGroup
+from processor.progress.segment import OpenChange
 from statestore.item_attributes import key_of_item
 from statestore.items import Row, read_columns
 from statestore.keys import Key
-from tests.simulator.without.switch import replacing
+from tests.simulator.without.switch import always, replacing
 
 version_of_the_row = replacing(
     (Row, "version_in_indexes", lambda _: lambda row: row.version),
@@ -25,8 +30,8 @@ version_of_the_row = replacing(
 
 
 def _keep_version(merge: Any) -> Any:
-    def changed(image: Any, seen: Any, *, keep_from: str) -> Any:
-        write = merge(image, seen, keep_from=keep_from)
+    def changed(image: Any, seen: Any, **kw: Any) -> Any:
+        write = merge(image, seen, **kw)
         return write if seen is None else write._replace(set=write.set | {"_indexed_v": seen.version_in_indexes()})
 
     return changed
@@ -157,3 +162,26 @@ columns_not_filled = replacing(
     )
 )
 """A fill leaves rows alone that show too few columns in the indexes."""
+
+left_while_open = replacing((SegmentGroup, "is_open", always(False)))
+"""A deleted row leaves the indexes, also one that an index has not shown yet."""
+
+
+def _all_proven(next_round: Any) -> Any:
+    def changed(self: RoundRunner, starts: Any) -> Any:
+        round_ = next_round(self, starts)
+        return replace(round_, proven=frozenset(round_.plan.entities))
+
+    return changed
+
+
+left_during_a_fill = replacing((RoundRunner, "next_round", _all_proven))
+"""A deleted row leaves the indexes, also one that an index has not shown since a fill wrote it."""
+
+left_after_a_replay = replacing(
+    (row_writes, "_older", lambda older: lambda version, _: older(version, ""))
+)
+"""A deleted row leaves the indexes, also one that the replay of an earlier run has written."""
+
+gone_at_once = replacing((OpenChange, "gone", lambda _: property(lambda _change: ())))
+"""The change of a row that leaves the indexes closes without evidence."""

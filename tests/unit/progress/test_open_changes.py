@@ -92,7 +92,7 @@ def test_a_segment_that_live_work_saw_in_every_slot_closes_w_after_s(changes: Op
     changes.see([Sight(FIRST.sk, seen=0b0101), Sight("closed", seen=1)])
     changes.confirm(now=5)
     (due,) = changes.due(now=5)
-    assert [(one.key, [*one.seen]) for one in due.changes()] == [(ROW, [1])]
+    assert [(one.key, [*one.seen]) for one in due.changes()] == [(ROW, [(1, "a")])]
     changes.see([Sight(FIRST.sk, seen=0b1000)])
     changes.confirm(now=4)
     assert changes.close(now=100) == []

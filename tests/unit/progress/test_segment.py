@@ -74,6 +74,6 @@ def test_changes_fill_as_few_items_as_possible_and_none_beyond_its_size() -> Non
 def test_the_bits_of_a_segment_say_which_slots_of_which_change_were_seen() -> None:
     three = OpenChange("star", STAR, "003", ((1, "a"), (3, "b"), (4, "c")), frozenset())
     segment = make_segment("1", [NAMED, three, NAMED])
-    assert (segment.width, segment.slots) == (3, 5)
+    assert (segment.width, segment.asked) == (3, 5)
     due = DueSegment(segment, seen=0b000_101_001, again=False, samples=False)
-    assert [(one.key, sorted(one.seen)) for one in due.changes()] == [(STAR, [1, 4]), (TEAM, [])]
+    assert [(one.key, sorted(one.seen)) for one in due.changes()] == [(STAR, [(1, "a"), (4, "c")]), (TEAM, [])]

@@ -47,7 +47,6 @@ def story_items() -> list[Item]:
         trial.driver.adopt(PLAN)
         if trial is first:
             trial.batch(first_records())
-            trial.finish()
     later.batch(later_records())
     letter = first_records()[1]
     notes = [

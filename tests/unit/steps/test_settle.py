@@ -50,7 +50,7 @@ def test_a_change_that_every_slot_shows_needs_no_row_and_no_roots() -> None:
 
 
 def test_only_the_slots_that_no_answer_showed_are_asked() -> None:
-    change = CHANGE._replace(seen=frozenset({1}))
+    change = CHANGE._replace(seen=frozenset({(1, "ada")}))
     assert dialogue(settle(change), BOTH[1:]) == closing(change)
 
 
@@ -72,7 +72,7 @@ def test_a_change_out_of_sight_finds_its_roots_again_also_with_evidence() -> Non
 
 
 def test_a_change_that_every_answer_showed_is_read_if_it_must_find_its_roots_again() -> None:
-    change = AGAIN._replace(seen=frozenset({1, 2}))
+    change = AGAIN._replace(seen=frozenset(AGAIN.slots))
     assert dialogue(settle(change), [(STAR, ITEM)]) == repeating(change, shown=True)
 
 
@@ -95,6 +95,20 @@ def test_a_row_without_a_key_is_found_under_its_own_no_key() -> None:
     assert result.outcome == SettleOutcome(change, V[2], ((1, no_key), (2, "9")), True)
     assert result.touch is not None
     assert result.touch.former_keys == {(1, "bob")}
+
+
+def test_a_deleted_row_that_left_the_indexes_is_shown_where_no_index_has_it_any_more() -> None:
+    change = OpenChange("star", STAR, V[2], (), frozenset({(1, "ada"), (2, "9"), ("repo.ids", "9")}))
+    marker = row_item("star", 5, version=V[2])
+    assert dialogue(settle(change), [(lookup, page()) for lookup, _ in BOTH]) == SettledChange(
+        outcome=SettleOutcome(change, V[2], (), True), touch=None
+    )
+    again = [BOTH[0], (slot("GSI_2", "9"), page(NEWER))]  # the row has come back under its key
+    assert dialogue(settle(change), [(again[0][0], page()), again[1]]).outcome.shown
+    late = [(again[0][0], page()), (again[1][0], page(OLDER))]
+    left = dialogue(settle(change), late, [(STAR, marker | {"_deleted": True})]).outcome
+    assert not left.shown
+    assert left.left == change
 
 
 def test_a_change_takes_over_the_version_and_keys_of_a_row_that_changed_meanwhile() -> None:
