@@ -38,6 +38,10 @@ STEPS = {
     "a step wakes during a move": (
         "apply profile 0; records 3; quiet; move star username; fault; work; zombies; records 4; batch; quiet"
     ),
+    "a star is deleted while its slot moves": (
+        "apply profile 0; records 2; quiet; move star username; work; work; work; records 3; batch; quiet; records 4; batch; "
+        "work; records 5; batch; work; records 6; batch; work; records 7; batch; work; records 8; quiet"
+    ),
     "a user goes while the product has another topic": (
         "apply profile 0; records 1; quiet; topic profile other; quiet; records 2; quiet; topic profile profile; quiet"
     ),

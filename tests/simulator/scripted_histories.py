@@ -34,6 +34,9 @@ SCRIPTS = {
     "a star leaves its user": "user x username=a; star 0 username=a; star 0 username=-; user x",
     "a star is deleted": "user x username=a; star 0 username=a; star 0 gone",
     "a star is deleted, then its user changes": "user x username=a; star 0 username=a; star 0 gone; user x",
+    "a star is deleted while its slot moves": (
+        "user x username=a; star 0 username=a; star 0 gone; user x; user x; user x; user x; user x"
+    ),
     "a user is renamed": "user x username=a; user x username=b; star 0 username=b; star 1 username=a",
     "a user takes its name back": (
         "user x username=a; star 0 username=a; user x username=b; user x username=a; star 0; star 0; star 1 username=a"
